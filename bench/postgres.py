@@ -1,0 +1,293 @@
+"""PostgreSQL: group commit against one `unnest` statement a batch, single appends against `pgbench`.
+
+Both limits run on the same throw-away server with its durable defaults, in the same minutes, alternating with ours.
+The first writes the very rows that our group commit writes, events and objects, a batch of 64 in one autocommit
+statement, by index and with packed binary parameters: nothing is checked, placed, chained or answered. The second
+calls the very function that a single append calls, with the same payload, from C.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import psycopg
+
+from bench.report import Claim, report
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import Author, EventType, Proposal, migrate_log, open_log
+from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
+from ctrlmgr.testing.postgres import PostgresCluster, find_program
+
+CALLERS = 64
+PER_CALLER = 30
+SINGLES = 200
+ROUNDS = 15
+_AUTHOR = Author("system:controller:bench", "ctrlmgr/bench")
+_MOMENT = 1_700_000_000_000_000
+
+Work = list[list[Proposal]]
+"""What each caller appends, one proposal an append."""
+
+
+def pod(name: str, version: int) -> Object:
+    """Return an object of 1 KB."""
+    return Object.from_dict(
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": "bench", "uid": f"00000000-0000-4000-8000-{name:0>12}"},
+            "data": f"{version}" + "x" * 870,
+        }
+    )
+
+
+def new_objects(number: int) -> Work:
+    """Return a round's creations: of objects that no other round creates."""
+    return _work(number, EventType.ADDED, 0)
+
+
+def updates(number: int) -> Work:
+    """Return the changes of what the round's `new_objects` has created."""
+    return _work(number, EventType.MODIFIED, None)
+
+
+def _work(number: int, type: EventType, expected: int | None) -> Work:
+    first = number * CALLERS * PER_CALLER
+    return [
+        [Proposal(type, pod(f"p{first + i * CALLERS + caller + 1}", type), expected) for i in range(PER_CALLER)]
+        for caller in range(CALLERS)
+    ]
+
+
+class Appender:
+    """Closed loops of appends, all on one thread, as the server's handlers run on its event loop."""
+
+    def __init__(self, url: str) -> None:
+        """Open the log at `url`."""
+        self.log = open_log(url, clock=SystemClock(), random=random.Random(1))
+        self.groups: list[int] = []
+        self.log.observe(lambda events: self.groups.append(len(events)))
+        self._ended: SimpleQueue[tuple[int, Appending]] = SimpleQueue()
+
+    def append_all(self, work: Work) -> float:
+        """Run one closed loop per list of `work`; return events a second."""
+        began = time.perf_counter()
+        rest = [iter(proposals) for proposals in work]
+        for caller, proposals in enumerate(rest):
+            self._append(caller, next(proposals))
+        running = len(rest)
+        while running:
+            caller, done = self._ended.get()
+            done.result()
+            proposal = next(rest[caller], None)
+            if proposal is None:
+                running -= 1
+            else:
+                self._append(caller, proposal)
+        return sum(map(len, work)) / (time.perf_counter() - began)
+
+    def _append(self, caller: int, proposal: Proposal) -> None:
+        pending = self.log.submit([proposal], author=_AUTHOR)
+        pending.add_done_callback(lambda done: self._ended.put((caller, done)))
+
+
+def append_on_threads(url: str, work: Work) -> float:
+    """Append from as many threads as `work` has lists; return events a second."""
+    log = open_log(url, clock=SystemClock(), random=random.Random(2))
+
+    def append(proposals: Sequence[Proposal]) -> None:
+        for proposal in proposals:
+            log.append([proposal], author=_AUTHOR)
+
+    callers = [threading.Thread(target=append, args=(proposals,)) for proposals in work]
+    began = time.perf_counter()
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    seconds = time.perf_counter() - began
+    log.close()
+    return sum(map(len, work)) / seconds
+
+
+_INSERT_EVENTS = (
+    "INSERT INTO event (revision, object_id, previous, type, recorded_at, actor, user_agent, term, reconcile_id,"
+    " append_id, hash, body) SELECT * FROM unnest(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
+)
+_INSERT_OBJECTS = (
+    "WITH o AS (INSERT INTO object (id, resource, namespace, name, uid, create_revision, head_revision, deleted)"
+    " SELECT * FROM unnest(%b, %b, %b, %b, %b, %b, %b, %b)) "
+)
+_UPDATE_OBJECTS = (
+    "WITH o AS (UPDATE object o SET uid = n.uid, create_revision = n.created, head_revision = n.head,"
+    " deleted = n.deleted FROM unnest(%b, %b, %b, %b, %b) n(id, uid, created, head, deleted) WHERE o.id = n.id) "
+)
+
+
+class Inserter:
+    """The limit of group commit: the same rows, one statement a batch."""
+
+    def __init__(self, url: str) -> None:
+        """Connect, and see to it that the updates are planned by index."""
+        self._connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True, prepare_threshold=0)
+        register(self._connection)
+        for plan in ("seqscan", "hashjoin", "mergejoin"):
+            self._connection.execute(f"SET enable_{plan} = off".encode())
+        self._revision = 0
+
+    def insert_all(self, work: Work) -> float:
+        """Write the rows of `work`, a batch of one proposal a caller at a time; return events a second."""
+        began = time.perf_counter()
+        for batch in zip(*work, strict=True):
+            statement, parameters = _batch(batch, self._revision + 1)
+            self._connection.execute(statement, parameters)
+            self._revision += len(batch)
+        return sum(map(len, work)) / (time.perf_counter() - began)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._connection.close()
+
+
+def _batch(batch: Sequence[Proposal], first: int) -> tuple[bytes, tuple[Any, ...]]:
+    size = len(batch)
+    added = batch[0].type is EventType.ADDED
+    revisions = range(first, first + size)
+    ids = revisions if added else [int(proposal.object.name[1:]) for proposal in batch]
+    uids = TextArray.of([proposal.object.uid.encode() for proposal in batch])
+    heads, deleted = BigintArray.of(revisions), BooleanArray.of([False] * size)
+    objects: tuple[Any, ...] = (uids, heads, heads, deleted)
+    if added:
+        places = ([b"pods"] * size, [b"bench"] * size, [proposal.object.name.encode() for proposal in batch])
+        objects = (*map(TextArray.of, places), *objects)
+    events = (
+        heads,
+        BigintArray.of(ids),
+        BigintArray.of([0] * size if added else ids),
+        IntegerArray.of([batch[0].type] * size),
+        BigintArray.of([_MOMENT] * size),
+        TextArray.of([_AUTHOR.actor.encode()] * size),
+        TextArray.of([_AUTHOR.user_agent.encode()] * size),
+        BigintArray.of([0] * size),
+        BigintArray.of([0] * size),
+        BigintArray.of(revisions),
+        ByteaArray.of([b"h" * 32] * size),
+        TextArray.of([proposal.object.body for proposal in batch]),
+    )
+    statement = (_INSERT_OBJECTS if added else _UPDATE_OBJECTS) + _INSERT_EVENTS
+    return statement.encode(), (BigintArray.of(ids), *objects, *events)
+
+
+class Pgbench:
+    """The limit of single appends: `pgbench` calling the append function, prepared, over one connection."""
+
+    _SCRIPT = (
+        "SELECT head, verdicts, culprits, actuals, revisions, previouses, hashes FROM log_append("
+        "(SELECT revision FROM log_head), ARRAY[:append_id]::bigint[], '{{1}}', NULL, NULL, NULL, NULL, '{{{moment}}}',"
+        " '{{{actor}}}', '{{{user_agent}}}', '{{pods}}', '{{bench}}', '{{single}}', '{{1}}', '{{1}}', '{{2}}',"
+        " '{{{uid}}}', '{{-1}}', ARRAY['\\x{digest}'::bytea], ARRAY['{body}'], NULL, NULL);\n"
+    )
+
+    def __init__(self, url: str) -> None:
+        """Prepare for the database at `url`, which must hold the pod `single`."""
+        self._url = url.replace("+psycopg", "")
+        obj = pod("single", 1)
+        self._script = "\\set append_id random(1, 9000000000000000000)\n" + self._SCRIPT.format(
+            moment=_MOMENT,
+            actor=_AUTHOR.actor.replace(":", "."),  # pgbench would take `:controller` for a variable
+            user_agent=_AUTHOR.user_agent,
+            uid=obj.uid,
+            digest="ab" * 32,
+            body=obj.body.decode(),
+        )
+
+    def call(self, count: int) -> float:
+        """Append `count` times; return appends a second, connecting left out."""
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
+            script.write(self._script)
+            script.flush()
+            command = [find_program("pgbench"), "-n", "-M", "prepared", "-c", "1", "-t", str(count), "-f", script.name]
+            output = subprocess.run([*command, self._url], check=True, capture_output=True, text=True).stdout
+        found = re.search(r"tps = ([\d.]+) \(without initial connection time\)", output)
+        assert found, output
+        return float(found.group(1))
+
+
+def append_singly(appender: Appender, count: int) -> float:
+    """Append one change after the other, each waited for; return appends a second."""
+    work = [Proposal(EventType.MODIFIED, pod("single", i), None) for i in range(count)]
+    began = time.perf_counter()
+    for proposal in work:
+        appender.log.append([proposal], author=_AUTHOR)
+    return count / (time.perf_counter() - began)
+
+
+Round = tuple[float, float]
+"""Ours and the limit, measured one right after the other."""
+
+
+def group_rounds(ours: Appender, bare: Inserter) -> tuple[list[Round], list[Round]]:
+    """Return rounds of creating objects and of updating them."""
+    creating, updating = [], []
+    for number in range(ROUNDS):
+        work = new_objects(number)
+        creating.append((ours.append_all(work), bare.insert_all(work)))
+    for number in range(ROUNDS):
+        work = updates(number)
+        updating.append((ours.append_all(work), bare.insert_all(work)))
+    return creating, updating
+
+
+def single_rounds(ours: Appender, pgbench: Pgbench) -> list[Round]:
+    """Return rounds of single appends."""
+    ours.log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=_AUTHOR)
+    append_singly(ours, SINGLES)  # for the plans' sake; pgbench makes its own
+    return [(append_singly(ours, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]
+
+
+def claim(name: str, rounds: Sequence[Round], goal: float) -> Claim:
+    """Return the round with the median ratio: what else the machine did hit both sides of it alike."""
+    ours, limit = sorted(rounds, key=lambda pair: pair[0] / pair[1])[len(rounds) // 2]
+    return Claim(name, ours, limit, goal, "events/s")
+
+
+def main() -> int:
+    """Print the claims; with --check exit 1 when one is missed."""
+    with PostgresCluster() as cluster:
+        for database in ("ours", "bare"):
+            cluster.execute(f"CREATE DATABASE {database}")
+            migrate_log(cluster.url(database), clock=SystemClock(), random=random.Random(1))
+        ours, bare = Appender(cluster.url("ours")), Inserter(cluster.url("bare"))
+        gc.freeze()
+        creating, updating = group_rounds(ours, bare)
+        group = statistics.mean(ours.groups)
+        bare.close()
+        singles = single_rounds(ours, Pgbench(cluster.url("ours")))
+        ours.log.close()
+        threaded = append_on_threads(cluster.url("ours"), new_objects(ROUNDS))
+    print(f"mean group: {group:.1f} events; 64 threads instead of callers on a loop: {threaded:,.0f} events/s")
+    return report(
+        [
+            claim("PostgreSQL group commit, 64 callers, new objects", creating, 0.6),
+            claim("PostgreSQL group commit, 64 callers, updates", updating, 0.6),
+            claim("PostgreSQL single appends", singles, 0.7),
+        ],
+        sys.argv[1:],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""How every benchmark reports: one line a claim, its ratio to a limit measured in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Claim(NamedTuple):
+    """A measured value against a named limit; `at_most` turns the goal round (memory, latency)."""
+
+    name: str
+    value: float
+    limit: float
+    goal: float
+    unit: str
+    at_most: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Value to limit."""
+        return self.value / self.limit
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal is met."""
+        return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
+
+
+def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
+    """Print the claims as lines `name  value  limit  ratio  goal`; returns 1 if asked to --check and one is missed."""
+    for claim in claims:
+        sign = "<=" if claim.at_most else ">="
+        verdict = "ok" if claim.holds else "MISSED"
+        print(
+            f"{claim.name:<48} {claim.value:>12,.0f} {claim.unit:<10} limit {claim.limit:>12,.0f} "
+            f"ratio {claim.ratio:>6.2f}  goal {sign} {claim.goal:g}  {verdict}"
+        )
+    return 1 if "--check" in arguments and not all(claim.holds for claim in claims) else 0

@@ -1,0 +1,142 @@
+"""What the workqueue costs over handing items from thread to thread at all.
+
+A thread hands 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with its metrics on) and once
+through a bare `queue.SimpleQueue` (put, get). In both cases a worker gives a permit back when it is done with an
+item and the thread takes one before it hands over the next, so that a stated number of items is on its way at a
+time: 4 is one for each worker, so nearly every item wakes a thread; 64 is a burst.
+
+The other lines have no goal. With 64 in flight, and more so with all of them (a backlog), SimpleQueue hands
+nothing over any more: one thread fills a buffer in C for a turn of the interpreter's lock, then another empties it,
+at some 50 to 70 ns an item. The last line says what of that is in reach from Python at all: three empty methods that
+only take and release a lock, on one thread, beside the same limit.
+
+Run `python -m bench.workqueue`; with `--check` it exits 1 when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from statistics import median
+
+from bench.report import Claim, report
+from ctrlmgr import threads
+from ctrlmgr.api.resource import Key
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import ShutDown
+from ctrlmgr.workqueue import WorkQueue
+
+WORKERS = 4
+ROUNDS = 5
+GOAL = 0.20
+KEYS = [Key("default", f"service-{number}") for number in range(100_000)]
+
+HandOff = Callable[[int | None], float]
+"""Hands every key over with that many in flight (None: no bound) and returns keys a second."""
+
+
+def through_work_queue(in_flight: int | None) -> float:
+    """Measure add → done."""
+    permits = _permits(in_flight)
+    work: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock())
+
+    def worker() -> None:
+        try:
+            while (delivery := work.get()) is not None:
+                work.done(delivery.item)
+                permits.put(None)
+        except ShutDown:
+            return
+
+    workers = [threads.start(f"bench-{number}", worker) for number in range(WORKERS)]
+    started_at = time.perf_counter()
+    for key in KEYS:
+        if in_flight is not None:
+            permits.get()
+        work.add(key)
+    work.shut_down()
+    for thread in workers:
+        thread.join()
+    return len(KEYS) / (time.perf_counter() - started_at)
+
+
+def through_simple_queue(in_flight: int | None) -> float:
+    """Measure the limit: put → get."""
+    permits = _permits(in_flight)
+    work: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
+
+    def worker() -> None:
+        while work.get() is not None:
+            permits.put(None)
+
+    workers = [threads.start(f"bench-{number}", worker) for number in range(WORKERS)]
+    started_at = time.perf_counter()
+    for key in KEYS:
+        if in_flight is not None:
+            permits.get()
+        work.put(key)
+    for _ in workers:
+        work.put(None)
+    for thread in workers:
+        thread.join()
+    return len(KEYS) / (time.perf_counter() - started_at)
+
+
+def _permits(in_flight: int | None) -> queue.SimpleQueue[None]:
+    permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+    for _ in range(in_flight or 0):
+        permits.put(None)
+    return permits
+
+
+class Locked:
+    """The least a queue in Python can do: nothing, three times, under its lock."""
+
+    def __init__(self) -> None:
+        """Make the lock."""
+        self._lock = threading.Lock()
+
+    def add(self, key: Key) -> None:
+        """Do nothing."""
+        with self._lock:
+            return
+
+    get = done = add
+
+
+def three_empty_calls(in_flight: int | None) -> float:
+    """Measure add, get and done that do nothing, on one thread and so without waiting for anybody."""
+    nothing = Locked()
+    started_at = time.perf_counter()
+    for key in KEYS:
+        nothing.add(key)
+        nothing.get(key)
+        nothing.done(key)
+    return len(KEYS) / (time.perf_counter() - started_at)
+
+
+def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
+    """Return the median rates of `hand_off` and of the limit, taken in turns so that both meet the same machine."""
+    rounds = [(hand_off(in_flight), through_simple_queue(in_flight)) for _ in range(ROUNDS)]
+    return median(value for value, _ in rounds), median(limit for _, limit in rounds)
+
+
+def main() -> int:
+    """Print one line a claim, and below it, as context, the lines without a goal."""
+    value, limit = compare(through_work_queue, WORKERS)
+    status = report([Claim("workqueue add→done, 4 workers, 4 in flight", value, limit, GOAL, "items/s")], sys.argv[1:])
+    for name, hand_off, in_flight in (
+        ("workqueue add→done, 4 workers, 64 in flight", through_work_queue, 64),
+        ("workqueue add→done, 4 workers, backlog", through_work_queue, None),
+        ("three empty calls under a lock, backlog", three_empty_calls, None),
+    ):
+        value, limit = compare(hand_off, in_flight)
+        print(f"{name:<48} {value:>12,.0f} items/s    limit {limit:>12,.0f} ratio {value / limit:>6.2f}  (no goal)")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

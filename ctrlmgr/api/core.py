@@ -1,0 +1,302 @@
+"""Typed views of the core kinds: the few fields that controllers read, and what follows from them.
+
+Guarantees:
+- A view is decoded from an object's body (`Object.view(Pod)`), never written back: fields that are not named here
+  stay in the body, untouched. `Endpoints` and what it is made of are the exception, they also encode, in Go's field
+  order and with Go's `omitempty`.
+- A null list reads as an empty one, a field that the API server would have defaulted reads as its default.
+- What is derived from a pod (ready, addresses, named ports) is computed once per view, so once per version of the pod.
+
+Rules come from Kubernetes' `pkg/api/v1/pod/util.go`, `pkg/apis/core/v1/{defaults,conversion}.go` and
+`k8s.io/endpointslice/util`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from ctrlmgr.clock import parse_time
+
+IPV4 = "IPv4"
+IPV6 = "IPv6"
+CLUSTER_IP_NONE = "None"
+
+
+def ip_family(address: str) -> str:
+    """Return `IPv6` or `IPv4`; whatever is not an IPv6 address counts as IPv4, as with `utilnet.IsIPv6String`.
+
+    An IPv4 address mapped into IPv6 is IPv4; one with a zone is no address to Go.
+    """
+    if ":" not in address or "%" in address:
+        return IPV4
+    try:
+        return IPV4 if ipaddress.IPv6Address(address).ipv4_mapped else IPV6
+    except ValueError:
+        return IPV4
+
+
+class ObjectReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """v1 ObjectReference."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EndpointAddress(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """v1 EndpointAddress; `node_name` None is Go's nil pointer, which "" is not."""
+
+    ip: str
+    hostname: str = ""
+    node_name: str | None = None
+    target_ref: ObjectReference | None = None
+
+
+class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """v1 EndpointPort."""
+
+    name: str = ""
+    port: int = 0
+    protocol: str = ""
+    app_protocol: str | None = None
+
+
+class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """v1 EndpointSubset; an empty list is None, as in what `RepackSubsets` builds."""
+
+    addresses: list[EndpointAddress] | None = None
+    not_ready_addresses: list[EndpointAddress] | None = None
+    ports: list[EndpointPort] | None = None
+
+
+class Endpoints(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 Endpoints."""
+
+    subsets: list[EndpointSubset] | None = None
+
+
+class ServicePort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """v1 ServicePort."""
+
+    name: str = ""
+    protocol: str = "TCP"
+    app_protocol: str | None = None
+    port: int = 0
+    target_port: int | str | None = None
+
+    @property
+    def target(self) -> int | str:
+        """The pods' port: a number, or the name of a container port; unset means the service's own port."""
+        return self.target_port or self.port
+
+
+class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 ServiceSpec; `selector` None (selects nothing) is not {} (selects everything)."""
+
+    ports: list[ServicePort] | None = None
+    selector: dict[str, str] | None = None
+    cluster_ip: str = msgspec.field(default="", name="clusterIP")
+    type: str = ""
+    ip_families: list[str] | None = None
+    publish_not_ready_addresses: bool = False
+
+
+class ServiceMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a service's own view needs of its metadata."""
+
+    name: str = ""
+    creation_timestamp: str | None = None
+
+
+class Service(msgspec.Struct, frozen=True, dict=True):
+    """What is read of a v1 Service; `dict` is where the derived properties are kept."""
+
+    metadata: ServiceMetadata
+    spec: ServiceSpec = ServiceSpec()
+
+    @cached_property
+    def created_at(self) -> int | None:
+        """When it was created, microseconds since 1970; None if it does not say."""
+        text = self.metadata.creation_timestamp
+        return parse_time(text) if text else None
+
+    @property
+    def is_headless(self) -> bool:
+        """Whether it has no cluster IP: "None", or none assigned (`helper.IsServiceIPSet`, negated)."""
+        return self.spec.cluster_ip in ("", CLUSTER_IP_NONE)
+
+    @property
+    def selects_endpoints(self) -> bool:
+        """Whether a controller keeps its endpoints: it has a selector and is not an ExternalName."""
+        return self.spec.selector is not None and self.spec.type != "ExternalName"
+
+    @cached_property
+    def primary_family(self) -> str | None:
+        """The IP family its Endpoints hold; None when only the pods can tell."""
+        spec = self.spec
+        if spec.ip_families:
+            return spec.ip_families[0]
+        if spec.cluster_ip and spec.cluster_ip != CLUSTER_IP_NONE:
+            return ip_family(spec.cluster_ip)
+        return None
+
+
+class ContainerPort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """v1 ContainerPort."""
+
+    name: str = ""
+    container_port: int = 0
+    protocol: str = "TCP"
+
+
+class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 Container."""
+
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class PodIP(msgspec.Struct, frozen=True, gc=False):
+    """v1 PodIP."""
+
+    ip: str = ""
+
+
+class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodCondition."""
+
+    type: str
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodSpec."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodStatus."""
+
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    pod_ips: list[PodIP] | None = msgspec.field(default=None, name="podIPs")
+
+
+class PodMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a pod's own view needs of its metadata."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class PodAddress(NamedTuple):
+    """An address of a pod, and the text by which it sorts: the IP address, then the pod's uid.
+
+    Go compares both byte by byte (`LessEndpointAddress`), which for UTF-8 is how Python compares strings; the NUL
+    between them is below anything that either can hold.
+    """
+
+    order: str
+    address: EndpointAddress
+
+
+class Pod(msgspec.Struct, frozen=True, dict=True):
+    """What is read of a v1 Pod; `dict` is where the derived properties are kept."""
+
+    metadata: PodMetadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @cached_property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has been asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+    @cached_property
+    def is_terminal(self) -> bool:
+        """Whether all its containers have stopped for good, by its phase alone."""
+        return self.status.phase in ("Failed", "Succeeded")
+
+    @cached_property
+    def ready_condition(self) -> PodCondition | None:
+        """Its first condition of type Ready."""
+        return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
+
+    @cached_property
+    def is_ready(self) -> bool:
+        """Whether its Ready condition is True."""
+        return self.ready_condition is not None and self.ready_condition.status == "True"
+
+    @cached_property
+    def ready_changed_at(self) -> int | None:
+        """When its Ready condition last changed, microseconds since 1970; None if it does not say."""
+        text = self.ready_condition and self.ready_condition.last_transition_time
+        return parse_time(text) if text else None
+
+    @cached_property
+    def ips(self) -> tuple[str, ...]:
+        """Its IP addresses, the primary one first; `podIP` alone counts as a list of one."""
+        listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
+        return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
+
+    @cached_property
+    def addresses(self) -> Mapping[str, PodAddress]:
+        """Its first address of each IP family, as an Endpoints object names it, without a hostname.
+
+        Go points `nodeName` at the pod's, so a pod without a node has the empty string there, not nothing.
+        """
+        meta = self.metadata
+        reference = ObjectReference("Pod", meta.namespace, meta.name, meta.uid)
+        found: dict[str, PodAddress] = {}
+        for ip in self.ips:
+            address = EndpointAddress(ip, node_name=self.spec.node_name, target_ref=reference)
+            found.setdefault(ip_family(ip), PodAddress(f"{ip}\0{meta.uid}", address))
+        return found
+
+    @cached_property
+    def named_ports(self) -> Mapping[tuple[str, str], int]:
+        """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
+
+        The first one counts. Sidecars, which are init containers that restart always, come after the containers.
+        """
+        sidecars = [each for each in self.spec.init_containers or () if each.restart_policy == "Always"]
+        found: dict[tuple[str, str], int] = {}
+        for container in (*(self.spec.containers or ()), *sidecars):
+            for port in container.ports or ():
+                found.setdefault((port.name, port.protocol), port.container_port)
+        return found
+
+
+class NamespaceStatus(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 NamespaceStatus."""
+
+    phase: str = ""
+
+
+class Namespace(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 Namespace."""
+
+    status: NamespaceStatus = NamespaceStatus()
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it takes no new objects, by its phase (as the NamespaceLifecycle admission plugin sees it)."""
+        return self.status.phase == "Terminating"

@@ -1,0 +1,250 @@
+"""One `Object` for every kind: typed metadata, the rest raw JSON, decoded only by who asks.
+
+Guarantees:
+- An object is immutable; its `body` is what the log stores and hashes, byte for byte.
+- `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order and has no
+  `metadata.resourceVersion`: the revision is known only once the log has assigned it. `wire()` splices it in,
+  so encoding happens once per change and never per reader.
+- Fields that nobody here knows survive untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ctrlmgr.api.resource import Key, Resource, Revision, guess_resource
+from ctrlmgr.errors import BadRequest
+
+T = TypeVar("T")
+_NOTHING: Mapping[str, str] = {}
+
+
+# gc=False: decoded metadata holds no cycles, so the collector need not track (and walk) one or two per cached object.
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """Who owns this object (meta/v1 OwnerReference)."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", kw_only=True):
+    """meta/v1 ObjectMeta, in Go's field order; times are RFC 3339 strings as they came."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
+
+
+class _StoredMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
+    """What passes through us unread: kept out of `ObjectMeta`, so that no cached object carries it decoded."""
+
+    managed_fields: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+    metadata: ObjectMeta
+
+
+class _MetadataOnly(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_metadata_only = msgspec.json.Decoder(_MetadataOnly).decode
+_decode_stored_metadata = msgspec.json.Decoder(_StoredMeta).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
+    """Cut the resourceVersion out of an object written as Go writes it; None when it is written otherwise.
+
+    The first uid in Go's order is the object's own (owners come later) and neither it nor a version can hold
+    a quote, so the mark found is the right one.
+    """
+    if not data.startswith(b'{"kind":"') or b"\n" in data:
+        return None
+    mark = f'"uid":"{metadata.uid}","resourceVersion":"{metadata.resource_version}"'.encode()
+    at = data.find(mark)
+    if at < 0:
+        return None
+    return data[: at + len(metadata.uid) + 8] + data[at + len(mark) :]
+
+
+def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
+    """Encode an object as bodies are: kind, apiVersion, metadata first, no resourceVersion, the rest as it is."""
+    fields = _decode_fields(data)
+    changes = {"resource_version": "", **metadata_changes}
+    metadata = msgspec.structs.replace(_decode_stored_metadata(fields.pop("metadata")), **changes)
+    head = {"kind": fields.pop("kind"), "apiVersion": fields.pop("apiVersion"), "metadata": metadata}
+    return _encode({**head, **fields})
+
+
+@cache
+def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_)
+
+
+class Object:
+    """An API object at one revision (0: not stored yet)."""
+
+    __slots__ = ("_metadata", "_view", "body", "resource", "revision")
+
+    def __init__(
+        self, resource: Resource, body: bytes, revision: Revision = 0, metadata: ObjectMeta | None = None
+    ) -> None:
+        """Wrap stored bytes; `metadata`, when given, must be what `body` says."""
+        self.resource = resource
+        self.body = body
+        self.revision = revision
+        self._metadata = metadata
+        self._view: Any = None
+
+    @classmethod
+    def from_wire(cls, data: bytes | msgspec.Raw) -> Object:
+        """Decode an object as an API server sends it.
+
+        Raises `BadRequest` when it is not a JSON object with kind, apiVersion and well-formed metadata.
+        `revision` is its resourceVersion when that is a number, else 0.
+        """
+        data = bytes(data)
+        try:
+            head = _decode_head(data)
+        except msgspec.MsgspecError as error:
+            raise BadRequest(f"the object could not be decoded: {error}") from error
+        metadata = head.metadata
+        version = metadata.resource_version
+        stored = msgspec.structs.replace(metadata, resource_version="") if version else metadata
+        return cls(
+            guess_resource(head.api_version, head.kind),
+            _without_version(data, metadata) or _encode_again(data),
+            int(version) if version.isdecimal() else 0,
+            stored,
+        )
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Object:
+        """Encode a plain dict with kind, apiVersion and metadata; raises `BadRequest` as `from_wire` does."""
+        return cls.from_wire(_encode(fields))
+
+    def with_metadata(self, **changes: Any) -> Object:
+        """Return a copy with some metadata fields (named as in `ObjectMeta`) replaced."""
+        return Object(self.resource, _encode_again(self.body, **changes), self.revision)
+
+    def at(self, revision: Revision) -> Object:
+        """Return the same content at `revision`, sharing the bytes."""
+        return Object(self.resource, self.body, revision, self._metadata)
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The metadata, decoded on first use."""
+        metadata = self._metadata  # read once: another thread may forget it at any moment
+        if metadata is None:
+            metadata = self._metadata = _decode_metadata_only(self.body).metadata
+        return metadata
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, or "" for a cluster-scoped object."""
+        return self.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """Its uid: one per incarnation, so a re-created object has another."""
+        return self.metadata.uid
+
+    @property
+    def key(self) -> Key:
+        """Where it lives within its resource."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels; empty rather than None."""
+        return self.metadata.labels or _NOTHING
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations; empty rather than None."""
+        return self.metadata.annotations or _NOTHING
+
+    @property
+    def kind(self) -> str:
+        """Its kind, read from the body."""
+        return str(_decoder(_TypeMeta).decode(self.body).kind)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has been asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+    def view(self, type_: type[T]) -> T:
+        """Decode the body as `type_`, a msgspec Struct naming only the fields the caller reads.
+
+        The last view is kept, so that readers of one cached object decode it once.
+        """
+        view = self._view
+        if type(view) is not type_:
+            view = self._view = _decoder(cast(Hashable, type_)).decode(self.body)
+        return view  # type: ignore[no-any-return]  # one slot holds whichever Struct was asked for last
+
+    def forget_decoded(self) -> None:
+        """Drop the decoded metadata and view, which cost about what the body does; the next reader decodes again."""
+        self._metadata = self._view = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole object as a fresh plain dict, resourceVersion included."""
+        return msgspec.json.decode(self.wire())  # type: ignore[no-any-return]  # a JSON object decodes to a dict
+
+    def wire(self) -> bytes:
+        """Return the body with `metadata.resourceVersion` in Go's place, without encoding it again."""
+        if not self.revision:
+            return self.body
+        mark = f'"uid":"{self.uid}"'.encode()
+        at = self.body.find(mark)
+        if at < 0:  # without a uid there is no mark to splice at
+            return _encode_again(self.body, resource_version=str(self.revision))
+        at += len(mark)
+        version = f',"resourceVersion":"{self.revision}"'.encode()
+        return b"".join((self.body[:at], version, self.body[at:]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Object):
+            return NotImplemented
+        return (self.revision, self.resource, self.body) == (other.revision, other.resource, other.body)
+
+    def __hash__(self) -> int:
+        return hash((self.revision, self.resource, self.body))
+
+    def __repr__(self) -> str:
+        return f"<{self.resource} {self.key} @{self.revision}>"

@@ -1,0 +1,135 @@
+"""What several commands share: their options, how they get settings and a log, and how they say things."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctrlmgr.errors import SchemaOutdated, SettingsError
+from ctrlmgr.settings import FLAGS, Loaded, Settings, load
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Resource
+    from ctrlmgr.eventlog.sqllog import SQLLog
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_OPTIONS: dict[str, tuple[str, str]] = {
+    "database.url": ("URL", "Where the log is: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:."),
+    "database.anchor": ("FILE", "The file that remembers how far the log had come; by default beside the database."),
+    "data_dir": ("DIR", "Directory of the SQLite database, when no --database is given."),
+    "http.listen": ("HOST:PORT", "Where to answer health checks and metrics; port 0 takes a free one."),
+    "controllers.enabled": ("LIST", 'Which controllers run: "*" for all, "*,-NAME" for all but one, or names.'),
+    "log.level": ("LEVEL", "How much to log: debug, info, warning or error."),
+    "log.format": ("FORMAT", "How to log: console or json."),
+}
+DATABASE = ("database.url", "data_dir")
+LOG = ("log.level", "log.format")
+
+
+def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command `--settings` and the flags of these keys; its function is handed the `Loaded` settings first."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def command(settings_file: Path | None, **arguments: Any) -> Any:
+            flags = {key: arguments.pop(_parameter(key)) for key in keys}
+            return function(load(flags, os.environ, settings_file), **arguments)
+
+        for key in reversed(keys):
+            metavar, text = _OPTIONS[key]
+            command = click.option(FLAGS[key], _parameter(key), metavar=metavar, help=text)(command)
+        text = "Settings file (TOML); also CTRLMGR_SETTINGS."
+        return click.option("--settings", "settings_file", type=_FILE, metavar="FILE", help=text)(command)
+
+    return decorate
+
+
+def _parameter(key: str) -> str:
+    return "flag_" + key.replace(".", "_")
+
+
+def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command `-o`, one of `formats`, the first by default."""
+    text = f"How to print: {', '.join(formats[:-1])} or {formats[-1]}."
+    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
+
+
+class ResourceName(click.ParamType["Resource"]):
+    """A resource as kubectl writes it: `pods`, `leases.coordination.k8s.io`."""
+
+    name = "resource"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resource:
+        """Read the text."""
+        from ctrlmgr.api.resource import Resource
+
+        if isinstance(value, Resource):
+            return value
+        if not value or value != value.lower() or "/" in value:
+            self.fail(f"{value!r} is no resource; write plural or plural.group: pods, leases.coordination.k8s.io")
+        return Resource.parse(value)
+
+
+class Duration(click.ParamType[float]):
+    """A duration such as `15s` or `1h30m`, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the text."""
+        from ctrlmgr.settings import parse_duration
+
+        try:
+            return value if isinstance(value, float) else parse_duration(value)
+        except ValueError:
+            self.fail(f"{value!r} is no duration; write 15s, 10m or 1h30m")
+
+
+def configure_logging(settings: Settings) -> None:
+    """Set up logging for the process as `[log]` says."""
+    from ctrlmgr import logging
+
+    logging.configure(level=settings.log.level, format=settings.log.format)
+
+
+@contextmanager
+def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
+    """Open the log that the settings name and close it at the end; nothing is created by looking.
+
+    Raises `SettingsError` for a log in memory, which only the process that fills it can read, `SchemaOutdated`
+    when there is none yet or its schema is another version's, `LogRolledBack` when it is older than its anchor,
+    the settings' unless another is given.
+    """
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.eventlog import open_log
+    from ctrlmgr.eventlog.memory import MemoryEventLog
+
+    settings = loaded.settings
+    configure_logging(settings)
+    _require_file(settings.database_url)
+    anchor = anchor or settings.anchor_path
+    if anchor:
+        anchor.parent.mkdir(parents=True, exist_ok=True)
+    log = open_log(settings.database_url, clock=SystemClock(), random=random.SystemRandom(), anchor=anchor)
+    if isinstance(log, MemoryEventLog):
+        raise SettingsError("memory: holds nothing outside of the process that fills it; --database names another log")
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _require_file(url: str) -> None:
+    """SQLite would make an empty file where there is none."""
+    scheme, _, path = url.partition(":///")
+    if scheme == "sqlite" and not Path(path).exists():
+        raise SchemaOutdated(
+            f"there is no database at {path}; `ctrlmgr serve` or `ctrlmgr migrate` makes one, --database names another"
+        )

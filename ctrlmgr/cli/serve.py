@@ -1,0 +1,53 @@
+"""`ctrlmgr serve`: run it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.cli.options import DATABASE, LOG, configure_logging, takes_settings
+from ctrlmgr.settings import Loaded, Settings
+
+if TYPE_CHECKING:
+    from ctrlmgr.serve import Application
+
+
+@click.command(short_help="Run the control plane.")
+@takes_settings(*DATABASE, "http.listen", "controllers.enabled", *LOG)
+def serve(loaded: Loaded) -> None:
+    """Run the control plane: open the log, follow it, reconcile, and answer health checks and metrics over HTTP.
+
+    The database is made, or brought up to date, when needed. SIGTERM and Ctrl-C stop it in order; doing it twice
+    stops it at once, which loses nothing that was acknowledged.
+
+    \b
+    ctrlmgr serve
+    ctrlmgr serve --listen 0.0.0.0:8080 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
+    ctrlmgr serve --controllers "*,-endpoint-controller"
+    """
+    from ctrlmgr.serve import serve as run
+
+    configure_logging(loaded.settings)
+    is_for_people = loaded.settings.log.format == "console"  # machines have the log line that says where it listens
+    run(loaded.settings, started=lambda application: _greet(application, loaded) if is_for_people else None)
+
+
+def _greet(application: Application, loaded: Loaded) -> None:
+    url = application.server.url
+    click.echo(f"ctrlmgr listens on {url}")
+    click.echo(f"  is it ready?       curl '{url}/readyz?verbose'")
+    click.echo(f"  what does it do?   curl {url}/metrics")
+    click.echo(f"  what happened?     {_events_command(loaded)}")
+    click.echo("  stop it with Ctrl-C")
+
+
+def _events_command(loaded: Loaded) -> str:
+    """Return what to type in another terminal, where neither this one's flags nor its PATH need be known."""
+    from ctrlmgr.logging import mask
+
+    program = "ctrlmgr" if shutil.which("ctrlmgr") else sys.argv[0]
+    is_default = loaded.settings.database_url == Settings().database_url
+    return f"{program} events --follow" + ("" if is_default else f" --database '{mask(loaded.settings.database_url)}'")

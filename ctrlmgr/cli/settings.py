@@ -1,0 +1,72 @@
+"""`ctrlmgr settings`: what is in force, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from ctrlmgr.cli.options import output_option, takes_settings
+from ctrlmgr.settings import FLAGS, Loaded, Retention, format_duration, keys, value_of
+
+_DURATIONS = {"endpoints.batch_period", "compaction.every", "compaction.min_age"}
+
+
+@click.command(short_help="Print the settings in force and where they come from.")
+@takes_settings(*FLAGS)
+@output_option("toml", "json")
+def settings(loaded: Loaded, output: str) -> None:
+    """Print the settings in force, and where each comes from: a flag, a variable, the file, or the default.
+
+    What is printed is a valid settings file, except that passwords are masked.
+
+    \b
+    ctrlmgr settings
+    CTRLMGR_LOG_LEVEL=debug ctrlmgr settings -o json
+    """
+    click.echo(_json(loaded) if output == "json" else _toml(loaded))
+
+
+def _json(loaded: Loaded) -> str:
+    values = {key: _plain(key, value_of(loaded.settings, key)) for key in keys()}
+    return json.dumps({key: {"value": values[key], "from": loaded.origins[key]} for key in keys()}, indent=2)
+
+
+def _toml(loaded: Loaded) -> str:
+    lines: list[str] = []
+    section = ""
+    for key in keys():
+        table, _, name = key.rpartition(".")
+        if table != section:
+            lines += ["", f"[{table}]"]
+            section = table
+        value = _inline(_plain(key, value_of(loaded.settings, key)))
+        lines.append(f"{f'{name} = {value}':<52}  # {loaded.origins[key]}")
+    return "\n".join(lines)
+
+
+def _plain(key: str, value: Any) -> Any:
+    """Return a value as TOML and JSON have it: durations as text, passwords masked."""
+    from ctrlmgr.logging import mask
+
+    if key in _DURATIONS:
+        return format_duration(value)
+    if isinstance(value, Mapping):
+        return {resource: _retention(rule) for resource, rule in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return mask(value) if isinstance(value, str) else value
+
+
+def _retention(rule: Retention) -> dict[str, Any]:
+    return {**asdict(rule), "keep_for": format_duration(rule.keep_for)}
+
+
+def _inline(value: Any) -> str:
+    """Write an inline TOML value; a JSON string is a TOML string, a JSON number a TOML number."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f" {json.dumps(key)} = {_inline(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

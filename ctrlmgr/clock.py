@@ -1,0 +1,64 @@
+"""Everything that reads the time or waits does it through a `Clock`, so that tests and replay own both.
+
+`now` goes into objects and events and is never used to order anything; `monotonic` is for deadlines; `wait` is
+the one place where a thread sleeps on a condition with a timeout.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """Time as the rest of ctrlmgr sees it."""
+
+    def now(self) -> int:
+        """Return the wall clock: microseconds since 1970, UTC."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow; meaningful as differences."""
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
+        """Wait on `condition` (held by the caller) up to `timeout` seconds; False if the time ran out."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        """Return the wall clock: microseconds since 1970, UTC."""
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        """Return seconds since an arbitrary moment, suspended time included where the system counts it."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_BOOTTIME else time.monotonic()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
+        """Wait on `condition` up to `timeout` seconds."""
+        return condition.wait(timeout)
+
+
+_HAS_BOOTTIME = hasattr(time, "CLOCK_BOOTTIME")
+
+
+def format_time(microseconds: int) -> str:
+    """Write a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
+    return (_EPOCH + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def format_time_seconds(microseconds: int) -> str:
+    """Write a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
+    return (_EPOCH + timedelta(seconds=microseconds // 1_000_000)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str) -> int:
+    """Read an RFC 3339 time into microseconds since 1970; raises ValueError when it is not one."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,70 @@
+"""Compaction: forgets old events of the resources that have a retention rule, and of no others.
+
+Guarantees:
+- An event goes only when all three agree: its rule (`keep`, `keep_for`), the minimum age and the minimum number of
+  revisions that every log keeps. The current state of an object never goes.
+- It is level-based like every reconciler: the key is a resource, the rule and the clock say the rest, so a missed
+  or doubled run changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.client import Client
+from ctrlmgr.clock import Clock
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.settings import CompactionSettings, Retention
+
+log = structlog.get_logger(__name__)
+
+
+class Compacted(NamedTuple):
+    """What a compaction did: `removed` events, all superseded at or before revision `before`."""
+
+    before: Revision
+    removed: int
+
+
+def newest_to_compact(event_log: EventLog, rule: Retention, settings: CompactionSettings, *, now: int) -> Revision:
+    """Return the revision up to which superseded events may go, 0 or less when none may; `now` in microseconds."""
+    age = max(settings.min_age, rule.keep_for)
+    old_enough = event_log.revision_at(now - int(age * 1_000_000))
+    return min(event_log.head().revision - settings.min_revisions, old_enough)
+
+
+def compact_by_rule(
+    event_log: EventLog, resource: Resource, rule: Retention, settings: CompactionSettings, *, now: int
+) -> Compacted:
+    """Forget what one resource's rule allows; raises what `EventLog.compact` raises."""
+    before = newest_to_compact(event_log, rule, settings, now=now)
+    if before <= 0:
+        return Compacted(0, 0)
+    return Compacted(before, event_log.compact(before, resource=resource, keep=rule.keep))
+
+
+class CompactionReconciler:
+    """Compacts the resource that its key names; periodic work enqueues the keys."""
+
+    def __init__(self, event_log: EventLog, settings: CompactionSettings, *, clock: Clock) -> None:
+        """Take the rules from `settings.resources`."""
+        self._log = event_log
+        self._settings = settings
+        self._clock = clock
+        self._rules = {Key("", resource): rule for resource, rule in settings.resources.items()}
+
+    def due(self) -> list[Key]:
+        """Return the keys to enqueue every now and then: the resources with a rule."""
+        return list(self._rules)
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Compact one resource, if it (still) has a rule."""
+        rule = self._rules.get(key)
+        if rule is None:
+            return
+        done = compact_by_rule(self._log, Resource.parse(key.name), rule, self._settings, now=self._clock.now())
+        if done.removed:
+            log.info("compacted", resource=key.name, before=done.before, removed=done.removed)

@@ -1,0 +1,162 @@
+"""Which addresses offer which ports: the `subsets` of an Endpoints object, from a service and its pods.
+
+Guarantees:
+- The result is what `RepackSubsets` (Kubernetes' `pkg/api/v1/endpoints/util.go`) makes of the same pods, in the same
+  order; it does not depend on the order of the pods.
+- Every address stands in exactly those subsets whose ports its pod offers; no two subsets have the same addresses.
+
+Kubernetes gets there by expanding everything to (port, address) pairs and packing them again. The same follows from
+grouping the pods first: pods whose ports resolve alike can never end up in different subsets, so only groups, of
+which there is nearly always one, have to be packed. (Its removal of duplicates has nothing to do here: an address
+is told apart by its pod's uid, and a service's ports by their names.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from ctrlmgr.api.core import (
+    CLUSTER_IP_NONE,
+    EndpointAddress,
+    EndpointPort,
+    EndpointSubset,
+    Pod,
+    PodAddress,
+    Service,
+    ServicePort,
+    ip_family,
+)
+from ctrlmgr.controllers.go_hash import port_order, subset_order
+
+CAPACITY = 1000
+"""How many addresses one Endpoints object holds at most (`maxCapacity`)."""
+
+Resolved: TypeAlias = tuple[int | None, ...]
+"""What a pod has for each of the service's ports that is targeted by name: a number, or None. () if none is."""
+
+_order = itemgetter(0)
+
+
+class Group(NamedTuple):
+    """The addresses of the pods whose ports resolve alike."""
+
+    ready: list[PodAddress]
+    not_ready: list[PodAddress]
+
+
+def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
+    """Return the subsets of the Endpoints of `service`, not yet truncated; `pods` are those it selects.
+
+    A service without ports has endpoints only if its cluster IP is "None".
+    """
+    ports = service.spec.ports or []
+    if not ports and service.spec.cluster_ip != CLUSTER_IP_NONE:
+        return []
+    names = [(target, port.protocol) for port in ports if isinstance(target := port.target, str)]
+    return pack(ports, _group(service, names, pods))
+
+
+def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Pod]) -> dict[Resolved, Group]:
+    """Put the address of each pod that belongs into the endpoints into the group of its ports.
+
+    Left out are pods that have come to their end (phase Failed or Succeeded), have no address of the service's
+    family, or are being deleted, unless the service publishes addresses that are not ready: then they are published
+    like ready ones (`ShouldPodBeInEndpoints`, `addEndpointSubset`).
+    """
+    publish = service.spec.publish_not_ready_addresses
+    family = service.primary_family
+    subdomain = service.metadata.name
+    groups: dict[Resolved, Group] = {}
+    for pod in pods:
+        if pod.is_terminal or (pod.is_terminating and not publish):
+            continue
+        address = pod.addresses.get(family or ip_family(pod.status.pod_ip))
+        if address is None:
+            continue
+        if pod.spec.hostname and pod.spec.subdomain == subdomain:
+            address = address._replace(address=replace(address.address, hostname=pod.spec.hostname))
+        resolved = tuple(map(pod.named_ports.get, names))
+        group = groups.get(resolved)
+        if group is None:
+            group = groups[resolved] = Group([], [])
+        (group.ready if publish or pod.is_ready else group.not_ready).append(address)
+    return groups
+
+
+def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list[EndpointSubset]:
+    """Return a subset for each distinct set of groups that offers some port, in Kubernetes' order.
+
+    Without ports there is one subset of everything, itself without ports.
+    """
+    if not ports:
+        return [_subset(list(groups.values()), [])] if groups else []
+    offering: dict[EndpointPort, list[Resolved]] = {}
+    for resolved in groups:
+        for port in _endpoint_ports(ports, resolved):
+            offering.setdefault(port, []).append(resolved)
+    packed: dict[tuple[Resolved, ...], list[EndpointPort]] = {}
+    for port, offered_by in offering.items():
+        packed.setdefault(tuple(offered_by), []).append(port)
+    subsets = [_subset([groups[each] for each in offered_by], found) for offered_by, found in packed.items()]
+    if len(subsets) > 1:
+        subsets.sort(key=subset_order)
+    return subsets
+
+
+def _endpoint_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:
+    """Yield what pods offer of `ports`; a target that is a number stands for itself, whatever the pods declare."""
+    numbers = iter(resolved)
+    for port in ports:
+        number = target if isinstance(target := port.target, int) else next(numbers)
+        if number is not None:
+            yield EndpointPort(port.name, number, port.protocol, port.app_protocol)
+
+
+def _subset(groups: Sequence[Group], ports: list[EndpointPort]) -> EndpointSubset:
+    if len(ports) > 1:
+        ports.sort(key=port_order)
+    ready = _sorted_addresses([group.ready for group in groups])
+    not_ready = _sorted_addresses([group.not_ready for group in groups])
+    return EndpointSubset(ready or None, not_ready or None, ports or None)
+
+
+def _sorted_addresses(lists: Sequence[list[PodAddress]]) -> list[EndpointAddress]:
+    found = lists[0] if len(lists) == 1 else [address for each in lists for address in each]
+    return [each.address for each in sorted(found, key=_order)]
+
+
+def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
+    """Return how many ready and how many other addresses there are; one in two subsets counts twice."""
+    ready = not_ready = 0
+    for subset in subsets:
+        ready += len(subset.addresses or ())
+        not_ready += len(subset.not_ready_addresses or ())
+    return ready, not_ready
+
+
+def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
+    """Return `subsets` within `CAPACITY`, the same list if they are already.
+
+    Ready addresses come first: only when they alone exceed the capacity are they cut, and then no other address is
+    kept. Each subset keeps its share of the room, rounded up, until the room is gone, and within a subset the
+    first addresses stay (`truncateEndpoints` in `endpoints_controller.go`).
+    """
+    ready, not_ready = count_addresses(subsets)
+    if ready + not_ready <= CAPACITY:
+        return subsets
+    cut_ready = ready > CAPACITY
+    room = CAPACITY if cut_ready else CAPACITY - ready
+    total = ready if cut_ready else not_ready
+    left = room
+    kept = []
+    for subset in subsets:
+        addresses = (subset.addresses if cut_ready else subset.not_ready_addresses) or []
+        share = addresses[: min(math.ceil(len(addresses) / total * room), left)]
+        left -= len(share)
+        kept.append(EndpointSubset(*((share, None) if cut_ready else (subset.addresses, share or None)), subset.ports))
+    return kept

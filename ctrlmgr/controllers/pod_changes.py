@@ -1,0 +1,97 @@
+"""Which services have to be looked at when a pod changes.
+
+Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`):
+- A pod that comes or goes concerns every service whose selector matches its labels.
+- A pod whose readiness or addresses changed, or that is being deleted, concerns those matching its old or new labels.
+- A pod of which only the labels changed concerns the services that it joins or leaves, not those it stays in.
+- Any other change, one of the phase for instance, concerns none; nor does one that cannot be told from no change.
+
+Found through an index of services by one pair of their selectors, so the cost is that of the services which match,
+not of those in the namespace; and remembered for pods with the same labels, which most pods of a service have, until
+some service changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ctrlmgr.api.core import Pod, Service
+from ctrlmgr.api.labels import label_pairs, matches, selector_pair
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.informer import Change, Informer, Lister
+
+_BY_SELECTOR = "selector"
+
+_REMEMBERED = 10_000
+"""Sets of labels whose services are remembered at most."""
+
+
+class PodChanges:
+    """Names the services that a change of a pod concerns, by their keys, in order."""
+
+    def __init__(self, services: Informer) -> None:
+        """Index `services` by selector and follow its changes; ask before it syncs."""
+        services.add_index(_BY_SELECTOR, _selector_values)
+        services.add_handler(self._on_service)
+        self._services: Lister = services.lister
+        # What `_select` says of a namespace and labels while the services are as they are. Handlers of services and
+        # pods run on one thread, in the order of the log, so neither is ever half changed here.
+        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = {}
+
+    def __call__(self, change: Change) -> list[Key]:
+        """Return the keys of the services to reconcile after `change`."""
+        old, new = change.old, change.new
+        if old is None or new is None:
+            pod = new or old
+            return sorted(self._selecting(pod)) if pod is not None else []
+        if old.revision == new.revision:
+            return []
+        pod_changed, membership_changed = endpoints_changed(old, new)
+        if not (pod_changed or membership_changed):
+            return []
+        found = self._selecting(new)
+        if membership_changed:
+            before = self._selecting(old)
+            found = found | before if pod_changed else found ^ before
+        return sorted(found)
+
+    def _on_service(self, _: Change) -> None:
+        self._known.clear()
+
+    def _selecting(self, pod: Object) -> frozenset[Key]:
+        """Return the keys of the services that select `pod`; one without a selector selects nothing."""
+        labels = pod.labels
+        question = (pod.namespace, tuple(labels.items()))
+        found = self._known.get(question)
+        if found is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            found = self._known[question] = self._select(pod.namespace, labels)
+        return found
+
+    def _select(self, namespace: str, labels: Mapping[str, str]) -> frozenset[Key]:
+        return frozenset(
+            service.key
+            for pair in label_pairs(namespace, labels)
+            for service in self._services.by_index(_BY_SELECTOR, pair)
+            if matches(service.view(Service).spec.selector or {}, labels)
+        )
+
+
+def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
+    """Say whether what endpoints tell of a pod may have changed, and whether which services it belongs to may have.
+
+    Go compares the deletion timestamps as pointers, so of a pod that is being deleted every update counts. It takes a
+    new hostname for a change of membership, which moves the pod into no other service and so comes to nothing.
+    """
+    before, after = old.view(Pod), new.view(Pod)
+    pod_changed = (
+        before.is_terminating or after.is_terminating or before.is_ready != after.is_ready or before.ips != after.ips
+    )
+    return pod_changed, old.labels != new.labels
+
+
+def _selector_values(service: Object) -> Iterable[str]:
+    selector: Mapping[str, str] | None = service.view(Service).spec.selector
+    return () if selector is None else (selector_pair(service.namespace, selector),)

@@ -1,0 +1,178 @@
+"""Every error ctrlmgr raises, as a drawn tree. A class's docstring is its default message.
+
+    CtrlmgrError
+    ├── ApiError                  code and reason on the class: a metav1.Status without a mapping table
+    │   ├── BadRequest            400
+    │   ├── Forbidden             403
+    │   │   └── NamespaceTerminating   403, cause NamespaceTerminating
+    │   ├── NotFound              404
+    │   ├── AlreadyExists         409
+    │   ├── Conflict              409   retryable: read again, decide again
+    │   ├── Expired               410
+    │   └── TooManyRequests       429   retryable
+    ├── LogError
+    │   ├── LogUnavailable        retryable: nothing was written
+    │   ├── OutcomeUnknown        the append may or may not be in the log
+    │   ├── LogCorrupt            stop: a gap, a broken chain, a bad row
+    │   ├── LogRolledBack         stop: the database is older than its anchor
+    │   ├── SchemaOutdated        stop: run `ctrlmgr migrate`
+    │   └── LogClosed             the log was closed under the caller
+    ├── Fenced                    this term is over: step down, nobody retries
+    ├── TerminalError             a reconcile failed for good: record it, do not retry
+    ├── ShutDown                  a queue is closed (control flow, never logged)
+    ├── RecordingError            a recording file cannot be used: file, line, reason
+    └── SettingsError             file or variable, key, what was wrong, what would be right
+
+A class says how to react to it in `retryable`; nobody matches on message text.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CtrlmgrError(Exception):
+    """Something went wrong in ctrlmgr."""
+
+    retryable: ClassVar[bool] = False
+    """Whether the same call may succeed later without anybody changing anything."""
+
+    def __init__(self, message: str | None = None) -> None:
+        """Take a message, or let the first line of the class's docstring be it."""
+        super().__init__(message or (self.__doc__ or "").strip().split("\n")[0])
+
+
+class ApiError(CtrlmgrError):
+    """The API refused a request."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+
+class BadRequest(ApiError):
+    """The request is malformed."""
+
+    code = 400
+    reason = "BadRequest"
+
+
+class Forbidden(ApiError):
+    """The request is not allowed."""
+
+    code = 403
+    reason = "Forbidden"
+
+
+class NamespaceTerminating(Forbidden):
+    """Nothing can be created in a namespace that is being terminated."""
+
+
+class NotFound(ApiError):
+    """The object does not exist."""
+
+    code = 404
+    reason = "NotFound"
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists already."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+
+class Conflict(ApiError):
+    """The object has been modified; apply your changes to the latest version and try again."""
+
+    code = 409
+    reason = "Conflict"
+    retryable = True
+
+    def __init__(self, message: str | None = None, *, expected: int | None = None, actual: int = 0) -> None:
+        """Take the revisions too: the one `expected` and the `actual` one, 0 when the object does not exist."""
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
+class Expired(ApiError):
+    """The requested revision has been compacted away."""
+
+    code = 410
+    reason = "Expired"
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        """`asked` is the revision wanted, `oldest` the oldest one still complete."""
+        super().__init__(f"too old resource version: {asked} ({oldest})")
+        self.asked = asked
+        self.oldest = oldest
+
+
+class TooManyRequests(ApiError):
+    """Too many appends are waiting; try again in a moment."""
+
+    code = 429
+    reason = "TooManyRequests"
+    retryable = True
+
+
+class LogError(CtrlmgrError):
+    """The event log failed."""
+
+
+class LogUnavailable(LogError):
+    """The event log cannot be reached; nothing was written. The cause is in `__cause__`."""
+
+    retryable = True
+
+
+class OutcomeUnknown(LogError):
+    """The connection failed while an append was being committed: it may or may not be in the log."""
+
+
+class LogCorrupt(LogError):
+    """The event log is damaged."""
+
+    def __init__(self, message: str | None = None, *, revision: int | None = None) -> None:
+        """`revision` is the first one known to be damaged."""
+        super().__init__(message)
+        self.revision = revision
+
+
+class LogRolledBack(LogError):
+    """The database is older than its anchor: it was restored from a backup, or lost its newest writes."""
+
+
+class SchemaOutdated(LogError):
+    """The database schema is not this version's; run `ctrlmgr migrate`."""
+
+
+class LogClosed(LogError):
+    """The event log is closed."""
+
+
+class Fenced(CtrlmgrError):
+    """The leader term of this append is over."""
+
+
+class TerminalError(CtrlmgrError):
+    """Reconciling this key cannot succeed; it is recorded and not retried."""
+
+
+class ShutDown(CtrlmgrError):
+    """The queue is shut down."""
+
+
+class RecordingError(CtrlmgrError):
+    """The recording cannot be used."""
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        """`line` counts from 1; 0 when the file as a whole is at fault."""
+        super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+
+class SettingsError(CtrlmgrError):
+    """A setting is wrong."""

@@ -1,0 +1,36 @@
+"""The event log: the one thing ctrlmgr remembers. `log.EventLog` says what it promises; `open_log` opens one."""
+
+from ctrlmgr.eventlog.event import (
+    Author,
+    Cause,
+    Event,
+    EventType,
+    Fence,
+    Head,
+    Outcome,
+    Proposal,
+    Reconcile,
+    Snapshot,
+)
+from ctrlmgr.eventlog.log import Appending, EventLog
+from ctrlmgr.eventlog.opening import migrate_log, open_log
+from ctrlmgr.eventlog.verify import Verification, verify
+
+__all__ = [
+    "Appending",
+    "Author",
+    "Cause",
+    "Event",
+    "EventLog",
+    "EventType",
+    "Fence",
+    "Head",
+    "Outcome",
+    "Proposal",
+    "Reconcile",
+    "Snapshot",
+    "Verification",
+    "migrate_log",
+    "open_log",
+    "verify",
+]

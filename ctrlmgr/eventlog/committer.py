@@ -1,0 +1,206 @@
+"""Group commit: many appends wait, one thread commits them together.
+
+Guarantees:
+- Whatever waits when the thread comes round is one group: no timer, no added latency for a lone append.
+- An append ends only after its group is durable, and in group order: observers first, then the appenders.
+- A refused append disturbs nobody else in its group.
+- A failing database is tried again, with backoff, for `patience` seconds; an append whose first try may have been
+  committed is never written twice (it is looked up by its id).
+- The line is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError, LogClosed, LogError, LogUnavailable, OutcomeUnknown, TooManyRequests
+from ctrlmgr.eventlog.event import Event, Outcome
+from ctrlmgr.eventlog.pending import PendingAppend
+
+log = structlog.get_logger(__name__)
+
+MAX_WAITING = 10_000
+GROUP_EVENTS = 512
+GROUP_BYTES = 4 * 1024 * 1024
+_FIRST_DELAY = 0.01
+_LONGEST_DELAY = 1.0
+_IDLE = 1.0
+
+Finished = tuple[int, Outcome]
+Answer = list[Event] | CtrlmgrError
+
+
+class GroupWriter(Protocol):
+    """What a database must do for the committer."""
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
+    ) -> list[Answer]:
+        """Commit a group in one transaction and answer each append, in order, with its events or its refusal.
+
+        `since` is None on a first try. After a try whose outcome is unknown it is a revision from before that
+        try: an append whose id stands in an event after it is already in, and is answered with those events.
+        Raises `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
+        """
+
+    def idle(self) -> None:
+        """Use a quiet moment for housekeeping."""
+
+
+class Committer:
+    """The line of waiting appends and the thread that commits them."""
+
+    def __init__(self, writer: GroupWriter, *, clock: Clock, head: Revision, patience: float) -> None:
+        """Start the thread; `head` is the log's revision now, `patience` in seconds."""
+        self._writer = writer
+        self._clock = clock
+        self._patience = patience
+        self._head = head  # the newest revision this thread knows of; only it writes it
+        self._observers: list[Callable[[Sequence[Event]], None]] = []
+        self._condition = threading.Condition(threading.Lock())
+        # Everything below is guarded by _condition.
+        self._waiting: deque[PendingAppend] = deque()
+        self._outcomes: list[Finished] = []
+        self._working = False  # a group has been taken and not yet ended
+        self._asleep = False  # the thread waits for work: only then is it worth waking
+        self._closing = False
+        self._thread = threads.start("committer", self._run)
+
+    def submit(self, pending: PendingAppend) -> None:
+        """Queue an append; raises `TooManyRequests` or `LogClosed`."""
+        with self._condition:
+            if self._closing:
+                raise LogClosed
+            if len(self._waiting) >= MAX_WAITING:
+                raise TooManyRequests
+            self._waiting.append(pending)
+            self._wake()
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Queue the outcome of a reconcile."""
+        with self._condition:
+            if self._closing:
+                raise LogClosed
+            self._outcomes.append((reconcile, outcome))
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._asleep:
+            self._asleep = False
+            self._condition.notify_all()
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Have `observer` called with the events of each group."""
+        self._observers.append(observer)
+
+    def flush(self) -> None:
+        """Wait until everything queued before this call has ended."""
+        with self._condition:
+            while self._waiting or self._outcomes or self._working:
+                self._condition.wait(0.05)
+
+    def close(self) -> None:
+        """Commit what waits, then end the thread."""
+        with self._condition:
+            self._closing = True
+            self._asleep = False
+            self._condition.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while work := self._next():
+            group, outcomes = work
+            self._commit_and_end(group, outcomes)
+            with self._condition:
+                self._working = False
+                self._condition.notify_all()
+
+    def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
+        with self._condition:
+            while not self._waiting and not self._outcomes:
+                if self._closing:
+                    return None
+                self._sleep()
+            self._working = True
+            outcomes, self._outcomes = self._outcomes, []
+            return self._take(), outcomes
+
+    def _sleep(self) -> None:
+        """Wait for work, with _condition held; after a quiet second give the writer its idle moment, once."""
+        self._asleep = True
+        if not self._condition.wait(_IDLE) and self._asleep:
+            self._condition.release()
+            try:
+                self._writer.idle()
+            finally:
+                self._condition.acquire()
+            while self._asleep:
+                self._condition.wait()
+
+    def _take(self) -> list[PendingAppend]:
+        group: list[PendingAppend] = []
+        events = size = 0
+        while self._waiting and (not group or (events < GROUP_EVENTS and size < GROUP_BYTES)):
+            pending = self._waiting.popleft()
+            group.append(pending)
+            events += len(pending.proposals)
+            size += pending.size
+        return group
+
+    def _commit_and_end(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
+        try:
+            answers = self._commit(group, outcomes)
+        except Exception as error:
+            if not isinstance(error, LogError):
+                log.exception("commit failed", appends=len(group))
+            for pending in group:
+                pending.fail(error)
+            return
+        self._publish([event for answer in answers if isinstance(answer, list) for event in answer])
+        for pending, answer in zip(group, answers, strict=True):
+            if isinstance(answer, list):
+                pending.succeed(answer)
+            else:
+                pending.fail(answer)
+
+    def _publish(self, events: list[Event]) -> None:
+        if not events:
+            return
+        self._head = max(self._head, events[-1].revision)
+        for observer in self._observers:
+            try:
+                observer(events)
+            except Exception:  # an observer's bug must not turn a durable append into a failed one
+                log.exception("observer failed", revision=events[-1].revision)
+
+    def _commit(self, group: list[PendingAppend], outcomes: list[Finished]) -> list[Answer]:
+        """Commit, trying again while the database is away; raises once patience runs out."""
+        deadline = self._clock.monotonic() + self._patience
+        delay, since = _FIRST_DELAY, None
+        failure: LogError
+        while True:
+            try:
+                return self._writer.commit(group, outcomes, since=since)
+            except OutcomeUnknown as error:
+                since = self._head
+                failure = error
+            except LogUnavailable as error:
+                failure = error if since is None else OutcomeUnknown(str(error))
+            if self._clock.monotonic() + delay > deadline:
+                raise failure
+            log.warning("commit retried", error=str(failure), unknown=since is not None, delay=delay)
+            self._pause(delay)
+            delay = min(delay * 2, _LONGEST_DELAY)
+
+    def _pause(self, delay: float) -> None:
+        pause = threading.Condition()
+        with pause:
+            self._clock.wait(pause, delay)

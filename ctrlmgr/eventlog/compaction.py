@@ -1,0 +1,145 @@
+"""Compaction and restore: the only code that removes history, and what it leaves so that the rest stays sound.
+
+Guarantees:
+- The floor is raised, in a transaction of its own, before the first event goes: a reader that then misses an event
+  learns it from the floor, and a crash half-way leaves nothing inconsistent. Floors only grow.
+- Each object's current state stays, and so does the newest event of the log, where the chain goes on.
+- The event behind a removed stretch keeps its parent's hash, so the chain can still be verified.
+- Events go in chunks of their own transactions, so that appenders are never held up for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
+
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.eventlog.event import EventType, Head
+from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile, reconcile_trigger
+
+_CHUNK = 500
+
+Write = Callable[[], AbstractContextManager[Connection]]
+
+
+def compact(write: Write, before: Revision, resource: Resource | None, keep: int) -> int:
+    """Remove superseded events chunk by chunk; see `EventLog.compact`. Returns how many went."""
+    name = str(resource) if resource else ""
+    with write() as connection:
+        head = connection.execute(select(log_head.c.revision)).scalar_one()
+        before = min(before, head)
+        _raise_floor(connection, name, before)
+    removed = after = 0
+    while True:
+        with write() as connection:
+            doomed = connection.execute(_superseded(after, before, name, keep).limit(_CHUNK)).scalars().all()
+            _remove(connection, doomed)
+        if not doomed:
+            break
+        removed += len(doomed)
+        after = doomed[-1]
+    while True:
+        with write() as connection:
+            head = connection.execute(select(log_head.c.revision)).scalar_one()
+            gone = connection.execute(_deletions(min(before, head - 1), name).limit(_CHUNK)).all()
+            _remove(connection, [row.revision for row in gone])
+            connection.execute(delete(object_).where(object_.c.id.in_([row.object_id for row in gone])))
+        removed += len(gone)
+        if not gone:
+            return removed
+
+
+def _raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
+    known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
+    if known is None:
+        connection.execute(insert(compaction_floor).values(resource=resource, floor=floor))
+    elif known < floor:
+        connection.execute(
+            update(compaction_floor)
+            .where(compaction_floor.c.resource == resource, compaction_floor.c.floor < floor)
+            .values(floor=floor)
+        )
+
+
+def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> Select[Any]:
+    """Select the revisions whose successor is at or below `before` and which are not among the newest `keep`."""
+    successor = event.alias("successor")
+    query = (
+        select(event.c.revision)
+        .join(successor, (successor.c.object_id == event.c.object_id) & (successor.c.previous == event.c.revision))
+        .where(event.c.revision > after, successor.c.revision <= before)
+        .order_by(event.c.revision)
+    )
+    if resource:
+        query = query.join(object_, object_.c.id == event.c.object_id).where(object_.c.resource == resource)
+    if keep > 1:
+        newer = event.alias("newer")
+        count = (
+            select(func.count())
+            .where(newer.c.object_id == event.c.object_id, newer.c.previous >= event.c.revision)
+            .scalar_subquery()
+        )
+        query = query.where(count >= keep)
+    return query
+
+
+def _deletions(before: Revision, resource: str) -> Select[Any]:
+    """Select the deletions at or below `before` with nothing older of their object left."""
+    older = event.alias("older")
+    query = (
+        select(event.c.revision, event.c.object_id)
+        .join(object_, object_.c.head_revision == event.c.revision)
+        .where(
+            event.c.type == EventType.DELETED,
+            event.c.revision <= before,
+            ~exists().where(older.c.object_id == event.c.object_id, older.c.previous < event.c.previous),
+        )
+        .order_by(event.c.revision)
+    )
+    return query.where(object_.c.resource == resource) if resource else query
+
+
+def _remove(connection: Connection, doomed: Any) -> None:
+    """Delete events; the survivors behind them remember the hash they are chained to."""
+    if not doomed:
+        return
+    parent = event.alias("parent")
+    parent_hash = select(parent.c.hash).where(parent.c.revision == event.c.revision - 1).scalar_subquery()
+    behind = sorted({revision + 1 for revision in doomed} - set(doomed))
+    connection.execute(update(event).where(event.c.revision.in_(behind)).values(parent_hash=parent_hash))
+    reconciles = (
+        connection.execute(
+            select(event.c.reconcile_id).where(event.c.revision.in_(doomed), event.c.reconcile_id != 0).distinct()
+        )
+        .scalars()
+        .all()
+    )
+    connection.execute(delete(event).where(event.c.revision.in_(doomed)))
+    _forget_reconciles(connection, reconciles)
+
+
+def _forget_reconciles(connection: Connection, candidates: Any) -> None:
+    """Delete the reconciles of which no event is left."""
+    if not candidates:
+        return
+    left = select(event.c.reconcile_id).where(event.c.reconcile_id.in_(candidates), event.c.reconcile_id != 0)
+    gone = set(candidates) - set(connection.execute(left).scalars())
+    connection.execute(delete(reconcile_trigger).where(reconcile_trigger.c.reconcile_id.in_(gone)))
+    connection.execute(delete(reconcile).where(reconcile.c.id.in_(gone)))
+
+
+def begin_epoch(connection: Connection, uuid: str, reason: str, *, above: Revision, started_at: int) -> Head:
+    """Start a new incarnation whose revisions lie above both the head and `above`; returns its head."""
+    row = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
+    head = Head(uuid, max(row.revision, above), row.hash)
+    connection.execute(
+        insert(log_epoch).values(
+            uuid=uuid, after_revision=head.revision, parent_hash=head.hash, started_at=started_at, reason=reason
+        )
+    )
+    connection.execute(update(log_head).values(uuid=uuid, revision=head.revision))
+    _raise_floor(connection, "", head.revision)
+    return head

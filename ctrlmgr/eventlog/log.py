@@ -1,0 +1,110 @@
+"""The seam: one event log, three implementations (`memory`, `sqlite`, `postgres`), one contract suite.
+
+Every implementation guarantees:
+- **Order.** Revisions are gapless and commit order is revision order: who has seen revision n has missed nothing
+  below it. (A restore from backup starts a new incarnation and is the one, recorded, exception.)
+- **Atomic, conditional.** The proposals of one append become events together or not at all; each is checked
+  against the object's current revision under the same lock that assigns the new ones.
+- **Durable.** When `append` returns, its events survive the death of the process and, on SQLite and PostgreSQL,
+  of the machine.
+- **Definite.** An append that raised anything but `OutcomeUnknown` is not in the log and never will be.
+- **Fenced.** See `Fence`.
+- **Evident.** Each event carries a hash chained to the one before it (`eventlog.chain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+
+
+class Appending(Protocol):
+    """An append under way."""
+
+    def result(self, timeout: float | None = None) -> Sequence[Event]:
+        """Wait (seconds) for its events, or raise what the append raised; `TimeoutError` leaves it under way."""
+
+    def add_done_callback(self, done: Callable[[Appending], None]) -> None:
+        """Call `done` once it has ended, at once if it has; on the committer's thread, so return quickly."""
+
+
+class EventLog(Protocol):
+    """See the module's docstring for what holds, whichever the implementation."""
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Appending:
+        """Queue an append and return at once; raises `TooManyRequests` when too many wait already."""
+
+    def append(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Sequence[Event]:
+        """Append atomically and durably.
+
+        Raises `AlreadyExists` (ADDED, but it exists), `NotFound` (it does not exist), `Conflict` (it is at
+        another revision), `Fenced`, `LogUnavailable`, `OutcomeUnknown`, `TooManyRequests`, `LogClosed`.
+        """
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Record how a reconcile that appended something ended; queued, not waited for."""
+
+    def flush(self) -> None:
+        """Wait until everything queued so far, outcomes included, is in the log."""
+
+    def reconcile(self, id: int) -> Reconcile | None:
+        """Return what is known of a reconcile, by the id its events carry."""
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        """Return up to `limit` events after `revision`, ascending; of one resource if given.
+
+        Raises `Expired` if compaction has removed an event the caller would have to see.
+        """
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        """Return what exists now, or existed at revision `at`; all resources unless one is given.
+
+        Raises `Expired` if compaction has passed `at`, `BadRequest` if `at` is beyond the head.
+        """
+
+    def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
+        """Return one object now or at a revision, None if it did not exist; raises as `snapshot` does."""
+
+    def head(self) -> Head:
+        """Return where the log ends."""
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Return the revision up to which `resource` (None: any of them) has been compacted."""
+
+    def revision_at(self, moment: int) -> Revision:
+        """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none."""
+
+    def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Forget superseded events and return how many rows went.
+
+        An event goes if its successor is at or below `before`, it is not among the newest `keep` events of
+        its object, and its resource is the one given (None: every one). Deletions at or below `before` go
+        too, once nothing older of that object is kept. Each object's current state always stays.
+        """
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Yield every retained event from `start` on, compacted stretches left out, for verify and export."""
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after`, by whichever process, or `timeout` seconds; return the head."""
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Have `observer` called with the events of each of this process's commits, in revision order.
+
+        It runs on the committing thread, right after the commit and before the appenders wake.
+        """
+
+    def close(self) -> None:
+        """Finish what is queued, write the anchor, release everything. Further calls raise `LogClosed`."""

@@ -1,0 +1,303 @@
+"""The event log in memory: real in everything but surviving the process. For tests and for replay.
+
+Same contract suite as the SQL logs. Appends happen on the calling thread under one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from random import Random
+from uuid import UUID
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
+from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
+from ctrlmgr.eventlog.chain import GENESIS, link
+from ctrlmgr.eventlog.event import (
+    Author,
+    Cause,
+    Event,
+    EventType,
+    Fence,
+    Head,
+    Outcome,
+    Proposal,
+    Reconcile,
+    Snapshot,
+)
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.verify import Epoch, Stored
+
+_revision = attrgetter("revision")
+_Place = tuple[Resource, Key]
+
+
+class MemoryEventLog:
+    """An `EventLog` that ends with its process."""
+
+    def __init__(self, *, clock: Clock, random: Random) -> None:
+        """Start an empty log; `random` gives its identity and the ids of its appends."""
+        self._clock = clock
+        self._random = random
+        self._started_at = clock.now()
+        self._uuid = str(UUID(int=random.getrandbits(128), version=4))
+        self._changed = threading.Condition()
+        # Everything below is guarded by _changed.
+        self._events: list[Event] = []  # ascending; gapless above every floor
+        self._places: dict[_Place, list[Event]] = {}  # a place's retained events, ascending, never empty
+        self._terms: dict[str, int] = {}
+        self._reconciles: dict[int, Reconcile] = {}
+        self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of everything
+        self._parents: dict[Revision, bytes] = {}  # of events behind a compacted stretch
+        self._head: Revision = 0
+        self._hash = GENESIS
+        self._observers: list[Callable[[Sequence[Event]], None]] = []
+        self._closed = False
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> PendingAppend:
+        """Append at once; the result is ready when this returns."""
+        pending = PendingAppend(
+            proposals,
+            author,
+            fence,
+            cause,
+            recorded_at=self._clock.now(),
+            append_id=self._random.getrandbits(63),
+        )
+        with self._changed:
+            try:
+                events = self._append(pending)
+            except CtrlmgrError as error:
+                pending.fail(error)
+                return pending
+            for observer in self._observers:
+                observer(events)
+            self._changed.notify_all()
+        pending.succeed(events)
+        return pending
+
+    def append(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Sequence[Event]:
+        """Append atomically."""
+        return self.submit(proposals, author=author, fence=fence, cause=cause).result()
+
+    def _append(self, pending: PendingAppend) -> list[Event]:
+        if self._closed:
+            raise LogClosed
+        fence = pending.fence
+        if fence and (fenced := fence_refusal(fence, self._terms.get(fence.lease, 0))):
+            raise fenced
+        events = self._place(pending)
+        for event in events:
+            self._places.setdefault((event.resource, event.key), []).append(event)
+        self._events += events
+        self._head, self._hash = events[-1].revision, events[-1].hash
+        if fence and fence.takeover:
+            self._terms[fence.lease] = fence.term
+        if pending.cause:
+            self._reconciles.setdefault(pending.cause.id, Reconcile(pending.cause, None))
+        return events
+
+    def _place(self, pending: PendingAppend) -> list[Event]:
+        """Give each proposal its revision and hash, or raise the first refusal; changes nothing."""
+        events: list[Event] = []
+        touched: dict[_Place, Slot] = {}  # what this append has already done to a place
+        revision, chain = self._head, self._hash
+        for index, proposal in enumerate(pending.proposals):
+            place = (proposal.object.resource, proposal.object.key)
+            slot = touched.get(place) or self._slot(place)
+            if refused := refusal(proposal, slot):
+                raise refused
+            revision += 1
+            chain = link(chain, revision, slot.head, pending.digests[index])
+            events.append(pending.event(index, revision, slot.head, chain))
+            touched[place] = Slot(revision, proposal.type is not EventType.DELETED)
+        return events
+
+    def _slot(self, place: _Place) -> Slot:
+        history = self._places.get(place)
+        return Slot(history[-1].revision, history[-1].type is not EventType.DELETED) if history else EMPTY
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Record how a reconcile that appended something ended."""
+        with self._changed:
+            if known := self._reconciles.get(reconcile):
+                self._reconciles[reconcile] = Reconcile(known.cause, outcome)
+
+    def flush(self) -> None:
+        """Return: nothing is ever queued."""
+
+    def reconcile(self, id: int) -> Reconcile | None:
+        """Return what is known of a reconcile."""
+        with self._changed:
+            return self._reconciles.get(id)
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        """Return up to `limit` events after `revision`."""
+        with self._changed:
+            self._refuse_expired(revision, resource)
+            start = bisect_right(self._events, revision, key=_revision)
+            if resource is None:
+                return self._events[start : start + limit]
+            found = []
+            for index in range(start, len(self._events)):
+                if self._events[index].resource == resource:
+                    found.append(self._events[index])
+                    if len(found) == limit:
+                        break
+            return found
+
+    def _refuse_expired(self, asked: Revision, resource: Resource | None) -> None:
+        floor = self._floor(resource)
+        if asked < floor:
+            raise Expired(asked, floor)
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        """Return what exists now, or existed at revision `at`."""
+        with self._changed:
+            revision = self._readable(at, resource)
+            states = [
+                state
+                for (res, key), history in self._places.items()
+                if (resource is None or res == resource) and (namespace is None or key.namespace == namespace)
+                if (state := _state_at(history, revision))
+            ]
+        states.sort(key=lambda obj: (str(obj.resource), obj.key))
+        return Snapshot(revision, states)
+
+    def _readable(self, at: Revision | None, resource: Resource | None) -> Revision:
+        if at is None:
+            return self._head
+        if at > self._head:
+            raise BadRequest(f"revision {at} is beyond the head, {self._head}")
+        self._refuse_expired(at, resource)
+        return at
+
+    def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
+        """Return one object now or at a revision, None if it did not exist."""
+        with self._changed:
+            revision = self._readable(at, resource)
+            return _state_at(self._places.get((resource, key), []), revision)
+
+    def head(self) -> Head:
+        """Return where the log ends."""
+        with self._changed:
+            return Head(self._uuid, self._head, self._hash)
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Return the revision up to which `resource` (None: any) has been compacted."""
+        with self._changed:
+            return self._floor(resource)
+
+    def _floor(self, resource: Resource | None) -> Revision:
+        if resource is None:
+            return max(self._floors.values(), default=0)
+        return max(self._floors[resource], self._floors[None])
+
+    def revision_at(self, moment: int) -> Revision:
+        """Return the newest revision recorded at or before `moment`."""
+        with self._changed:
+            return next((event.revision for event in reversed(self._events) if event.recorded_at <= moment), 0)
+
+    def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Forget superseded events; see the protocol."""
+        with self._changed:
+            before = min(before, self._head)
+            self._floors[resource] = max(self._floors[resource], before)
+            forgotten: set[Revision] = set()
+            for place, history in list(self._places.items()):
+                if resource is not None and place[0] != resource:
+                    continue
+                kept = _kept(history, before, keep, self._head)
+                forgotten.update(event.revision for event in history[: len(history) - len(kept)])
+                if kept:
+                    self._places[place] = kept
+                else:
+                    del self._places[place]
+            self._forget(forgotten)
+            return len(forgotten)
+
+    def _forget(self, forgotten: set[Revision]) -> None:
+        """Drop events; those behind a dropped one remember the hash they are chained to."""
+        if not forgotten:
+            return
+        hashes = {event.revision: event.hash for event in self._events if event.revision in forgotten}
+        causes = {event.reconcile for event in self._events if event.revision in forgotten}
+        self._events = [event for event in self._events if event.revision not in forgotten]
+        for event in self._events:
+            if parent := hashes.get(event.revision - 1):
+                self._parents[event.revision] = parent
+        for cause in causes - {event.reconcile for event in self._events}:
+            self._reconciles.pop(cause, None)
+        for revision in forgotten:
+            self._parents.pop(revision, None)
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Yield every retained event from `start` on."""
+        with self._changed:
+            events = self._events[bisect_right(self._events, start - 1, key=_revision) :]
+        yield from events
+
+    def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
+        """Yield every retained event with all that verify needs."""
+        with self._changed:
+            parents = dict(self._parents)
+        for event in self.scan(start=start):
+            yield Stored(event, event.key, parents.get(event.revision))
+
+    def epochs(self) -> Sequence[Epoch]:
+        """Return the log's incarnations: one."""
+        return [Epoch(self._uuid, 0, GENESIS, self._started_at, "created")]
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        with self._changed:
+            while self._head <= after:
+                if self._closed:
+                    raise LogClosed
+                left = None if deadline is None else deadline - self._clock.monotonic()
+                if (left is not None and left <= 0) or not self._clock.wait(self._changed, left):
+                    break
+            return self._head
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Have `observer` called with the events of each append."""
+        with self._changed:
+            self._observers.append(observer)
+
+    def close(self) -> None:
+        """Refuse further appends and wake everybody who waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def _state_at(history: list[Event], revision: Revision) -> Object | None:
+    """Return the object as of `revision`, from its retained events."""
+    index = bisect_right(history, revision, key=_revision)
+    if not index or history[index - 1].type is EventType.DELETED:
+        return None
+    return history[index - 1].object
+
+
+def _kept(history: list[Event], before: Revision, keep: int, head: Revision) -> list[Event]:
+    """Return the tail of a place's history that compaction at `before` leaves; the log's last event always stays."""
+    newest = bisect_right(history, before, key=_revision) - 1  # the state at `before`
+    first = max(0, min(newest, len(history) - keep))
+    if first == newest == len(history) - 1 and history[newest].type is EventType.DELETED:
+        first += history[newest].revision < head  # nothing older is kept, so the deletion itself can go
+    return history[first:]

@@ -1,0 +1,101 @@
+"""From a database URL to an open log; the one place that chooses the implementation.
+
+SQLAlchemy and the drivers are imported only for the database that is asked for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogUnavailable, SettingsError
+from ctrlmgr.eventlog.memory import MemoryEventLog
+
+if TYPE_CHECKING:
+    from ctrlmgr.eventlog.sqllog import SQLLog
+
+MEMORY = "memory:"
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+
+
+def open_log(
+    url: str,
+    *,
+    clock: Clock,
+    random: Random,
+    migrate: bool = False,
+    patience: float = 10.0,
+    anchor: Path | None = None,
+    accept_rollback: bool = False,
+) -> SQLLog | MemoryEventLog:
+    """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` or `memory:`.
+
+    `migrate` brings the schema up to date first; `patience` is how many seconds a failing database is tried
+    again. The anchor is kept at `anchor`, for SQLite by default beside the database; a log that contradicts it is
+    only opened with `accept_rollback`, to be given a new incarnation by `begin_epoch`. Raises `SettingsError` for a
+    URL that is none of these, and what `SQLLog` raises.
+    """
+    if url == MEMORY:
+        return MemoryEventLog(clock=clock, random=random)
+    if migrate:
+        migrate_log(url, clock=clock, random=random)
+    if url.startswith(_SQLITE):
+        from ctrlmgr.eventlog.sqlite import SQLiteEventLog
+
+        path = _sqlite_path(url)
+        anchor = anchor or path.with_name(path.name + "-anchor")
+        return SQLiteEventLog(
+            path, clock=clock, random=random, patience=patience, anchor=anchor, accept_rollback=accept_rollback
+        )
+    if url.startswith(_POSTGRES):
+        from ctrlmgr.eventlog.postgres import PostgresEventLog
+
+        return PostgresEventLog(
+            url, clock=clock, random=random, patience=patience, anchor=anchor, accept_rollback=accept_rollback
+        )
+    raise _unknown(url)
+
+
+def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
+    """Bring the schema at `url` up to date; returns the version found, None for a new database.
+
+    Raises `LogUnavailable` when there is no such database or it cannot be reached, `SchemaOutdated` when it is
+    newer than this ctrlmgr.
+    """
+    from sqlalchemy.exc import DBAPIError
+
+    from ctrlmgr.eventlog import schema
+
+    if url.startswith(_SQLITE):
+        from ctrlmgr.eventlog.sqlite import open_engine
+
+        path = _sqlite_path(url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        engine = open_engine(path)
+    elif url.startswith(_POSTGRES):
+        from ctrlmgr.eventlog.postgres import open_engine as open_postgres
+
+        engine = open_postgres(url)
+    else:
+        raise _unknown(url)
+    try:
+        return schema.upgrade(engine, clock=clock, random=random)
+    except DBAPIError as error:
+        raise LogUnavailable(f"the database cannot be migrated: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def _sqlite_path(url: str) -> Path:
+    return Path(url.removeprefix(_SQLITE))
+
+
+def _unknown(url: str) -> SettingsError:
+    scheme = url.split(":", 1)[0]
+    return SettingsError(
+        f"database.url: {scheme!r} is no database ctrlmgr knows; "
+        "use sqlite:///PATH, postgresql://HOST/DATABASE or memory:"
+    )

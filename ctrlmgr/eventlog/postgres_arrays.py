@@ -1,0 +1,120 @@
+"""Array parameters in PostgreSQL's binary format, packed a whole array at a time.
+
+psycopg would adapt element by element, which for a group of appends costs more than the database does. An array is
+its dimensions, then each element behind its length (`array_recv` in PostgreSQL's arrayfuncs.c); elements are never
+null here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from psycopg import Connection
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+_HEADER = struct.Struct(">iiiii")  # dimensions, has nulls, element type, length, first subscript
+_EMPTY = struct.Struct(">iii")
+_length = struct.Struct(">i").pack
+
+
+class PackedArray:
+    """An array ready to be sent; its class says of which type."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: bytes) -> None:
+        """Wrap an array in PostgreSQL's binary format."""
+        self.packed = packed
+
+
+class BigintArray(PackedArray):
+    """`bigint[]`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[int]) -> BigintArray:
+        """Pack integers of up to 64 bits."""
+        return cls(_fixed("q", 8, 20, values))
+
+
+class IntegerArray(PackedArray):
+    """`integer[]`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[int]) -> IntegerArray:
+        """Pack integers of up to 32 bits."""
+        return cls(_fixed("i", 4, 23, values))
+
+
+class BooleanArray(PackedArray):
+    """`boolean[]`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[bool]) -> BooleanArray:
+        """Pack truth values."""
+        return cls(_fixed("?", 1, 16, values))
+
+
+class TextArray(PackedArray):
+    """`text[]`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> TextArray:
+        """Pack texts in UTF-8."""
+        return cls(_variable(25, values))
+
+
+class ByteaArray(PackedArray):
+    """`bytea[]`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> ByteaArray:
+        """Pack byte strings."""
+        return cls(_variable(17, values))
+
+
+def _fixed(code: str, size: int, element: int, values: Sequence[int]) -> bytes:
+    if not values:
+        return _EMPTY.pack(0, 0, element)
+    flat = [size] * (2 * len(values))
+    flat[1::2] = values
+    return _HEADER.pack(1, 0, element, len(values), 1) + struct.pack(">" + f"i{code}" * len(values), *flat)
+
+
+def _variable(element: int, values: Sequence[bytes]) -> bytes:
+    if not values:
+        return _EMPTY.pack(0, 0, element)
+    parts = [_HEADER.pack(1, 0, element, len(values), 1)]
+    for value in values:
+        parts += _length(len(value)), value
+    return b"".join(parts)
+
+
+class _Packed(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: PackedArray) -> bytes:
+        return obj.packed
+
+
+def register(connection: Connection) -> None:
+    """Teach a connection to send packed arrays as they are, as `%b` parameters."""
+    for array, oid in (
+        (BigintArray, 1016),
+        (IntegerArray, 1007),
+        (BooleanArray, 1000),
+        (TextArray, 1009),
+        (ByteaArray, 1001),
+    ):
+        connection.adapters.register_dumper(array, type(f"{array.__name__}Dumper", (_Packed,), {"oid": oid}))

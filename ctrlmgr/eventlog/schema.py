@@ -1,0 +1,110 @@
+"""The database schema: where its migrations are, whether a database has them, applying them.
+
+Alembic takes half a second to import, so it is imported only when there is something to apply.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogUnavailable, SchemaOutdated
+from ctrlmgr.eventlog.chain import GENESIS
+from ctrlmgr.eventlog.tables import log_epoch, log_head
+
+LATEST = "0001"
+"""The newest migration; a test holds it to what the folder has."""
+
+
+def migrations_folder() -> Path:
+    """Return the folder of migrations: inside an installed package, beside the package in a source tree."""
+    package = Path(__file__).parents[1]
+    installed = package / "migrations"
+    return installed if installed.is_dir() else package.parent / "migrations"
+
+
+def version(connection: Connection) -> str | None:
+    """Return the migration the database is at, None for a database without our schema."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return str(found) if found is not None else None
+
+
+def require_latest(engine: Engine) -> None:
+    """Raise `SchemaOutdated` unless the database is at this version's schema, `LogUnavailable` if nobody can tell."""
+    try:
+        with engine.connect() as connection:
+            found = version(connection)
+    except DBAPIError as error:
+        raise LogUnavailable(f"the database cannot be opened: {error.orig}") from error
+    if found == LATEST:
+        return
+    if found is None:
+        raise SchemaOutdated("the database has no event log yet; run `ctrlmgr migrate`")
+    if found > LATEST:
+        raise SchemaOutdated(f"the database is at schema {found}, newer than this ctrlmgr's {LATEST}; upgrade ctrlmgr")
+    raise SchemaOutdated(f"the database is at schema {found}, this ctrlmgr needs {LATEST}; run `ctrlmgr migrate`")
+
+
+def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
+    """Apply the missing migrations, and found the log if it is new; returns the version found before.
+
+    All in one transaction: a process that dies half-way leaves the database as it was. Several may try at once.
+    Raises `SchemaOutdated` when the database is newer than this ctrlmgr.
+    """
+    with engine.connect() as connection:
+        found = version(connection)
+    if found == LATEST:
+        return found
+    if found is not None and found > LATEST:
+        require_latest(engine)
+    with engine.connect() as connection:
+        _lock(connection)
+        if version(connection) != LATEST:
+            _run_migrations(connection)
+            _found(connection, clock=clock, random=random)
+        connection.commit()
+    return found
+
+
+def _lock(connection: Connection) -> None:
+    """Let one process at a time migrate, from before the first look until the commit."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('ctrlmgr migrations'))")
+
+
+def _run_migrations(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _found(connection: Connection, *, clock: Clock, random: Random) -> None:
+    """Give a new log its identity."""
+    if connection.execute(log_head.select()).first() is not None:
+        return
+    uuid = new_uuid(random)
+    connection.execute(
+        log_epoch.insert().values(
+            uuid=uuid, after_revision=0, parent_hash=GENESIS, started_at=clock.now(), reason="created"
+        )
+    )
+    connection.execute(log_head.insert().values(id=1, uuid=uuid, revision=0, hash=GENESIS))
+
+
+def new_uuid(random: Random) -> str:
+    """Return a version 4 UUID from an injected source."""
+    return str(UUID(int=random.getrandbits(128), version=4))

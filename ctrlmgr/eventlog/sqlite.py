@@ -1,0 +1,157 @@
+"""The event log in a SQLite file: embedded, durable, one committer thread a process.
+
+Guarantees beyond the protocol's:
+- WAL with `synchronous=FULL`: an acknowledged append survives a power cut, not only a killed process.
+- Within a host several processes may append: an advisory lock on `<database>-lock` is held for each group, so they
+  take turns fairly (SQLite's own busy handler lets writers starve) and no two of them ever write or checkpoint at
+  the same time (SQLite before 3.51.3 can corrupt a WAL then).
+- Readers never wait for writers. A process that is stopped exactly between BEGIN and COMMIT keeps the others from
+  writing until it goes on or dies: that is what one file can promise; PostgreSQL promises more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import cast as cast_type
+
+from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine
+from sqlalchemy import event as engine_events
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import FromClause
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogClosed
+from ctrlmgr.eventlog.event import Event
+from ctrlmgr.eventlog.schema import require_latest
+from ctrlmgr.eventlog.sqlite_writer import FileLock, SQLiteWriter
+from ctrlmgr.eventlog.sqllog import SQLLog
+
+_POLL = 0.01
+"""Seconds between looks at `data_version`, a number that another process's commit changes."""
+
+_BUSY_MILLISECONDS = 2_000
+
+
+def open_engine(path: Path) -> Engine:
+    """Return an engine for a SQLite file, transactions under our control; the file is made when missing."""
+    engine = create_engine(
+        f"sqlite:///{path}",
+        connect_args={"isolation_level": None, "check_same_thread": False, "cached_statements": 128},
+    )
+
+    @engine_events.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # checkpoints happen under the lock, see SQLiteWriter
+        connection.execute("PRAGMA cache_size = -16384")
+
+    return engine
+
+
+def _own_connection(engine: Engine) -> sqlite3.Connection:
+    """Return a connection configured like the pool's but not in it: ours to keep open and to close."""
+    pooled = engine.raw_connection()
+    connection = pooled.dbapi_connection
+    pooled.detach()
+    return cast_type(sqlite3.Connection, connection)
+
+
+class SQLiteEventLog(SQLLog):
+    """An `EventLog` in a SQLite file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: float = 10.0,
+        anchor: Path | None = None,
+        accept_rollback: bool = False,
+    ) -> None:
+        """Open a migrated file; see `SQLLog`."""
+        engine = open_engine(path)
+        require_latest(engine)
+        self._lock = FileLock(path.with_name(path.name + "-lock"))
+        self._sqlite_writer = SQLiteWriter(_own_connection(engine), self._lock)
+        # The connection that waits: data_version is only meaningful on one that stays open. One waiter at a time.
+        self._waiting = _own_connection(engine)
+        self._waiter = threading.Lock()
+        self._changed = threading.Condition()
+        super().__init__(
+            engine,
+            self._sqlite_writer,
+            clock=clock,
+            random=random,
+            patience=patience,
+            anchor=anchor,
+            accept_rollback=accept_rollback,
+        )
+        self.observe(self._wake)
+
+    def _wake(self, events: Sequence[Event]) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _body(self, events: FromClause) -> ColumnElement[bytes]:
+        return cast(events.c.body, LargeBinary)
+
+    @contextmanager
+    def _consistent_read(self) -> Iterator[Connection]:
+        with self._read() as connection:
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+            connection.exec_driver_sql("COMMIT")
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        if self._closed:
+            raise LogClosed
+        try:
+            with self._lock, self._engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+                connection.commit()
+        except DBAPIError as error:
+            raise self._translated(error) from error
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
+
+        This process's commits wake it at once; another's show in `data_version`, a look at shared memory that
+        costs microseconds, every 10 ms.
+        """
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        with self._waiter:
+            seen = None
+            while True:
+                version = self._waiting.execute("PRAGMA data_version").fetchone()[0]
+                if version != seen:
+                    seen, revision = version, self.head().revision
+                    if revision > after:
+                        return revision
+                left = _POLL if deadline is None else deadline - self._clock.monotonic()
+                if left <= 0:
+                    return self.head().revision
+                with self._changed:
+                    if self._closed:
+                        raise LogClosed
+                    slept = not self._clock.wait(self._changed, min(_POLL, left))
+                if slept and left <= _POLL and deadline is not None:
+                    return self.head().revision
+
+    def _release(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        with self._waiter:
+            self._waiting.close()
+        self._sqlite_writer.close()

@@ -1,0 +1,422 @@
+"""What the SQLite and PostgreSQL logs share: every read, compaction, and the committer in front of the writes.
+
+Where the two dialects differ, a method starting with `_` and marked as a seam says so; `sqlite.py` and
+`postgres.py` are the only other places that know which database they talk to.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, Select, case, func, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import FromClause
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavailable, OutcomeUnknown, SchemaOutdated
+from ctrlmgr.eventlog import compaction
+from ctrlmgr.eventlog.anchor import Anchor
+from ctrlmgr.eventlog.committer import Committer, GroupWriter
+from ctrlmgr.eventlog.event import (
+    Author,
+    Cause,
+    Event,
+    EventType,
+    Fence,
+    Head,
+    Outcome,
+    Proposal,
+    Reconcile,
+    Snapshot,
+)
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.schema import new_uuid
+from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile_trigger
+from ctrlmgr.eventlog.tables import reconcile as reconcile_table
+from ctrlmgr.eventlog.verify import Epoch, Stored
+
+_SCAN_CHUNK = 1000
+_SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
+
+
+class SQLLog(ABC):
+    """An `EventLog` in a SQL database."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        writer: GroupWriter,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: float = 10.0,
+        anchor: Path | None = None,
+        accept_rollback: bool = False,
+    ) -> None:
+        """Open a migrated log: `engine` for reads, `writer` for groups of appends.
+
+        `patience` (seconds) is how long a failing database is tried again; `anchor` is the file beside the
+        database that remembers how far the log had come; `accept_rollback` opens even a log that contradicts it,
+        for `begin_epoch`. Raises `LogRolledBack` or `LogCorrupt` when the log
+        contradicts it, `SchemaOutdated`, `LogUnavailable`.
+        """
+        self._engine = engine
+        self._writer = writer
+        self._clock = clock
+        self._random = random
+        self._patience = patience
+        self._closed = False
+        head = self.head()
+        self._anchor = Anchor(anchor, clock) if anchor else None
+        if self._anchor and not accept_rollback:
+            self._anchor.check(head, self._hash_at)
+        self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
+        if self._anchor:
+            self._committer.observe(self._remember)
+
+    # The dialects' seams.
+
+    @abstractmethod
+    def _body(self, events: FromClause) -> ColumnElement[bytes]:
+        """Return the body column of `events` (the event table or an alias of it) as bytes."""
+
+    @abstractmethod
+    def _consistent_read(self) -> AbstractContextManager[Connection]:
+        """Open a transaction whose statements all see one state of the database."""
+
+    @abstractmethod
+    def _write(self) -> AbstractContextManager[Connection]:
+        """Open a write transaction beside the committer's, for compaction and restore."""
+
+    @abstractmethod
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+
+    # Writing.
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> PendingAppend:
+        """Queue an append."""
+        pending = PendingAppend(
+            proposals,
+            author,
+            fence,
+            cause,
+            recorded_at=self._clock.now(),
+            append_id=self._random.getrandbits(63),
+        )
+        self._committer.submit(pending)
+        return pending
+
+    def append(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Sequence[Event]:
+        """Append atomically and durably.
+
+        The committer gives up after `patience`; should it be stuck itself (a lock held by a frozen process),
+        the caller gets `OutcomeUnknown` after twice that.
+        """
+        pending = self.submit(proposals, author=author, fence=fence, cause=cause)
+        try:
+            return pending.result(2 * self._patience + 1)
+        except TimeoutError as error:
+            raise OutcomeUnknown("the append is still waiting for the database") from error
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Queue the outcome of a reconcile."""
+        self._committer.finish(reconcile, outcome)
+
+    def flush(self) -> None:
+        """Wait until everything queued so far is in the log."""
+        self._committer.flush()
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Have `observer` called with the events of each of this process's commits."""
+        self._committer.observe(observer)
+
+    def _remember(self, events: Sequence[Event]) -> None:
+        if self._anchor:
+            self._anchor.remember(events[-1].revision, events[-1].hash)
+
+    # Reading.
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        """Open a connection for single statements; the database's failures come out as ours."""
+        if self._closed:
+            raise LogClosed
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
+        text = str(error.orig)
+        if any(sign in text for sign in _SIGNS_OF_DAMAGE):
+            return LogCorrupt(f"the database is damaged: {text}")
+        if "no such table" in text or "does not exist" in text:
+            return SchemaOutdated()
+        return LogUnavailable(f"the event log cannot be read: {text}")
+
+    def _events(self) -> Select[Any]:
+        """Select events with the names of their place; the column order is what `_event` unpacks."""
+        return select(
+            event.c.revision,
+            event.c.previous,
+            event.c.type,
+            event.c.recorded_at,
+            event.c.actor,
+            event.c.user_agent,
+            event.c.term,
+            event.c.reconcile_id,
+            event.c.append_id,
+            event.c.hash,
+            self._body(event).label("body"),
+            object_.c.resource,
+        ).join_from(event, object_, object_.c.id == event.c.object_id)
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        """Return up to `limit` events after `revision`."""
+        query = self._events().where(event.c.revision > revision).order_by(event.c.revision).limit(limit)
+        if resource is not None:
+            query = query.where(object_.c.resource == str(resource))
+        with self._read() as connection:
+            rows = connection.execute(query).all()
+            # A compaction raises the floor before it deletes: had a row been missing, the floor shows it now.
+            self._refuse_expired(connection, revision, resource)
+        return [_event(row) for row in rows]
+
+    def _refuse_expired(self, connection: Connection, asked: Revision, resource: Resource | None) -> None:
+        floor = _floor(connection, resource)
+        if asked < floor:
+            raise Expired(asked, floor)
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        """Return what exists now, or existed at revision `at`."""
+        with self._consistent_read() as connection:
+            head = _head(connection).revision
+            self._refuse_unreadable(connection, at, head, resource)
+            query = self._states(at)
+            if resource is not None:
+                query = query.where(object_.c.resource == str(resource))
+            if namespace is not None:
+                query = query.where(object_.c.namespace == namespace)
+            query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
+            objects = [_object(row) for row in connection.execute(query)]
+        return Snapshot(head if at is None else at, objects)
+
+    def _refuse_unreadable(
+        self, connection: Connection, at: Revision | None, head: Revision, resource: Resource | None
+    ) -> None:
+        if at is None:
+            return
+        if at > head:
+            raise BadRequest(f"revision {at} is beyond the head, {head}")
+        self._refuse_expired(connection, at, resource)
+
+    def _states(self, at: Revision | None) -> Select[Any]:
+        """Select each existing object's state, now or at a revision, by index probes alone.
+
+        In the past: of an object's events take the one with the greatest `previous` not above the revision.
+        Either it is itself not above it, and is the state; or its `previous` is.
+        """
+        state = event.alias("state")
+        columns = select(state.c.revision, object_.c.resource, self._body(state).label("body"))
+        if at is None:
+            return columns.join_from(object_, state, state.c.revision == object_.c.head_revision).where(
+                object_.c.deleted.is_(False)
+            )
+        probe, nearest = event.alias("probe"), event.alias("nearest")
+        newest_previous = (
+            select(func.max(probe.c.previous))
+            .where(probe.c.object_id == object_.c.id, probe.c.previous <= at)
+            .scalar_subquery()
+        )
+        revision = case((nearest.c.revision <= at, nearest.c.revision), else_=nearest.c.previous)
+        return (
+            columns.join_from(
+                object_,
+                nearest,
+                (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest_previous),
+            )
+            .join(state, state.c.revision == revision)
+            .where(state.c.type != EventType.DELETED)
+        )
+
+    def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
+        """Return one object now or at a revision."""
+        query = self._states(at).where(
+            object_.c.resource == str(resource), object_.c.namespace == key.namespace, object_.c.name == key.name
+        )
+        with self._consistent_read() as connection:
+            if at is not None:
+                self._refuse_unreadable(connection, at, _head(connection).revision, resource)
+            row = connection.execute(query).first()
+        return _object(row) if row else None
+
+    def head(self) -> Head:
+        """Return where the log ends."""
+        with self._read() as connection:
+            return _head(connection)
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Return the revision up to which `resource` (None: any) has been compacted."""
+        with self._read() as connection:
+            return _floor(connection, resource)
+
+    def revision_at(self, moment: int) -> Revision:
+        """Return the newest revision recorded at or before `moment`, by bisection.
+
+        Writers' clocks differ a little, so times are only nearly ascending: near a tie the answer may be off
+        by as much as the clocks are.
+        """
+        with self._read() as connection:
+            low, high = 0, _head(connection).revision
+            while low < high:
+                middle = (low + high + 1) // 2
+                row = connection.execute(
+                    select(event.c.revision, event.c.recorded_at)
+                    .where(event.c.revision <= middle, event.c.revision > low)
+                    .order_by(event.c.revision.desc())
+                    .limit(1)
+                ).first()
+                if row is None or row.recorded_at <= moment:
+                    low = middle
+                else:
+                    high = row.revision - 1
+            newest = connection.execute(select(func.max(event.c.revision)).where(event.c.revision <= low)).scalar()
+        return newest or 0
+
+    def reconcile(self, id: int) -> Reconcile | None:
+        """Return what is known of a reconcile."""
+        with self._read() as connection:
+            row = connection.execute(select(reconcile_table).where(reconcile_table.c.id == id)).first()
+            if row is None:
+                return None
+            triggers = connection.execute(
+                select(reconcile_trigger.c.revision)
+                .where(reconcile_trigger.c.reconcile_id == id)
+                .order_by(reconcile_trigger.c.revision)
+            ).scalars()
+            cause = Cause(row.id, row.controller, row.key, row.attempt, row.started_at, tuple(triggers))
+        outcome = None if row.outcome is None else Outcome(row.duration, row.outcome, row.message)
+        return Reconcile(cause, outcome)
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Yield every retained event from `start` on."""
+        for stored in self.stored(start=start):
+            yield stored.event
+
+    def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
+        """Yield every retained event from `start` on with all that verify needs, in chunks."""
+        query = self._events().add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
+        after, size = start - 1, _SCAN_CHUNK
+        while True:
+            chunk = query.where(event.c.revision > after).order_by(event.c.revision).limit(size)
+            try:
+                with self._read() as connection:
+                    rows = connection.execute(chunk).all()
+            except LogCorrupt as error:
+                if size == 1:
+                    raise LogCorrupt(
+                        f"the first revision after {after} is damaged: {error}", revision=after + 1
+                    ) from error
+                size = 1  # go on one by one, to say which
+                continue
+            for row in rows:
+                yield Stored(_event(row), Key(row.namespace, row.name), row.parent_hash)
+            if not rows:
+                return
+            after = rows[-1].revision
+
+    def epochs(self) -> Sequence[Epoch]:
+        """Return the log's incarnations, oldest first."""
+        with self._read() as connection:
+            rows = connection.execute(select(log_epoch).order_by(log_epoch.c.after_revision)).all()
+        return [Epoch(row.uuid, row.after_revision, row.parent_hash, row.started_at, row.reason) for row in rows]
+
+    def _hash_at(self, revision: Revision) -> bytes | None:
+        """Return the chain hash of one event, None if it is not retained."""
+        with self._read() as connection:
+            return connection.execute(select(event.c.hash).where(event.c.revision == revision)).scalar()
+
+    # Keeping.
+
+    def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Forget superseded events; see the protocol."""
+        return compaction.compact(self._write, before, resource, keep)
+
+    def begin_epoch(self, reason: str, *, above: Revision) -> Head:
+        """Start a new incarnation of a log that was restored from an older copy.
+
+        Revisions continue beyond `above`, the newest one the lost history can have used, so none is ever issued
+        twice with different content. Everything before counts as compacted, so that every reader lists again. The
+        anchor is moved along.
+        """
+        self.flush()
+        with self._write() as connection:
+            uuid = new_uuid(self._random)
+            head = compaction.begin_epoch(connection, uuid, reason, above=above, started_at=self._clock.now())
+        if self._anchor:
+            self._anchor.write(head)
+        return head
+
+    def close(self) -> None:
+        """Finish what is queued, write the anchor, release everything."""
+        if self._closed:
+            return
+        self._committer.close()
+        if self._anchor:
+            self._anchor.write(self.head())
+        self._closed = True
+        self._release()
+        self._engine.dispose()
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Close the connections that do not come from the engine's pool; a seam."""
+
+
+def _head(connection: Connection) -> Head:
+    row = connection.execute(select(log_head.c.uuid, log_head.c.revision, log_head.c.hash)).first()
+    if row is None:
+        raise SchemaOutdated
+    return Head(*row)
+
+
+def _floor(connection: Connection, resource: Resource | None) -> Revision:
+    query = select(func.max(compaction_floor.c.floor))
+    if resource is not None:
+        query = query.where(compaction_floor.c.resource.in_(["", str(resource)]))
+    return connection.execute(query).scalar() or 0
+
+
+def _event(row: Row[Any]) -> Event:
+    values: tuple[Any, ...] = tuple(row)
+    revision, previous, type_, recorded_at, actor, user_agent, term, cause, append_id, chain, body, resource = values[
+        :12
+    ]
+    obj = Object(Resource.parse(resource), body, revision)
+    try:
+        type_ = EventType(type_)
+    except ValueError as error:
+        raise LogCorrupt(f"revision {revision} is damaged: {error}", revision=revision) from error
+    return Event(revision, previous, type_, obj, recorded_at, actor, user_agent, term, cause, append_id, chain)
+
+
+def _object(row: Row[Any]) -> Object:
+    return Object(Resource.parse(row.resource), row.body, row.revision)

@@ -1,0 +1,129 @@
+"""The tables of the event log: what the SQL logs query and what people debug with.
+
+Migrations create them (`migrations/versions`); a test holds the two together. Times are microseconds since 1970,
+UTC; bodies are JSON text, so that the database's JSON functions work on them and writes stay fast.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+# SQLite's fast, self-numbering key must be called INTEGER.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+log_epoch = Table(
+    "log_epoch",
+    metadata,
+    # An incarnation of the log: the first is its creation, each later one a restore from an older copy.
+    Column("uuid", Text, primary_key=True),
+    Column("after_revision", BigInteger, nullable=False),  # its events come after this revision
+    Column("parent_hash", LargeBinary, nullable=False),  # and their chain starts from this hash
+    Column("started_at", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+log_head = Table(
+    "log_head",
+    metadata,
+    # One row, id 1: the lock every append takes.
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("uuid", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+)
+
+object_ = Table(
+    "object",
+    metadata,
+    # A place in the cluster: it survives deletion and re-creation of what is there.
+    Column("id", _Id, primary_key=True, autoincrement=False),
+    Column("resource", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("uid", Text, nullable=False),
+    Column("create_revision", BigInteger, nullable=False),
+    Column("head_revision", BigInteger, nullable=False),
+    Column("deleted", Boolean, nullable=False),
+    UniqueConstraint("resource", "namespace", "name", name="object_place"),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("revision", _Id, primary_key=True, autoincrement=False),
+    Column("object_id", BigInteger, nullable=False),
+    Column("previous", BigInteger, nullable=False),
+    Column("type", SmallInteger, nullable=False),  # 1 ADDED, 2 MODIFIED, 3 DELETED
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("user_agent", Text, nullable=False),
+    Column("term", BigInteger, nullable=False),
+    Column("reconcile_id", BigInteger, nullable=False),
+    Column("append_id", BigInteger, nullable=False),
+    # Only behind a stretch that compaction removed: the hash of the event that was there.
+    Column("parent_hash", LargeBinary, nullable=True),
+    Column("hash", LargeBinary, nullable=False),
+    Column("body", Text, nullable=False),
+    # Optimistic concurrency as an index, and one object's history in order.
+    UniqueConstraint("object_id", "previous", name="event_history"),
+)
+# What a reconcile wrote; the writes of everybody else are not in it and pay nothing for it.
+Index(
+    "event_reconcile",
+    event.c.reconcile_id,
+    sqlite_where=event.c.reconcile_id != 0,
+    postgresql_where=event.c.reconcile_id != 0,
+)
+
+lease_term = Table(
+    "lease_term",
+    metadata,
+    Column("lease", Text, primary_key=True),
+    Column("term", BigInteger, nullable=False),
+)
+
+compaction_floor = Table(
+    "compaction_floor",
+    metadata,
+    Column("resource", Text, primary_key=True),  # "" for compactions of everything
+    Column("floor", BigInteger, nullable=False),
+)
+
+reconcile = Table(
+    "reconcile",
+    metadata,
+    Column("id", _Id, primary_key=True, autoincrement=False),
+    Column("controller", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("duration", BigInteger, nullable=True),  # null while it runs, or when its process died in it
+    Column("outcome", Text, nullable=True),
+    Column("message", Text, nullable=False),
+)
+
+reconcile_trigger = Table(
+    "reconcile_trigger",
+    metadata,
+    # All the changes that one reconcile answered.
+    Column("reconcile_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Index("reconcile_trigger_revision", "revision"),
+    sqlite_with_rowid=False,
+)
+
+TABLES = (log_epoch, log_head, object_, event, lease_term, compaction_floor, reconcile, reconcile_trigger)

@@ -1,0 +1,131 @@
+"""Verification: every retained event against the hash chain, the head and the anchor.
+
+Guarantees: a flipped bit in anything stored about an event, a missing, added or reordered event, and a log cut
+short behind its anchor are found, and the first damaged revision is named. Stretches that compaction has removed
+are bridged by the parent hash that it left on the event behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import LogCorrupt
+from ctrlmgr.eventlog.chain import content_digest, link
+from ctrlmgr.eventlog.event import Event, Head
+
+_REPORT_EVERY = 1000
+
+
+class Epoch(NamedTuple):
+    """An incarnation of a log: its events come after `after_revision` and chain on from `parent_hash`."""
+
+    uuid: str
+    after_revision: Revision
+    parent_hash: bytes
+    started_at: int
+    reason: str
+
+
+class Stored(NamedTuple):
+    """An event as stored: `key` as the database's index has it; `parent` only behind a compacted stretch."""
+
+    event: Event
+    key: Key
+    parent: bytes | None
+
+
+class Verifiable(Protocol):
+    """A log that can be verified."""
+
+    def head(self) -> Head:
+        """Return where the log ends."""
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Return the revision up to which anything has been compacted."""
+
+    def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
+        """Yield every retained event."""
+
+    def epochs(self) -> Sequence[Epoch]:
+        """Return the incarnations, oldest first."""
+
+
+class Verification(NamedTuple):
+    """A sound log: the events checked, and the head they lead to."""
+
+    events: int
+    head: Head
+
+
+def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:
+    """Check a whole log; `progress` is called now and then with the number of events checked.
+
+    Raises `LogCorrupt`, naming the first damaged revision.
+    """
+    head, floor = log.head(), log.floor()
+    epochs = list(log.epochs())
+    revision, chain, count = 0, b"", 0
+    for stored in log.stored():
+        if stored.event.revision > head.revision:
+            break  # appended since
+        revision, chain = _check(stored, revision, chain, floor, epochs)
+        count += 1
+        if count % _REPORT_EVERY == 0:
+            progress(count)
+    _check_end(head, revision, chain, epochs)
+    progress(count)
+    return Verification(count, head)
+
+
+def _check(
+    stored: Stored, after: Revision, chain: bytes, floor: Revision, epochs: list[Epoch]
+) -> tuple[Revision, bytes]:
+    """Check one event against the hash of the one before it; return its revision and hash."""
+    event, revision = stored.event, stored.event.revision
+    parent = _parent(stored, after, chain, floor, epochs)
+    digest = content_digest(
+        event.type,
+        str(event.resource),
+        stored.key.namespace,
+        stored.key.name,
+        event.object.body,
+        recorded_at=event.recorded_at,
+        actor=event.actor,
+        user_agent=event.user_agent,
+        term=event.term,
+        reconcile=event.reconcile,
+        append_id=event.append_id,
+    )
+    if link(parent, revision, event.previous, digest) != event.hash:
+        raise LogCorrupt(f"revision {revision} is damaged: its content does not match its hash", revision=revision)
+    return revision, event.hash
+
+
+def _parent(stored: Stored, after: Revision, chain: bytes, floor: Revision, epochs: list[Epoch]) -> bytes:
+    """Return the hash this event must be chained to, or raise when events are missing before it."""
+    revision = stored.event.revision
+    started = [epoch for epoch in epochs if after <= epoch.after_revision < revision]
+    if started and started[-1].after_revision == revision - 1:
+        return started[-1].parent_hash
+    if stored.parent is not None and revision <= floor + 1:
+        return stored.parent
+    if revision == after + 1:
+        return chain
+    raise LogCorrupt(f"revision {after + 1} is missing: revision {revision} follows {after}", revision=after + 1)
+
+
+def _check_end(head: Head, revision: Revision, chain: bytes, epochs: list[Epoch]) -> None:
+    """Check that the last event is the one the head knows; an incarnation may have no event yet."""
+    newest = epochs[-1]
+    if newest.uuid != head.uuid:
+        raise LogCorrupt("the head and the newest incarnation of the log differ")
+    if revision <= newest.after_revision:
+        revision, chain = newest.after_revision, newest.parent_hash
+    if revision != head.revision:
+        raise LogCorrupt(
+            f"revision {revision + 1} is missing: the log's head is at {head.revision}", revision=revision + 1
+        )
+    if chain != head.hash:
+        raise LogCorrupt(f"revision {revision} does not have the hash that the head knows", revision=revision)

@@ -1,0 +1,99 @@
+"""How ctrlmgr's own log lines are written: structlog, to stderr, for people or as one JSON object a line.
+
+Guarantees:
+- A password in a database URL never reaches a log line, whichever field it is in.
+- One event is one line: newlines and terminal escapes in values are written as escapes, so that nothing that came
+  over the network can forge a line or drive somebody's terminal. (A traceback on a console keeps its lines.)
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+_CREDENTIALS = re.compile(r"(://[^\s:/@]*:)[^\s\"',]+(@)|(\bpassword=)[^\s&]+", re.IGNORECASE)  # greedy: @ may be in it
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
+    """Set up structlog for the process; `level` and `format` are the values of `[log]`, `stream` is stderr by default.
+
+    Libraries that log through the standard library (APScheduler, uvicorn) go the same way, from warnings up.
+    """
+    stream = stream or sys.stderr
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    rendering: list[Processor] = [*_rendering(format, colors=stream.isatty())]
+    structlog.configure(
+        processors=[*shared, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
+
+
+def mask(text: str) -> str:
+    """Replace the password of every URL or DSN in `text` by `***`."""
+    return _CREDENTIALS.sub(lambda found: f"{found[1] or found[3]}***{found[2] or ''}", text)
+
+
+def escape(text: str) -> str:
+    r"""Write control characters (newlines, terminal escapes) as Python escapes, `\n` and `\x1b`."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _rendering(format: str, *, colors: bool) -> list[Processor]:
+    if format == "json":
+        return [structlog.processors.format_exc_info, _mask_values, _lead, structlog.processors.JSONRenderer()]
+    console = structlog.dev.ConsoleRenderer(
+        colors=colors, pad_event_to=28, exception_formatter=structlog.dev.plain_traceback
+    )
+    return [structlog.processors.format_exc_info, _mask_values, _escape_values, console]
+
+
+def _mask_values(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    return {key: _masked(value) for key, value in event.items()}
+
+
+def _lead(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Put first what a person scans for."""
+    first = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
+    return {**first, **event}
+
+
+def _masked(value: Any) -> Any:
+    """Mask texts, in containers too; anything but a plain value becomes its text first, where a password may be."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {_masked(key): _masked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_masked(item) for item in value]
+    return mask(value if isinstance(value, str) else str(value))
+
+
+def _escape_values(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    return {key: _escaped(key, value) for key, value in event.items()}
+
+
+def _escaped(key: str, value: Any) -> Any:
+    if key == "exception":
+        return "\n".join(escape(line) for line in str(value).split("\n"))
+    return escape(value) if isinstance(value, str) else value

@@ -1,0 +1,238 @@
+"""A controller: watches put keys on a queue, workers take them, one switch decides whether they come again.
+
+Guarantees:
+- A change that a watch maps to a key is followed by a reconcile of that key that began after the change was in
+  the cache; however many changes were coalesced, the reconcile's `Cause` names each one's revision.
+- No key is reconciled by two workers at once.
+- A reconcile that raises harms nobody else: it is counted, logged once, and tried again with the same triggers,
+  rate limited by key and overall. `TerminalError` is not tried again.
+- What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
+- `run` returns only when no worker is inside a reconcile.
+
+Not promised: reading one's own writes. A cache may lag behind what the last reconcile wrote; acting on it then
+meets a `Conflict`, which is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import LogClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import (
+    CtrlmgrError,
+    Fenced,
+    LogClosed,
+    LogCorrupt,
+    LogRolledBack,
+    SchemaOutdated,
+    ShutDown,
+    TerminalError,
+)
+from ctrlmgr.eventlog import Cause, EventLog, Outcome
+from ctrlmgr.informer import Change, Informer
+from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
+from ctrlmgr.metrics import ReconcileMetrics
+from ctrlmgr.workqueue import Delivery, WorkQueue
+
+log = structlog.get_logger(__name__)
+
+_FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
+"""Nothing this process could try again would be right: it has lost its term, its log, or its trust in it."""
+
+_DONE = Result()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced."""
+
+    informer: Informer
+    to_keys: Callable[[Change], Iterable[Key]]
+    delay: float = 0.0
+
+
+class Controller:
+    """A `Runnable` that reconciles what its watches bring.
+
+    Make it before the informers sync: their handlers then hear of everything that is there already.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        watches: Sequence[Watch],
+        client: LogClient,
+        log: EventLog,
+        clock: Clock,
+        random: Random,
+        workers: int = 1,
+        max_retries: int | None = None,
+    ) -> None:
+        """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change."""
+        self.name = name
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock)
+        self._reconciler = reconciler
+        self._client = client
+        self._log = log
+        self._clock = clock
+        self._random = random
+        self._workers = workers
+        self._max_retries = max_retries
+        self._metrics = ReconcileMetrics(name, workers=workers)
+        for watch in watches:
+            watch.informer.add_handler(self._handler(watch))
+
+    def start(self) -> None:
+        """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
+        if isinstance(self._reconciler, StartsWith):
+            for key in self._reconciler.on_start():
+                self.queue.add(key)
+
+    def run(self, stop: threading.Event) -> None:
+        """Reconcile with all workers until `stop` is set, then let them finish what they hold.
+
+        Raises what a worker could not contain (`_FATAL`). A controller runs once: its queue stays shut down.
+        """
+        self.start()
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                while not stop.is_set() and self.process_next():
+                    pass
+            except BaseException as error:  # handed to `run`, which raises it on the manager's thread
+                failures.append(error)
+                stop.set()
+
+        workers = [threads.start(f"{self.name}-{number}", work) for number in range(self._workers)]
+        stop.wait()
+        self.queue.shut_down(drain=True)
+        # A worker gives its key back before it can report a failure, so a drained queue is not yet the end.
+        for worker in workers:
+            worker.join()
+        if failures:
+            raise failures[0]
+
+    def process_next(self, timeout: float | None = None) -> bool:
+        """Reconcile the next key; False when none came within `timeout` seconds, or none will.
+
+        Raises only what must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`,
+        `LogRolledBack`, `SchemaOutdated`.
+        """
+        try:
+            delivery = self.queue.get(timeout)
+        except ShutDown:
+            return False
+        if delivery is None:
+            return False
+        try:
+            with (
+                self._metrics.active_workers.track_inprogress(),
+                bound_contextvars(controller=self.name, key=str(delivery.item), attempt=delivery.attempt),
+            ):
+                self._process(delivery)
+        finally:
+            self.queue.done(delivery.item)
+        return True
+
+    def _handler(self, watch: Watch) -> Callable[[Change], None]:
+        def on_change(change: Change) -> None:
+            for key in watch.to_keys(change):
+                if watch.delay > 0:
+                    self.queue.add_after(key, watch.delay, (change.revision,))
+                else:
+                    self.queue.add(key, (change.revision,))
+
+        return on_change
+
+    def _process(self, delivery: Delivery[Key]) -> None:
+        cause = self._cause(delivery)
+        client = self._client.for_reconcile(cause)
+        began = self._clock.monotonic()
+        outcome = self._reconcile(delivery, client)
+        duration = self._clock.monotonic() - began
+        self._metrics.seconds.observe(duration)
+        if client.wrote:
+            # A reconcile that appended nothing has no row in the log to finish.
+            result, message = outcome
+            self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
+
+    def _cause(self, delivery: Delivery[Key]) -> Cause:
+        return Cause(
+            id=self._random.getrandbits(63) or 1,
+            controller=self.name,
+            key=str(delivery.item),
+            attempt=delivery.attempt,
+            started_at=self._clock.now(),
+            triggers=delivery.triggers,
+        )
+
+    def _reconcile(self, delivery: Delivery[Key], client: LogClient) -> tuple[str, str]:
+        """Reconcile and decide what becomes of the key; return the result and message of an `Outcome`.
+
+        The one place where errors of reconcilers end.
+        """
+        try:
+            result = self._reconciler.reconcile(delivery.item, client) or _DONE
+        except _FATAL:
+            raise
+        except TerminalError as error:
+            self._give_up(delivery, error)
+            return "terminal", str(error)
+        except Exception as error:  # a reconciler is foreign code: whatever it raises is contained here
+            self._retry(delivery, error)
+            return "error", _summary(error)
+        return self._succeed(delivery, result), ""
+
+    def _succeed(self, delivery: Delivery[Key], result: Result) -> str:
+        self.queue.forget(delivery.item)
+        if result.requeue_after is None:
+            self._metrics.success.inc()
+            log.debug("reconciled")
+            return "ok"
+        self._metrics.requeue_after.inc()
+        self.queue.add_after(delivery.item, result.requeue_after)
+        log.debug("reconciled", requeue_after=result.requeue_after)
+        return "requeued"
+
+    def _give_up(self, delivery: Delivery[Key], error: TerminalError) -> None:
+        self._metrics.error.inc()
+        self._metrics.errors.inc()
+        self._metrics.terminal_errors.inc()
+        self.queue.forget(delivery.item)
+        log.error("reconcile failed for good", error=str(error))
+
+    def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
+        """Log an error once and have the key tried again, unless it was often enough.
+
+        A key that is dropped is not lost: its next change enqueues it anew (as in Kubernetes' endpoints
+        controller, whose maxRetries is 15).
+        """
+        self._metrics.error.inc()
+        self._metrics.errors.inc()
+        if not isinstance(error, CtrlmgrError):
+            self._metrics.panics.inc()
+        drop = self._max_retries is not None and delivery.attempt > self._max_retries
+        if isinstance(error, CtrlmgrError) and error.retryable:
+            log.info("reconcile failed", error=_summary(error), dropped=drop)
+        else:
+            log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=error)
+        if drop:
+            self.queue.forget(delivery.item)
+        else:
+            self.queue.add_rate_limited(delivery.item, delivery.triggers)
+
+
+def _summary(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

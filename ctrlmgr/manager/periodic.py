@@ -1,0 +1,65 @@
+"""Work that is due because time has passed: resync, compaction, repair.
+
+Guarantees:
+- A job does one thing: it puts a key on a workqueue. It never reconciles, so an overdue job costs nothing, two of
+  them are one (the queue deduplicates), and a slow reconcile delays no other job.
+- Every key is enqueued once when it starts, and then every so many seconds.
+
+APScheduler keeps its own wall clock and starts its own thread: the one exception to `ctrlmgr.threads.start`. That
+is why nothing but a job's one line happens on it, and why tests call the jobs instead of stepping a clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from datetime import UTC
+from typing import TypeVar
+
+from apscheduler.executors.debug import DebugExecutor
+from apscheduler.jobstores.memory import MemoryJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from ctrlmgr.workqueue import WorkQueue
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Periodic:
+    """A `Runnable` that enqueues keys at intervals."""
+
+    name = "periodic"
+
+    def __init__(self) -> None:
+        """Start with no jobs."""
+        self.jobs: dict[str, Callable[[], None]] = {}
+        """What each job does, by name; calling one is what the scheduler does when it is due."""
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            jobstores={"default": MemoryJobStore()},
+            # Jobs take microseconds, so they run on the scheduler's own thread instead of in a pool of ten.
+            executors={"default": DebugExecutor()},
+            # However late (a suspended machine), a job is due once and never too late to be worth doing.
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K) -> None:
+        """Put `key` on `queue` every so many seconds; raises ValueError for a second job of that name."""
+        if name in self.jobs:
+            raise ValueError(f"there is a job {name!r} already")
+
+        def job() -> None:
+            queue.add(key)
+
+        self.jobs[name] = job
+        self._scheduler.add_job(job, "interval", seconds=every_seconds, id=name, name=name)
+
+    def run(self, stop: threading.Event) -> None:
+        """Enqueue everything once, then at its intervals, until `stop` is set."""
+        for job in self.jobs.values():
+            job()
+        self._scheduler.start()
+        try:
+            stop.wait()
+        finally:
+            self._scheduler.shutdown()

@@ -1,0 +1,41 @@
+"""The contract between a controller and the code that knows what its objects should look like.
+
+A reconciler is level-triggered (controller-runtime's `reconcile.Reconciler`): it gets a key and no event, reads
+what is there now, and makes it so. It may be called for a key that needs nothing, more than once for one change,
+and once for many changes; the controller promises that it is never called for one key by two workers at once,
+and that a key whose object changed after a call began is given to another call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a reconcile that succeeded goes on: again in `requeue_after` seconds, or (None) with the next change."""
+
+    requeue_after: float | None = None
+
+
+class Reconciler(Protocol):
+    """Makes the objects behind a key what they should be."""
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Read the caches, write the difference through `client`.
+
+        Raising has the key tried again, rate limited; `TerminalError` says that trying again is pointless.
+        """
+
+
+@runtime_checkable
+class StartsWith(Protocol):
+    """A reconciler that has work besides what its watches bring, such as leftovers of objects that are gone."""
+
+    def on_start(self) -> Iterable[Key]:
+        """Return the keys to reconcile first; called once, when the caches have synced."""

@@ -1,0 +1,161 @@
+"""What runs in a process, and the one thing that starts and stops it.
+
+Guarantees:
+- Phases start upward: a runnable starts when everything in the phases below has started and synced.
+- Phases stop downward: a runnable is told to stop when everything in the phases above has ended or used up its
+  grace. So nobody loses the log or the caches while still working with them.
+- The first error a runnable raises stops everything and is raised by `Manager.run`.
+- Nothing can keep the process from ending: each phase has `grace` seconds to stop, and who did not is named.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol, runtime_checkable
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+_LOOK_AGAIN = 0.05
+"""Seconds between looks at who has synced: a claim one can ask about, not an event one can wait for."""
+
+
+class Phase(IntEnum):
+    """When a runnable starts; each phase relies on those before it."""
+
+    LOG = 0
+    CACHES = 1
+    SERVERS = 2
+    LEADER = 3
+
+
+class Runnable(Protocol):
+    """Something that runs until told to stop."""
+
+    @property
+    def name(self) -> str:
+        """What its thread and its log lines are called."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Block until `stop` is set; raising stops the manager, returning early stops nobody.
+
+        The event is this runnable's own: it may set it itself, to wake whichever of its threads wait on it.
+        """
+
+
+@runtime_checkable
+class HasSynced(Protocol):
+    """A runnable that is of use to others only some time after it has started."""
+
+    def has_synced(self) -> bool:
+        """Whether the next phase may start; once True, always True."""
+
+
+@dataclass(eq=False, slots=True)
+class _Started:
+    runnable: Runnable
+    stop: threading.Event = field(default_factory=threading.Event)
+    ended: bool = False
+
+
+class Manager:
+    """Starts runnables phase by phase and stops them in reverse."""
+
+    def __init__(self, *, clock: Clock, grace: float = 30.0) -> None:
+        """Give each phase `grace` seconds to stop."""
+        self._clock = clock
+        self._grace = grace
+        self._phases: dict[Phase, list[Runnable]] = {phase: [] for phase in Phase}
+        self._running = False
+        # Guards what follows and every _Started.ended; notified whenever a runnable has ended.
+        self._changed = threading.Condition()
+        # The first error any runnable raised: the one `run` raises.
+        self._error: BaseException | None = None
+
+    def add(self, runnable: Runnable, phase: Phase) -> None:
+        """Have `runnable` started in `phase`; raises RuntimeError once the manager runs."""
+        if self._running:
+            raise RuntimeError(f"{runnable.name} was added to a running manager")
+        self._phases[phase].append(runnable)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run everything until `stop` is set; a runnable that fails sets it.
+
+        Raises the first error of a runnable, or `TimeoutError` naming those that did not stop in time.
+        """
+        self._running = True
+        started: list[list[_Started]] = []
+        try:
+            for phase in Phase:
+                if stop.is_set():
+                    break
+                started.append(self._start(phase, stop))
+            stop.wait()
+        finally:
+            stuck = [name for members in reversed(started) for name in self._stop(members)]
+        self._report(stuck)
+
+    def _start(self, phase: Phase, stop: threading.Event) -> list[_Started]:
+        """Start a phase and return when all of it has synced, ended, or is to stop again."""
+        members = [_Started(runnable) for runnable in self._phases[phase]]
+        for member in members:
+            threads.start(member.runnable.name, self._target(member, stop))
+        with self._changed:
+            while not stop.is_set() and not all(member.ended or _has_synced(member.runnable) for member in members):
+                self._clock.wait(self._changed, _LOOK_AGAIN)
+        log.debug("phase started", phase=phase.name.lower(), runnables=[member.runnable.name for member in members])
+        return members
+
+    def _target(self, member: _Started, stop: threading.Event) -> Callable[[], None]:
+        def target() -> None:
+            error: BaseException | None = None
+            try:
+                member.runnable.run(member.stop)
+            except BaseException as raised:  # whatever ends a runnable ends the manager, on the manager's thread
+                error = raised
+            with self._changed:
+                member.ended = True
+                self._changed.notify_all()
+                first = error is not None and self._error is None
+                if first:
+                    self._error = error
+            if error is not None:
+                if not first:
+                    log.error("runnable failed too", runnable=member.runnable.name, exc_info=error)
+                stop.set()
+
+        return target
+
+    def _stop(self, members: Iterable[_Started]) -> list[str]:
+        """Stop one phase; return the names of those that still run when its grace is over."""
+        for member in members:
+            member.stop.set()
+        give_up_at = self._clock.monotonic() + self._grace
+        with self._changed:
+            while stuck := [member.runnable.name for member in members if not member.ended]:
+                left = give_up_at - self._clock.monotonic()
+                if left <= 0 or not self._clock.wait(self._changed, left):
+                    break
+        return stuck
+
+    def _report(self, stuck: list[str]) -> None:
+        message = f"did not stop within {self._grace:g} s: {', '.join(stuck)}"
+        with self._changed:
+            error = self._error
+        if error is None and stuck:
+            raise TimeoutError(message)
+        if error is not None:
+            if stuck:
+                error.add_note(message)
+            raise error
+
+
+def _has_synced(runnable: Runnable) -> bool:
+    return not isinstance(runnable, HasSynced) or runnable.has_synced()

@@ -1,0 +1,214 @@
+"""Every metric ctrlmgr exports; the one place where their names are written.
+
+Guarantees:
+- Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
+  registration) and controller-runtime (`pkg/internal/controller/metrics`), so dashboards made for them work.
+- A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
+  the families are put together when somebody scrapes. Nothing ticks; what is unfinished is measured at that moment.
+- A queue that is gone takes its series with it; queues of one name are reported as one.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from weakref import WeakSet
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+__all__ = ["REGISTRY", "Durations", "MeasuredQueue", "QueueReading", "ReconcileMetrics", "watch_queue"]
+
+_QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+"""Upper bounds in seconds: client-go's ExponentialBuckets(10e-9, 10, 10)."""
+
+# fmt: off
+_RECONCILE_BUCKETS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+)
+# fmt: on
+
+
+class Durations:
+    """A histogram of seconds without a lock: whoever owns it calls `observe` under their own."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        # counts[i] observations fell into bucket i alone; the last one holds what is beyond every bound.
+        self.counts = [0] * (len(_QUEUE_BUCKETS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(_QUEUE_BUCKETS, seconds)] += 1
+        self.total += seconds
+
+    def add(self, other: Durations) -> None:
+        """Count everything that `other` has counted."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+    def copy(self) -> Durations:
+        """Return what has been counted so far."""
+        copied = Durations()
+        copied.add(self)
+        return copied
+
+
+@dataclass(slots=True)
+class QueueReading:
+    """What a queue counts: items waiting now, adds and retries so far, durations, seconds of each item in work."""
+
+    depth: int = 0
+    adds: int = 0
+    retries: int = 0
+    queued: Durations = field(default_factory=Durations)
+    worked: Durations = field(default_factory=Durations)
+    running: Sequence[float] = ()
+
+    def add(self, other: QueueReading) -> None:
+        """Add another queue's numbers to these."""
+        self.depth += other.depth
+        self.adds += other.adds
+        self.retries += other.retries
+        self.queued.add(other.queued)
+        self.worked.add(other.worked)
+        self.running = [*self.running, *other.running]
+
+
+class MeasuredQueue(Protocol):
+    """What the collector asks of a queue."""
+
+    name: str
+
+    def measure(self) -> QueueReading:
+        """Return the numbers as they are now; they belong to the caller."""
+
+
+class _WorkQueues(Collector):
+    """client-go's `workqueue_*`, read from the queues that are alive."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Every queue that somebody still holds; guarded by _lock, because a scrape walks it while queues are made.
+        self._queues: WeakSet[MeasuredQueue] = WeakSet()
+
+    def watch(self, queue: MeasuredQueue) -> None:
+        with self._lock:
+            self._queues.add(queue)
+
+    def collect(self) -> Iterable[Metric]:
+        return _queue_families(self._read())
+
+    def _read(self) -> dict[str, QueueReading]:
+        with self._lock:
+            queues = list(self._queues)
+        readings: dict[str, QueueReading] = {}
+        for queue in queues:
+            readings.setdefault(queue.name, QueueReading()).add(queue.measure())
+        return dict(sorted(readings.items()))
+
+
+def _queue_families(readings: dict[str, QueueReading]) -> Iterator[Metric]:
+    label = ["name"]
+    depth = GaugeMetricFamily("workqueue_depth", "Current depth of workqueue", labels=label)
+    adds = CounterMetricFamily("workqueue_adds", "Total number of adds handled by workqueue", labels=label)
+    retries = CounterMetricFamily("workqueue_retries", "Total number of retries handled by workqueue", labels=label)
+    queued = HistogramMetricFamily(
+        "workqueue_queue_duration_seconds", "How long an item stays in workqueue before it is taken", labels=label
+    )
+    worked = HistogramMetricFamily(
+        "workqueue_work_duration_seconds", "How long processing an item from workqueue takes", labels=label
+    )
+    unfinished = GaugeMetricFamily(
+        "workqueue_unfinished_work_seconds",
+        "Seconds of work in progress that work_duration has not observed yet; growth means stuck workers",
+        labels=label,
+    )
+    longest = GaugeMetricFamily(
+        "workqueue_longest_running_processor_seconds", "How long the longest running processor has run", labels=label
+    )
+    for name, reading in readings.items():
+        depth.add_metric([name], reading.depth)
+        adds.add_metric([name], reading.adds)
+        retries.add_metric([name], reading.retries)
+        queued.add_metric([name], _cumulative(reading.queued), reading.queued.total)
+        worked.add_metric([name], _cumulative(reading.worked), reading.worked.total)
+        unfinished.add_metric([name], sum(reading.running))
+        longest.add_metric([name], max(reading.running, default=0.0))
+    yield from (depth, adds, retries, queued, worked, unfinished, longest)
+
+
+def _cumulative(durations: Durations) -> list[tuple[str, float]]:
+    """Return (upper bound, observations at or below it), as the exposition format wants them."""
+    buckets: list[tuple[str, float]] = []
+    below = 0
+    for bound, count in zip((*_QUEUE_BUCKETS, float("inf")), durations.counts, strict=True):
+        below += count
+        buckets.append((_go_float(bound), below))
+    return buckets
+
+
+def _go_float(bound: float) -> str:
+    """Write a bound as Go does, which is what a query for `le` compares: `1e-08`, `0.1`, `+Inf`."""
+    return "+Inf" if bound == float("inf") else repr(bound)
+
+
+_work_queues = _WorkQueues()
+REGISTRY.register(_work_queues)
+
+
+def watch_queue(queue: MeasuredQueue) -> None:
+    """Report `queue` in every scrape for as long as somebody else holds it."""
+    _work_queues.watch(queue)
+
+
+_reconciles = Counter(
+    "controller_runtime_reconcile", "Total number of reconciliations per controller", ["controller", "result"]
+)
+_errors = Counter(
+    "controller_runtime_reconcile_errors", "Total number of reconciliation errors per controller", ["controller"]
+)
+_terminal_errors = Counter(
+    "controller_runtime_terminal_reconcile_errors",
+    "Total number of terminal reconciliation errors per controller",
+    ["controller"],
+)
+_panics = Counter(
+    "controller_runtime_reconcile_panics", "Total number of reconciliation panics per controller", ["controller"]
+)
+_seconds = Histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "Length of time per reconciliation per controller",
+    ["controller"],
+    buckets=_RECONCILE_BUCKETS,
+)
+_max_concurrent = Gauge(
+    "controller_runtime_max_concurrent_reconciles",
+    "Maximum number of concurrent reconciles per controller",
+    ["controller"],
+)
+_active = Gauge("controller_runtime_active_workers", "Number of currently used workers per controller", ["controller"])
+
+
+class ReconcileMetrics:
+    """controller-runtime's `controller_runtime_*` for one controller; every series exists from the start, at 0."""
+
+    def __init__(self, controller: str, *, workers: int) -> None:
+        """Take the controller's name and the number of its workers."""
+        self.success = _reconciles.labels(controller, "success")
+        self.requeue_after = _reconciles.labels(controller, "requeue_after")
+        self.error = _reconciles.labels(controller, "error")
+        self.errors = _errors.labels(controller)
+        self.terminal_errors = _terminal_errors.labels(controller)
+        self.panics = _panics.labels(controller)
+        self.seconds = _seconds.labels(controller)
+        self.active_workers = _active.labels(controller)
+        _max_concurrent.labels(controller).set(workers)

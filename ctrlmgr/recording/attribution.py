@@ -1,0 +1,137 @@
+"""Who wrote a recorded change, told from its managedFields; pure functions.
+
+The API server keeps, per manager, operation and subresource, the fields it last set and when. An Update puts the
+time of the writer's entry to now if it set or changed any field, and takes fields it changed away from their other
+owners; fields that are gone are taken out of every entry, without a trace of who removed them
+(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). Times have
+whole seconds. Hence, in this order:
+
+1. an entry that is new, or whose time changed, is the writer's;
+2. else (the same second) an entry that gained fields is the writer's;
+3. else, if a value changed, the entry owning it is the writer's: anybody else would have gained it;
+4. else fields only went: their owner *probably* removed them, but nothing proves it (`certain` is False).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+
+
+class Attribution(NamedTuple):
+    """Which field manager wrote a change, None if nothing tells; `certain` is False when it is the likeliest only."""
+
+    manager: str | None
+    certain: bool = True
+
+
+_Writer = tuple[str, str, str]
+_Path = tuple[str, ...]
+
+
+class _Entry(msgspec.Struct, rename="camel", frozen=True):
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    time: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def writer(self) -> _Writer:
+        """Return what makes two entries the same writer's."""
+        return (self.manager, self.operation, self.subresource)
+
+
+class _Name(msgspec.Struct):
+    manager: str = ""
+
+
+class _NamesMeta(msgspec.Struct, rename="camel"):
+    managed_fields: list[_Name] = []
+
+
+class _Names(msgspec.Struct):
+    metadata: _NamesMeta
+
+
+class _EntriesMeta(msgspec.Struct, rename="camel"):
+    managed_fields: list[_Entry] = []
+
+
+class _Entries(msgspec.Struct):
+    metadata: _EntriesMeta
+
+
+_decode_names = msgspec.json.Decoder(_Names).decode
+_decode_entries = msgspec.json.Decoder(_Entries).decode
+_decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def managers(obj: Object) -> list[str]:
+    """Return the field managers of an object, an entry each, in the API server's order: the newest write last."""
+    return [entry.manager for entry in _decode_names(obj.body).metadata.managed_fields]
+
+
+def writer_of(old: Object | None, new: Object) -> Attribution:
+    """Tell who made `new` out of `old` (None: it was created)."""
+    if old is None:
+        names = managers(new)
+        return Attribution(names[-1] if names else None, certain=len(names) == 1)
+    before = {entry.writer: entry for entry in _decode_entries(old.body).metadata.managed_fields}
+    after = {entry.writer: entry for entry in _decode_entries(new.body).metadata.managed_fields}
+    if stamped := [entry for who, entry in after.items() if who not in before or entry.time != before[who].time]:
+        return Attribution(max(stamped, key=lambda entry: entry.time).manager)
+    return _unstamped(before, after, old, new)
+
+
+def _unstamped(
+    before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entry], old: Object, new: Object
+) -> Attribution:
+    """Tell who wrote a change in the same second as the write before it."""
+    if len(after) == 1 and _same_fields(before, after):
+        return Attribution(next(iter(after.values())).manager)  # its one owner changed a value: rule 3, nearly always
+    owned_before = {who: set(_paths(entry)) for who, entry in before.items()}
+    owned_after = {who: set(_paths(entry)) for who, entry in after.items()}
+    if gained := [who for who, paths in owned_after.items() if paths - owned_before[who]]:
+        return Attribution(gained[-1][0])
+    was, now = _decode_fields(old.body), _decode_fields(new.body)
+    for who, paths in owned_after.items():
+        if any(_at(was, path) != _at(now, path) for path in paths):
+            return Attribution(who[0])
+    shrunk = [who for who, paths in owned_before.items() if paths - owned_after.get(who, set())]
+    return Attribution(shrunk[-1][0] if shrunk else None, certain=False)
+
+
+def _same_fields(before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entry]) -> bool:
+    return before.keys() == after.keys() and all(
+        bytes(entry.fields_v1) == bytes(before[who].fields_v1) for who, entry in after.items()
+    )
+
+
+def _paths(entry: _Entry) -> Iterator[_Path]:
+    """Yield the paths of the fields an entry owns; what lies inside a list counts as the whole list."""
+    return _walk(_decode_fields(entry.fields_v1), ())
+
+
+def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
+    # "." is the presence of a map that others own entries of; "k:" and "v:" are items of a list.
+    if any(step[:2] in ("k:", "v:") for step in fields):
+        yield path
+        return
+    for step, inner in fields.items():
+        if step.startswith("f:"):
+            deeper = (*path, step[2:])
+            yield from _walk(inner, deeper) if inner else (deeper,)
+
+
+def _at(value: Any, path: _Path) -> Any:
+    """Return what is at `path`, None if nothing is."""
+    for step in path:
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value

@@ -1,0 +1,106 @@
+"""Where our controllers came to something else than the recorded ones; pure functions.
+
+What is compared is the whole object but for what any two clusters differ in: the identity and bookkeeping that the
+API server makes (uid, resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`.
+Lists are compared in order: packing and sorting as Kubernetes does is part of the behaviour.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+
+ABSENT = "<absent>"
+"""Stands for a value that one side does not have."""
+
+IGNORED_ANNOTATIONS = ("endpoints.kubernetes.io/last-change-trigger-time",)
+"""Annotations that tell of the moment rather than of the state; docs/replay.md has the measurements."""
+
+_SERVER_MADE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+
+
+class Verdict(enum.Enum):
+    """In which way the two sides disagree."""
+
+    DIFFERS = "differs"
+    MISSING = "missing"
+    """The recording has the object and we do not."""
+    UNEXPECTED = "unexpected"
+    """We have the object and the recording does not."""
+    RESTLESS = "restless"
+    """Our controllers did not become quiescent, so that nothing can be said of their result."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A place within an object at which the two sides differ, such as `.subsets[0].addresses[2].ip`."""
+
+    path: str
+    recorded: Any
+    ours: Any
+
+
+class Divergence(msgspec.Struct, frozen=True, rename="camel"):
+    """One disagreement, from the checkpoint where it was first seen on, for as many `checkpoints` as it lasted.
+
+    `line` is that checkpoint's in the recording; a RESTLESS one names the controller instead of an object.
+    """
+
+    checkpoint: str
+    line: int
+    verdict: Verdict
+    resource: str
+    namespace: str
+    name: str
+    differences: tuple[Difference, ...]
+    checkpoints: int = 1
+
+    @property
+    def subject(self) -> str:
+        """What diverges, as kubectl names it: `endpoints shop/web`."""
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.resource} {place}"
+
+
+def comparable(obj: Object) -> dict[str, Any]:
+    """Return what of an object is compared; equal for two objects that mean the same."""
+    fields = msgspec.json.decode(obj.body)
+    metadata = {name: value for name, value in fields["metadata"].items() if name not in _SERVER_MADE}
+    annotations = metadata.pop("annotations", None) or {}
+    kept = {name: value for name, value in annotations.items() if name not in IGNORED_ANNOTATIONS}
+    if kept:
+        metadata["annotations"] = kept
+    return {**fields, "metadata": metadata}
+
+
+def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference]:
+    """Yield every place at which two JSON values differ, depth first, keys in order."""
+    if recorded == ours:
+        return
+    if isinstance(recorded, dict) and isinstance(ours, dict):
+        for name in sorted(recorded.keys() | ours.keys()):
+            yield from differences(recorded.get(name, ABSENT), ours.get(name, ABSENT), f"{path}.{_quoted(name)}")
+    elif isinstance(recorded, list) and isinstance(ours, list):
+        yield from _list_differences(recorded, ours, path)
+    else:
+        yield Difference(path, recorded, ours)
+
+
+def _list_differences(recorded: list[Any], ours: list[Any], path: str) -> Iterator[Difference]:
+    """Align two lists, so that one item more does not make all after it differ; indexes are the recording's."""
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    matcher = difflib.SequenceMatcher(None, [encode(item) for item in recorded], [encode(item) for item in ours], False)
+    for _, at, until, ours_at, ours_until in (block for block in matcher.get_opcodes() if block[0] != "equal"):
+        for offset in range(max(until - at, ours_until - ours_at)):
+            left = recorded[at + offset] if at + offset < until else ABSENT
+            right = ours[ours_at + offset] if ours_at + offset < ours_until else ABSENT
+            yield from differences(left, right, f"{path}[{at + offset}]")
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "." in name or "/" in name else name

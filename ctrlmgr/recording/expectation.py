@@ -1,0 +1,100 @@
+"""What a recording says our controllers must come to, and which of its changes are inputs instead.
+
+A kind that one of our controllers writes is *owned*. In a recording, what the same controller of the real cluster
+wrote to it is the expectation: it is never fed to our log, and every checkpoint compares it with what ours wrote.
+What anybody else wrote to it (a client adding an annotation, the API server keeping the `kubernetes` Endpoints, the
+namespace controller emptying a namespace) is an input like any pod. Guarantee: the split depends on the recording
+alone, never on what our controllers did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource, Revision
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.attribution import managers, writer_of
+from ctrlmgr.recording.format import Change
+
+
+class Ownership(NamedTuple):
+    """Whose work a kind is.
+
+    `controller` is ours, `manager` the field manager under which the recorded one writes, `parent` the kind whose
+    object of the same name an object stands for and goes with, `causes` what makes the controller act.
+    """
+
+    controller: str
+    resource: Resource
+    manager: str
+    parent: Resource
+    causes: tuple[Resource, ...]
+
+
+OWNERSHIPS = (
+    Ownership("endpoint-controller", ENDPOINTS, "kube-controller-manager", parent=SERVICES, causes=(SERVICES, PODS)),
+)
+"""Every kind that replay knows to be a controller's work."""
+
+
+class Expectation:
+    """The recorded state of one owned kind, and the sorting of its changes into expectations and inputs."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        """Start with nothing recorded."""
+        self.ownership = ownership
+        self.objects: dict[Key, Object] = {}
+        self.changed: set[Key] = set()  # since the last `checkpoint`
+        self._created: dict[Key, Revision] = {}
+        self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and are not back
+        self._last_cause: dict[str, Revision] = {}  # by namespace
+        self._checkpoint: Revision = 0
+
+    def observe(self, change: Change) -> None:
+        """Take note of a change of another kind: it may explain what the controller does next."""
+        obj, ownership = change.object, self.ownership
+        if obj.resource in ownership.causes:
+            self._last_cause[obj.namespace] = obj.revision
+        if obj.resource == ownership.parent:
+            if change.type is EventType.DELETED:
+                self._parent_gone[obj.key] = obj.revision
+            else:
+                self._parent_gone.pop(obj.key, None)
+
+    def checkpoint(self, revision: Revision) -> None:
+        """Note that the recorded controllers had nothing left to do at `revision`."""
+        self._checkpoint = revision
+        self.changed.clear()
+
+    def take(self, change: Change) -> bool:
+        """Record a change of the owned kind; True if it is an input, False if the recorded controller made it."""
+        obj = change.object
+        key = obj.key
+        old = self.objects.get(key)
+        self.changed.add(key)
+        if change.type is EventType.DELETED:
+            self.objects.pop(key, None)
+            # An object that is younger than its parent's deletion did not go because of it.
+            return self._parent_gone.get(key, 0) <= self._created.pop(key, 0)
+        self.objects[key] = obj
+        if old is None:
+            self._created[key] = obj.revision
+            # Several managers at once: it was there when the recording began, so its history is not in it.
+            return managers(obj) != [self.ownership.manager]
+        return not self._is_controllers(old, obj)
+
+    def _is_controllers(self, old: Object, new: Object) -> bool:
+        manager, certain = writer_of(old, new)
+        if certain:
+            return manager == self.ownership.manager
+        # Only the removal of fields leaves no trace of who did it. After a checkpoint the controller removes
+        # something of its own only if there was a cause.
+        caused = self._last_cause.get(new.namespace, 0) > self._checkpoint
+        return caused and manager == self.ownership.manager
+
+
+def ownerships_of(controllers: Mapping[str, object]) -> list[Ownership]:
+    """Return what is owned when our controllers of these names run."""
+    return [ownership for ownership in OWNERSHIPS if ownership.controller in controllers]

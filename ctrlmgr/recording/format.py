@@ -1,0 +1,247 @@
+"""Recordings as files: JSON Lines, one watch event a line, gzip when the name ends in `.gz`.
+
+    {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
+    {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
+
+That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time. Guarantees of the
+reader: every entry it yields continues the ones before it (revisions ascend; what is added did not exist, what is
+modified or deleted did), it holds one line at a time, and the first thing that is wrong ends it with a
+`RecordingError` naming file, line and reason. Guarantee of the writer: the same events make the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import format_time, parse_time
+from ctrlmgr.errors import BadRequest, RecordingError
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.read_ahead import read_ahead
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
+
+    `recorded_at` is in microseconds since 1970, 0 when the line does not say.
+    """
+
+    line: int
+    type: EventType
+    object: Object
+    recorded_at: int = 0
+
+
+class Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    """The recorded cluster was quiescent here: its controllers had nothing left to do."""
+
+    line: int
+    name: str
+    revision: Revision
+
+
+Entry: TypeAlias = Change | Checkpoint
+
+
+class _Line(msgspec.Struct, rename="camel", gc=False):
+    type: str
+    object: msgspec.Raw
+    recorded_at: str = ""
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+    name: str = ""
+
+
+class _Bookmark(msgspec.Struct):
+    kind: str
+    metadata: _BookmarkMeta
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_TYPES = {each.name: each for each in EventType}
+
+
+def _place_in_list(obj: Object) -> str:
+    """Return the key of `obj` as the API server stores it, which is what lists are sorted by."""
+    return f"{obj.resource}/{obj.namespace}/{obj.name}"
+
+
+class RecordingReader:
+    """Iterates over a recording once; `line` and `revision` say how far it got, also after an error."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Read the recording at `path`; nothing is opened before the iteration starts."""
+        self.path = str(path)
+        self.line = 0
+        self.revision: Revision = 0
+        self.size = 0  # of the file, in bytes as stored
+        self._stored: IO[bytes] | None = None
+        self._existing: set[tuple[Resource, Key]] = set()
+        # Where the list that kubectl starts a watch with has got to; None once that cannot be what is read.
+        self._opening: str | None = ""
+
+    @property
+    def position(self) -> int:
+        """How many of the `size` stored bytes have been read."""
+        return self._stored.tell() if self._stored and not self._stored.closed else 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries in order; raises `RecordingError` at the first thing that is wrong."""
+        for data in self._lines():
+            self.line += 1
+            try:
+                line = _decode_line(data)
+            except msgspec.ValidationError as error:
+                raise self._error(f"not a watch event: {error}") from error
+            except msgspec.DecodeError as error:
+                raise self._error(f"not a JSON document: {error}") from error
+            except UnicodeDecodeError as error:
+                raise self._error(f"not UTF-8: {error}") from error
+            entry = self._bookmark(line.object) if line.type == "BOOKMARK" else self._change(line, data)
+            if entry is not None:
+                yield entry
+        if not self.line:
+            raise RecordingError(self.path, 0, "the recording is empty")
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the raw lines; what the file system or gzip objects to is an error at the line being read."""
+        try:
+            with open(self.path, "rb") as stored:
+                self._stored = stored
+                self.size = stored.seek(0, 2)
+                stored.seek(0)
+                for lines in read_ahead(stored, compressed=self.path.endswith(".gz")):
+                    yield from lines
+        except EOFError as error:
+            raise self._error("the gzip stream is cut short", next=True) from error
+        except zlib.error as error:
+            raise self._error(f"the gzip stream is damaged: {error}", next=True) from error
+        except OSError as error:
+            raise RecordingError(self.path, 0, error.strerror or str(error)) from error
+
+    def _error(self, reason: str, *, next: bool = False) -> RecordingError:
+        return RecordingError(self.path, self.line + next, reason)
+
+    def _bookmark(self, data: msgspec.Raw) -> Checkpoint | None:
+        try:
+            bookmark = _decode_bookmark(data)
+        except msgspec.MsgspecError as error:
+            raise self._error(f"not a bookmark: {error}") from error
+        revision = self._revision_of(bookmark.metadata.resource_version)
+        if revision < self.revision:
+            raise self._error(f"resourceVersion goes back from {self.revision} to {revision}")
+        self.revision = revision
+        if bookmark.kind != "Checkpoint":
+            return None
+        return Checkpoint(self.line, bookmark.metadata.name or f"line {self.line}", revision)
+
+    def _revision_of(self, version: str) -> Revision:
+        # isdecimal() also holds for digits of other scripts.
+        if not (version.isascii() and version.isdecimal() and int(version)):
+            raise self._error(f"resourceVersion {version!r} is not a positive number")
+        return int(version)
+
+    def _change(self, line: _Line, data: bytes) -> Change:
+        type_ = _TYPES.get(line.type)
+        if type_ is None:
+            raise self._error(f"unknown event type {line.type!r}")
+        if not data.isascii():
+            self._refuse_bad_utf8(data)
+        try:
+            obj = Object.from_wire(line.object)
+        except BadRequest as error:
+            raise self._error(str(error)) from error
+        if not obj.name:
+            raise self._error("the object has no metadata.name")
+        if not obj.revision:
+            raise self._error("the object has no metadata.resourceVersion that is a positive number")
+        self._refuse_out_of_order(type_, obj, timed=bool(line.recorded_at))
+        self._refuse_impossible(type_, (obj.resource, obj.key))
+        return Change(self.line, type_, obj, self._time(line.recorded_at))
+
+    def _refuse_bad_utf8(self, data: bytes) -> None:
+        """Refuse what is no text: msgspec passes over strings that nobody asks for, so it would reach the log."""
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            raise self._error(f"not UTF-8: {error}") from error
+
+    def _refuse_out_of_order(self, type_: EventType, obj: Object, *, timed: bool) -> None:
+        if obj.revision <= self.revision and not self._is_opening_list(type_, obj, timed=timed):
+            what = "is repeated" if obj.revision == self.revision else f"goes back from {self.revision}"
+            raise self._error(f"resourceVersion {obj.revision} {what}: the recording is out of order")
+        self.revision = max(self.revision, obj.revision)
+        if timed or type_ is not EventType.ADDED:
+            self._opening = None
+        elif self._opening is not None:
+            self._opening = _place_in_list(obj)
+
+    def _is_opening_list(self, type_: EventType, obj: Object, *, timed: bool) -> bool:
+        """Whether this may still be the list a plain kubectl watch starts with: then its order is that of the keys."""
+        untimed_addition = type_ is EventType.ADDED and not timed
+        return untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening
+
+    def _refuse_impossible(self, type_: EventType, place: tuple[Resource, Key]) -> None:
+        exists = place in self._existing
+        if exists is (type_ is EventType.ADDED):
+            state = "exists already" if exists else "does not exist"
+            raise self._error(f"{type_.name} {place[0]} {place[1]}, which {state}")
+        if type_ is EventType.ADDED:
+            self._existing.add(place)
+        elif type_ is EventType.DELETED:
+            self._existing.remove(place)
+
+    def _time(self, text: str) -> int:
+        if not text:
+            return 0
+        try:
+            return parse_time(text)
+        except ValueError as error:
+            raise self._error(f"recordedAt is not an RFC 3339 time: {text!r}") from error
+
+
+class RecordingWriter:
+    """Writes a recording; a context manager. Compressed files carry no time, so that equal events make equal files."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError."""
+        self._stored = open(path, "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
+        compressed = str(path).endswith(".gz")
+        self._out: IO[bytes] | gzip.GzipFile = (
+            gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored
+        )
+
+    def change(self, type: EventType, obj: Object, recorded_at: int = 0) -> None:
+        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out."""
+        time = f',"recordedAt":"{format_time(recorded_at)}"' if recorded_at else ""
+        self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), time.encode()))
+
+    def checkpoint(self, name: str, revision: Revision) -> None:
+        """Append a checkpoint: everything up to `revision` stands above it."""
+        metadata = {"name": name, "resourceVersion": str(revision)}
+        bookmark = {"kind": "Checkpoint", "apiVersion": "v1", "metadata": metadata}
+        self._out.write(msgspec.json.encode({"type": "BOOKMARK", "object": bookmark}) + b"\n")
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._out.close()
+        self._stored.close()
+
+    def __enter__(self) -> RecordingWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,73 @@
+"""What a replay found, for people and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.recording.divergence import Divergence
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """The outcome of one replay.
+
+    `events` counts the recorded changes read, `inputs` those of them appended to our log, `reconciles` and
+    `writes` what our controllers did with them, `objects_compared` one per object and checkpoint. `revision` and
+    `hash` are the log's head afterwards: equal for every replay of one recording by one version.
+    """
+
+    file: str
+    events: int
+    inputs: int
+    reconciles: int
+    writes: int
+    checkpoints: int
+    objects_compared: int
+    divergences: tuple[Divergence, ...]
+    revision: Revision
+    hash: str
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Recorded events a second."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole report as plain JSON values, rate included."""
+        return {**msgspec.to_builtins(self), "rate": round(self.rate)}
+
+
+class Findings:
+    """Collects divergences over checkpoints: one that stays as it is is the same one, lasting longer."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._ended: list[Divergence] = []
+        self._open: dict[tuple[Resource, Key], Divergence] = {}
+
+    def open_keys(self, resource: Resource) -> set[Key]:
+        """Return what of `resource` diverged at the last checkpoint, so is to be looked at again."""
+        return {key for found, key in self._open if found == resource}
+
+    def add(self, resource: Resource, key: Key, divergence: Divergence | None) -> None:
+        """Note how an object compares at a checkpoint; None means it is as recorded."""
+        known = self._open.pop((resource, key), None)
+        if known and divergence and (known.verdict, known.differences) == (divergence.verdict, divergence.differences):
+            divergence = msgspec.structs.replace(known, checkpoints=known.checkpoints + 1)
+        elif known:
+            self._ended.append(known)
+        if divergence:
+            self._open[resource, key] = divergence
+
+    def add_final(self, divergence: Divergence) -> None:
+        """Note a divergence that is not an object's."""
+        self._ended.append(divergence)
+
+    def all(self) -> tuple[Divergence, ...]:
+        """Return every divergence, in the order of the checkpoints where they began, then by object."""
+        found = [*self._ended, *self._open.values()]
+        found.sort(key=lambda each: (each.line, each.resource, each.namespace, each.name))
+        return tuple(found)

@@ -1,0 +1,225 @@
+"""The stage of a replay: an empty log, caches over it, our controllers, and one thread that runs them in turn.
+
+Guarantees:
+- Nothing happens by itself: inputs are appended, caches follow and controllers run only inside a method called here.
+- What `append` took is in the log, in order, once `follow` or `settle` has returned.
+- `settle` ends: controllers that go round in circles are `Restless`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import msgspec
+
+from ctrlmgr import __version__
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.client import LogClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
+from ctrlmgr.controllers.endpoints import new_endpoints_controller
+from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.eventlog import Appending, Author, EventLog, Proposal, open_log
+from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
+from ctrlmgr.manager import Controller
+from ctrlmgr.recording.clock import LogClock, ReplayClock
+from ctrlmgr.workqueue import WorkQueue
+
+ControllerBuilder = Callable[[Informers, LogClient, EventLog, Clock, Random], Controller]
+"""Puts a controller together, before the informers sync."""
+
+
+def _endpoints(informers: Informers, client: LogClient, log: EventLog, clock: Clock, random: Random) -> Controller:
+    return new_endpoints_controller(informers, client, log, clock=clock, random=random, workers=1)
+
+
+CONTROLLERS: Mapping[str, ControllerBuilder] = {ENDPOINT_CONTROLLER: _endpoints}
+"""The controllers that can be replayed, by name."""
+
+_SEED = 20240613
+"""Any number; that it never changes is what makes two replays equal."""
+
+_FOLLOW_AFTER = 500
+"""Inputs, at most, that are appended before the caches follow."""
+
+_MAX_ADVANCE = 600.0
+"""Virtual seconds that a settling may take; a service's whole chain of retries is over after 164."""
+
+_PATIENCE = 1_000
+"""Reconciles, beside ten for each object that waits, after which controllers are taken to go round in circles."""
+
+
+class Restless(Exception):
+    """A controller did not become quiescent; its name is the argument. Never leaves this package."""
+
+
+def open_replay_log(url: str, clock: ReplayClock, *, anchor: Path | None = None) -> EventLog:
+    """Open, and create if need be, the log at `url` for a replay driven by `clock`; see `open_log`."""
+    random = Random(_SEED)
+    log = open_log(url, clock=LogClock(clock), random=random, migrate=True, anchor=anchor)
+    random.seed(_SEED)  # opening drew from it, and not every kind of log draws the same
+    return log
+
+
+class _KnownNamespaces(Lister):
+    """The namespaces in which things may be created; any at all while a recording shows none."""
+
+    def __init__(self, namespaces: Lister) -> None:
+        super().__init__()
+        self._namespaces = namespaces
+
+    def get(self, key: Key) -> Object | None:
+        """Return the namespace, or a stand-in when the recording does not have that kind."""
+        if len(self._namespaces):
+            return self._namespaces.get(key)
+        body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": key.name}})
+        return Object(NAMESPACES, body)
+
+
+class HeldQueue(WorkQueue[Key]):
+    """A work queue that holds back what watches add until it is released, so that the stage decides who acts when.
+
+    Retries and requeues are not held: they have their moment already.
+    """
+
+    def __init__(self, name: str, *, clock: Clock) -> None:
+        """Start empty."""
+        super().__init__(name, clock=clock)
+        self._held: dict[Key, set[Revision]] = {}
+
+    def add(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+        """Hold `item` back, with all its triggers."""
+        self._held.setdefault(item, set()).update(triggers)
+
+    def release(self, item: Key) -> bool:
+        """Queue `item` if it is held; False if it is not."""
+        triggers = self._held.pop(item, None)
+        if triggers is None:
+            return False
+        super().add(item, triggers)
+        return True
+
+    @property
+    def held(self) -> int:
+        """How many items are held back."""
+        return len(self._held)
+
+    def release_all(self) -> None:
+        """Queue everything held, in the order in which it came."""
+        for item in list(self._held):
+            self.release(item)
+
+
+class Stage:
+    """Log, caches and controllers of one replay; for one thread."""
+
+    def __init__(self, log: EventLog, clock: ReplayClock, controllers: Mapping[str, ControllerBuilder]) -> None:
+        """Set up on an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already."""
+        if revision := log.head().revision:
+            raise SettingsError(f"the log holds {revision} events already; a recording is replayed into an empty one")
+        self.log = log
+        self.clock = clock
+        self.inputs = 0
+        self.reconciles = 0
+        self._informers = Informers(
+            log, WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock)), clock=clock
+        )
+        self._namespaces = _KnownNamespaces(self._informers.informer(NAMESPACES).lister)
+        self._queues: dict[str, HeldQueue] = {}
+        self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
+        self._appending: list[Appending] = []  # inputs that may not be in the log yet, in order
+
+    def _build(self, name: str, build: ControllerBuilder) -> Controller:
+        random = Random(f"{_SEED} {name}")
+        client = LogClient(
+            self.log,
+            author=Author(f"system:controller:{name}", f"ctrlmgr/{__version__}"),
+            clock=self.clock,
+            new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
+            namespaces=self._namespaces,
+        )
+        controller = build(self._informers, client, self.log, self.clock, random)
+        controller.queue = self._queues[name] = HeldQueue(name, clock=self.clock)
+        return controller
+
+    def informer(self, resource: Resource) -> Informer:
+        """Return the informer of a resource; ask before `start`."""
+        return self._informers.informer(resource)
+
+    def start(self) -> None:
+        """Sync the caches with the empty log and start the controllers."""
+        self._informers.sync()
+        for controller in self._controllers.values():
+            controller.start()
+
+    def append(self, proposal: Proposal, author: Author) -> None:
+        """Append an input, stamped with the clock's time; raises what the log raises, if late, from `follow`."""
+        self.inputs += 1
+        try:
+            self._appending.append(self.log.submit((proposal,), author=author))
+        except TooManyRequests:  # a slow database: let it catch up
+            self.follow()
+            self._appending.append(self.log.submit((proposal,), author=author))
+        if len(self._appending) >= _FOLLOW_AFTER:
+            self.follow()
+
+    def follow(self) -> None:
+        """Wait until every input is in the log and let the caches come up to it."""
+        for appending in self._appending:
+            appending.result()
+        self._appending.clear()
+        while self._informers.step(_FOLLOW_AFTER) == _FOLLOW_AFTER:
+            pass
+
+    def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
+        """Let a controller use up what reasons it has so far to look at one object; `unasked`, also without any.
+
+        Raises `Restless` as `settle` does.
+        """
+        self.follow()
+        queue = self._queues[controller]
+        if unasked:
+            queue.add(key)
+        if queue.release(key):
+            self._run(controller, self.reconciles + _PATIENCE)
+
+    def settle(self) -> None:
+        """Let the controllers do all there is to do, and virtual time pass, until no retry or delay is left.
+
+        Raises `Restless` when that does not come to an end.
+        """
+        self.follow()
+        deadline = self.clock.monotonic() + _MAX_ADVANCE
+        most = self.reconciles + _PATIENCE + 10 * sum(queue.held for queue in self._queues.values())
+        while waiting := self._release_all():
+            for name in self._controllers:
+                self._run(name, most)
+            name, delay = min(waiting.items(), key=itemgetter(1))
+            if self.clock.monotonic() > deadline:
+                raise Restless(name)
+            if delay > 0:
+                self.clock.advance(delay)
+
+    def _release_all(self) -> dict[str, float]:
+        """Queue everything held; return the seconds until each controller that has something to do can do it."""
+        waiting = {}
+        for name, queue in self._queues.items():
+            queue.release_all()
+            delay = queue.next_ready_in()
+            if delay is not None:
+                waiting[name] = delay
+        return waiting
+
+    def _run(self, name: str, most: int) -> None:
+        controller = self._controllers[name]
+        queue = self._queues[name]
+        while queue and controller.process_next(timeout=0):
+            self.reconciles += 1
+            if self.reconciles > most:
+                raise Restless(name)
+            self._informers.step()  # so that the next reconcile sees what this one wrote

@@ -1,0 +1,106 @@
+"""Health checks, and their answers in kube-apiserver's format.
+
+Guarantees:
+- A check never blocks: it looks at what somebody else has found out. Asking a database is `LogProbe`'s work.
+- The aggregate says which check failed but not why ("reason withheld"): it is often public. The check's own path
+  and the log say why. (apiserver/pkg/server/healthz/healthz.go)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.eventlog import EventLog
+
+log = structlog.get_logger(__name__)
+
+_PROBE_EVERY = 1.0
+_TOO_OLD = 5.0
+
+
+class Check(NamedTuple):
+    """A named claim: `problem` returns None while it holds, else what is wrong."""
+
+    name: str
+    problem: Callable[[], str | None]
+
+
+PING = Check("ping", lambda: None)
+"""The process answers."""
+
+
+class Health(NamedTuple):
+    """What an endpoint (`readyz`) checks."""
+
+    name: str
+    checks: Sequence[Check]
+
+    def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
+        """Run the checks; return whether all hold, and the text to answer with: always in full on failure."""
+        lines: list[str] = []
+        failed: dict[str, str] = {}
+        for check in self.checks:
+            if check.name in exclude:
+                lines.append(f"[+]{check.name} excluded: ok")
+            elif problem := check.problem():
+                failed[check.name] = problem
+                lines.append(f"[-]{check.name} failed: reason withheld")
+            else:
+                lines.append(f"[+]{check.name} ok")
+        if unmatched := sorted(set(exclude) - {check.name for check in self.checks}):
+            names = ", ".join(f'"{name}"' for name in unmatched)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+        if failed:
+            log.info("health check failed", endpoint=self.name, **failed)
+            return False, "\n".join([*lines, f"{self.name} check failed", ""])
+        return True, "\n".join([*lines, f"{self.name} check passed", ""]) if verbose else "ok"
+
+    def report_one(self, name: str) -> tuple[bool, str] | None:
+        """Run one check; None if there is no such check here."""
+        for check in self.checks:
+            if check.name == name:
+                problem = check.problem()
+                return (False, f"internal server error: {problem}\n") if problem else (True, "ok")
+        return None
+
+
+class LogProbe:
+    """A Runnable that asks the log for its head once a second, so that a check need not wait for a database."""
+
+    name = "log probe"
+
+    def __init__(self, event_log: EventLog, *, clock: Clock) -> None:
+        """Probe `event_log`."""
+        self._log = event_log
+        self._clock = clock
+        self._reached_at = clock.monotonic()
+        self._problem: str | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Probe until stopped."""
+        while not stop.is_set():
+            self.probe()
+            stop.wait(_PROBE_EVERY)
+
+    def probe(self) -> None:
+        """Ask once, and remember how it went."""
+        try:
+            self._log.head()
+        except CtrlmgrError as error:
+            self._problem = str(error)
+        else:
+            self._problem = None
+            self._reached_at = self._clock.monotonic()
+
+    def problem(self) -> str | None:
+        """Return None if the log answered, and did so lately: a database that hangs must not look healthy."""
+        if self._problem:
+            return self._problem
+        silence = self._clock.monotonic() - self._reached_at
+        return f"the log has not answered for {silence:.0f} s" if silence > _TOO_OLD else None

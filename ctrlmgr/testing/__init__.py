@@ -1,0 +1,8 @@
+"""What ctrlmgr is tested with, for those who test their own controllers.
+
+`FakeClock` stands in for the machine's clock wherever a `Clock` is asked for.
+"""
+
+from ctrlmgr.testing.clock import FakeClock
+
+__all__ = ["FakeClock"]

@@ -1,0 +1,211 @@
+"""A throw-away PostgreSQL cluster of one's own: for tests, fault tests and benchmarks.
+
+Guarantees:
+- Nothing outside its temporary directory is touched, and no server that runs already; it listens on loopback and on
+  a socket inside that directory, and asks for a password made for the occasion.
+- It is as durable as a real one (fsync, synchronous commits) unless told otherwise, so what survives a crash here
+  survives one there.
+- Run by root it becomes another user, as PostgreSQL demands.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psycopg
+
+from ctrlmgr.errors import CtrlmgrError
+
+USER = "ctrlmgr"
+_START_SECONDS = 60
+_PORT_TRIES = 5
+
+
+class PostgresMissing(CtrlmgrError):
+    """PostgreSQL's server programs (initdb, pg_ctl, postgres) are not installed.
+
+    `scripts/test` installs them; or set CTRLMGR_TEST_POSTGRES_BIN to their directory.
+    """
+
+
+def find_program(name: str) -> Path:
+    """Return the path of one of PostgreSQL's programs; raises `PostgresMissing`.
+
+    Looks in CTRLMGR_TEST_POSTGRES_BIN, along PATH, and where Debian's packages keep them, newest version first.
+    """
+    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_major_version, reverse=True)
+    places = [os.environ.get("CTRLMGR_TEST_POSTGRES_BIN", ""), os.environ.get("PATH", ""), *map(str, packaged)]
+    if found := shutil.which(name, path=os.pathsep.join(filter(None, places))):
+        return Path(found)
+    raise PostgresMissing(
+        f"PostgreSQL's {name} was not found: run scripts/test, which installs it, or set CTRLMGR_TEST_POSTGRES_BIN "
+        "to the directory that holds initdb, pg_ctl and postgres"
+    )
+
+
+def _major_version(directory: Path) -> int:
+    return int(directory.parent.name) if directory.parent.name.isdigit() else 0
+
+
+class PostgresCluster:
+    """One server with its data directory; a context manager that removes both.
+
+    Raises `PostgresMissing`, or `subprocess.CalledProcessError` with the server's output in its notes.
+    """
+
+    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
+        """Create and start a cluster; `settings` are lines for its postgresql.conf."""
+        self._bin = find_program("initdb").resolve().parent
+        self._root = Path(tempfile.mkdtemp(prefix="ctrlmgr-postgres-"))
+        self._data = self._root / "data"
+        self._password = secrets.token_hex(16)
+        self._account = _server_account()
+        try:
+            self._create({} if settings is None else settings)
+            self._start_on_a_free_port()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> PostgresCluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _create(self, settings: Mapping[str, str]) -> None:
+        password_file = self._root / "password"
+        password_file.write_text(self._password)
+        if self._account:
+            for path in (self._root, password_file):
+                os.chown(path, self._account.pw_uid, self._account.pw_gid)
+        self._run(
+            "initdb", "--pgdata", str(self._data), "--username", USER, "--pwfile", str(password_file),
+            "--auth-local", "trust", "--auth-host", "scram-sha-256", "--encoding", "UTF8", "--no-locale",
+            "--no-sync",
+        )  # fmt: skip
+        lines = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": str(self._root),
+            "max_connections": "200",
+            **settings,
+        }
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in lines.items())
+
+    def _start_on_a_free_port(self) -> None:
+        for tries_left in reversed(range(_PORT_TRIES)):
+            self.port = _free_port()
+            try:
+                self.start()
+            except subprocess.CalledProcessError:  # somebody took the port between our look and the start
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        log = str(self._root / "server.log")
+        self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", log, "-o", f"-p {self.port}")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server: `smart`, `fast` or `immediate` (as a crash would, nothing is written back)."""
+        self._run("pg_ctl", "stop", "-w", "-m", mode)
+
+    def restart(self, mode: str = "fast") -> None:
+        """Stop and start again, on the same port."""
+        self.stop(mode)
+        self.start()
+
+    def kill(self) -> None:
+        """Kill the server's first process with SIGKILL; the others notice and end by themselves."""
+        os.kill(int((self._data / "postmaster.pid").read_text().split("\n", 1)[0]), signal.SIGKILL)
+
+    def close(self) -> None:
+        """Stop the server if it runs, and remove every file."""
+        if (self._data / "postmaster.pid").exists():
+            try:
+                self.stop("immediate")
+            except subprocess.CalledProcessError:
+                if (self._data / "postmaster.pid").exists():
+                    raise
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def url(self, database: str = "postgres", *, port: int | None = None) -> str:
+        """Return the SQLAlchemy URL of a database; `port` is for those who put a proxy in front."""
+        return f"postgresql+psycopg://{USER}:{self._password}@127.0.0.1:{port or self.port}/{database}"
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run one SQL statement as the superuser, in a transaction of its own, and return its rows."""
+        with psycopg.connect(
+            host=str(self._root), port=self.port, user=USER, dbname=database, autocommit=True
+        ) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def database(self, name: str, *, template: str = "template1") -> Iterator[str]:
+        """Create a database from a template, yield its URL, drop it with whoever is still connected."""
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        try:
+            yield self.url(name)
+        finally:
+            self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run one of the server's programs as its user; a failure carries the output in its notes."""
+        environment = {**os.environ, "PGDATA": str(self._data), "LC_ALL": "C"}
+        with tempfile.TemporaryFile("w+") as output:  # not a pipe: the server keeps it open
+            try:
+                subprocess.run(
+                    [self._bin / program, *arguments],
+                    check=True,
+                    cwd=self._root,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    user=self._account.pw_uid if self._account else None,
+                    group=self._account.pw_gid if self._account else None,
+                    extra_groups=[] if self._account else None,
+                )
+            except subprocess.CalledProcessError as error:
+                output.seek(0)
+                error.add_note(output.read() + self._server_log())
+                raise
+
+    def _server_log(self) -> str:
+        log = self._root / "server.log"
+        return log.read_text(errors="replace")[-4000:] if log.exists() else ""
+
+
+def _server_account() -> pwd.struct_passwd | None:
+    """Return the account the server runs under; None for our own. PostgreSQL refuses to be root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise PostgresMissing("PostgreSQL cannot run as root, and there is no user postgres or nobody to run it as")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

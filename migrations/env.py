@@ -1,0 +1,9 @@
+"""Alembic's entry point: runs the migrations on the connection that `ctrlmgr.eventlog.schema` hands over."""
+
+from alembic import context
+
+from ctrlmgr.eventlog.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,286 @@
+-- Commit a group of appends, each conditional and atomic by itself, as one autocommit statement.
+--
+-- Guarantees:
+-- - One round trip. The head lock is taken and given back inside the statement, so a client that freezes or dies with
+--   its call under way holds up nobody.
+-- - Revisions are gapless and in commit order: they are given out under the lock on log_head, which lasts until the
+--   commit. Everything an append is checked against is read after that lock was taken.
+-- - A refused append leaves no trace and disturbs nobody else in its group.
+-- - Called twice with the same append ids and the same `known`, it writes nothing twice, in whichever order the two
+--   calls come to run: the second finds the events of the first. So a retry is safe even while the first try, its
+--   client long gone, still waits for the lock.
+--
+-- Who is refused is decided as in ctrlmgr/eventlog/admission.py, events are chained as in chain.py; the contract
+-- suite holds all three to each other.
+--
+-- known                          a revision the log had reached before any of these appends was first sent
+-- append_ids … user_agents       one element an append: sizes counts its proposals, leases is '' without a fence;
+--                                leases, terms, takeovers, reconcile_ids may be null when no append has one
+-- resources, namespaces, names   one element a place, all different
+-- owners … bodies                one element a proposal, in the order of the appends: owners is the number of its
+--                                append, places of its place, both from 1; expecteds is -1 for "any revision"
+-- causes                         null, or a JSON array of {append, id, controller, key, attempt, started_at, triggers}
+-- outcomes                       null, or a JSON array of {id, duration, result, message}
+--
+-- verdicts                       one an append: 0 ok, 1 already exists, 2 not found, 3 conflict, 4 fenced
+-- culprits                       the number of the refused proposal, null without one
+-- actuals                        the object's revision for a conflict, the lease's term for fenced, else null
+-- revisions, previouses, hashes  one a proposal, null where the append was refused
+--
+-- Errors: CM001, the log is older than `known`; CM002, compaction has passed `known`; in both nothing was written.
+CREATE FUNCTION log_append(
+    known bigint,
+    append_ids bigint[],
+    sizes integer[],
+    leases text[],
+    terms bigint[],
+    takeovers boolean[],
+    reconcile_ids bigint[],
+    recorded_ats bigint[],
+    actors text[],
+    user_agents text[],
+    resources text[],
+    namespaces text[],
+    names text[],
+    owners integer[],
+    places integer[],
+    types integer[],
+    uids text[],
+    expecteds bigint[],
+    digests bytea[],
+    bodies text[],
+    causes json,
+    outcomes json,
+    OUT head bigint,
+    OUT verdicts integer[],
+    OUT culprits integer[],
+    OUT actuals bigint[],
+    OUT revisions bigint[],
+    OUT previouses bigint[],
+    OUT hashes bytea[]
+) LANGUAGE plpgsql VOLATILE
+-- Plans are made once a connection, maybe while the tables are still empty, and must stay right when they are not:
+-- always by index, a place at a time.
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    start bigint;           -- the head before this call
+    chain bytea;            -- the hash at `head`
+    already bigint[];       -- appends that an earlier try has committed
+    -- One element a place: its row in `object`, null for none, and, as the group goes on, what is there.
+    ids bigint[];
+    heads bigint[];         -- 0: nothing ever was
+    exist boolean[];
+    births bigint[];
+    -- What to go back to when a later proposal of the same append is refused.
+    head_before bigint;
+    chain_before bytea;
+    heads_before bigint[];
+    exist_before boolean[];
+    births_before bigint[];
+    lease text := '';       -- the lease looked at last, and its term
+    term_now bigint;
+    unfenced boolean;       -- no append is refused or takes over by its fence
+    plain boolean;          -- every place is touched once and nobody is refused: the short way will do
+    place integer;
+    verdict integer;
+    first integer;
+    last integer := 0;
+    oldest_new bigint;      -- rows of `object` from this id on are new
+    newest_id bigint;
+BEGIN
+    -- Under a stricter level what is read after the lock would be older than the lock.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = '25001', MESSAGE = 'log_append needs READ COMMITTED';
+    END IF;
+
+    -- A statement of its own: a statement's snapshot is older than its wait for a lock, the next one's is not.
+    SELECT h.revision, h.hash INTO STRICT start, chain FROM log_head h WHERE h.id = 1 FOR UPDATE;
+    head := start;
+
+    IF known > start THEN
+        RAISE EXCEPTION USING ERRCODE = 'CM001', MESSAGE = 'the log is older than its writer';
+    ELSIF known < start THEN
+        -- Others have written since, or an earlier try of these very appends has.
+        IF EXISTS (SELECT FROM compaction_floor f WHERE f.floor > known) THEN
+            RAISE EXCEPTION USING ERRCODE = 'CM002', MESSAGE = 'compaction has passed what the writer knows';
+        END IF;
+        SELECT array_agg(e.append_id) INTO already
+        FROM event e WHERE e.revision > known AND e.append_id = ANY (append_ids);
+    END IF;
+
+    unfenced := leases IS NULL OR NOT EXISTS (
+        SELECT FROM unnest(leases, terms, takeovers) f(lease, term, takeover)
+        LEFT JOIN lease_term t ON t.lease = f.lease
+        WHERE f.lease <> '' AND (f.takeover OR f.term <> coalesce(t.term, 0)));
+
+    -- Where every place is touched once, places and proposals are the same numbers.
+    SELECT array_agg(s.id), array_agg(s.head), array_agg(s.exist), array_agg(s.birth),
+           cardinality(places) = cardinality(names) AND already IS NULL AND unfenced AND bool_and(
+               CASE WHEN s.type = 1 THEN NOT s.exist
+                    ELSE s.exist AND (s.expected < 0 OR s.expected = s.head) END)
+    INTO ids, heads, exist, births, plain
+    FROM (
+        SELECT o.id, coalesce(o.head_revision, 0) AS head, coalesce(NOT o.deleted, false) AS exist,
+               o.create_revision AS birth, p.type, p.expected
+        FROM unnest(resources, namespaces, names, types, expecteds) WITH ORDINALITY
+             p(resource, namespace, name, type, expected, number)
+        LEFT JOIN object o ON o.resource = p.resource AND o.namespace = p.namespace AND o.name = p.name
+        ORDER BY p.number
+    ) s;
+
+    verdicts := array_fill(0, ARRAY[cardinality(append_ids)]);
+    culprits := array_fill(NULL::integer, ARRAY[cardinality(append_ids)]);
+    actuals := culprits;
+    revisions := array_fill(NULL::bigint, ARRAY[cardinality(places)]);
+    previouses := revisions;
+    hashes := array_fill(NULL::bytea, ARRAY[cardinality(places)]);
+
+    IF plain THEN
+        previouses := heads;
+        FOR i IN 1 .. cardinality(places) LOOP
+            head := head + 1;
+            chain := sha256(chain || int8send(head) || int8send(previouses[i]) || digests[i]);
+            hashes[i] := chain;
+        END LOOP;
+        revisions := ARRAY(SELECT generate_series(start + 1, head));
+        heads := revisions;
+        births := ARRAY(SELECT CASE WHEN p.type = 1 THEN p.revision ELSE p.birth END
+                        FROM unnest(types, revisions, births) p(type, revision, birth));
+    ELSE
+        FOR a IN 1 .. cardinality(append_ids) LOOP
+            first := last + 1;
+            last := last + sizes[a];
+
+            IF append_ids[a] = ANY (already) THEN
+                revisions[first:last] := ARRAY(SELECT e.revision FROM event e WHERE e.revision > known
+                                               AND e.append_id = append_ids[a] ORDER BY e.revision);
+                previouses[first:last] := ARRAY(SELECT e.previous FROM event e WHERE e.revision > known
+                                                AND e.append_id = append_ids[a] ORDER BY e.revision);
+                hashes[first:last] := ARRAY(SELECT e.hash FROM event e WHERE e.revision > known
+                                            AND e.append_id = append_ids[a] ORDER BY e.revision);
+                CONTINUE;
+            END IF;
+
+            IF leases[a] <> '' THEN
+                IF lease <> leases[a] THEN
+                    lease := leases[a];
+                    term_now := coalesce((SELECT t.term FROM lease_term t WHERE t.lease = leases[a]), 0);
+                END IF;
+                IF (CASE WHEN takeovers[a] THEN terms[a] <= term_now ELSE terms[a] <> term_now END) THEN
+                    verdicts[a] := 4;
+                    actuals[a] := term_now;
+                    CONTINUE;
+                END IF;
+            END IF;
+
+            IF first < last THEN
+                head_before := head;
+                chain_before := chain;
+                heads_before := heads;
+                exist_before := exist;
+                births_before := births;
+            END IF;
+            FOR i IN first .. last LOOP
+                place := places[i];
+                verdict := CASE WHEN types[i] = 1 THEN CASE WHEN exist[place] THEN 1 ELSE 0 END
+                                WHEN NOT exist[place] THEN 2
+                                WHEN expecteds[i] >= 0 AND expecteds[i] <> heads[place] THEN 3
+                                ELSE 0 END;
+                IF verdict > 0 THEN
+                    verdicts[a] := verdict;
+                    culprits[a] := i;
+                    IF verdict = 3 THEN
+                        actuals[a] := heads[place];
+                    END IF;
+                    IF i > first THEN
+                        head := head_before;
+                        chain := chain_before;
+                        heads := heads_before;
+                        exist := exist_before;
+                        births := births_before;
+                        revisions[first:last] := array_fill(NULL::bigint, ARRAY[sizes[a]]);
+                    END IF;
+                    EXIT;
+                END IF;
+                head := head + 1;
+                chain := sha256(chain || int8send(head) || int8send(heads[place]) || digests[i]);
+                revisions[i] := head;
+                previouses[i] := heads[place];
+                hashes[i] := chain;
+                heads[place] := head;
+                exist[place] := types[i] <> 3;
+                IF types[i] = 1 THEN
+                    births[place] := head;
+                END IF;
+            END LOOP;
+
+            IF takeovers[a] AND verdicts[a] = 0 THEN
+                term_now := terms[a];
+                INSERT INTO lease_term AS t (lease, term) VALUES (leases[a], terms[a])
+                ON CONFLICT ON CONSTRAINT lease_term_pkey DO UPDATE SET term = excluded.term;
+            END IF;
+        END LOOP;
+    END IF;
+
+    IF head > start THEN
+        oldest_new := coalesce((SELECT max(o.id) FROM object o), 0) + 1;
+        newest_id := oldest_new - 1;
+        IF array_position(ids, NULL) IS NOT NULL THEN
+            FOR p IN 1 .. cardinality(ids) LOOP
+                IF ids[p] IS NULL AND heads[p] > 0 THEN
+                    newest_id := newest_id + 1;
+                    ids[p] := newest_id;
+                END IF;
+            END LOOP;
+        END IF;
+        INSERT INTO event (revision, object_id, previous, type, recorded_at, actor, user_agent, term, reconcile_id,
+                           append_id, hash, body)
+        SELECT p.revision, ids[p.place], p.previous, p.type, recorded_ats[p.owner], actors[p.owner],
+               user_agents[p.owner], coalesce(terms[p.owner], 0), coalesce(reconcile_ids[p.owner], 0),
+               append_ids[p.owner], p.hash, p.body
+        FROM unnest(revisions, previouses, hashes, types, owners, places, bodies)
+             p(revision, previous, hash, type, owner, place, body)
+        WHERE p.revision > start;
+        -- A place's row tells of its newest event in this group.
+        IF newest_id >= oldest_new THEN
+            INSERT INTO object (id, resource, namespace, name, uid, create_revision, head_revision, deleted)
+            SELECT ids[p.place], resources[p.place], namespaces[p.place], names[p.place], p.uid, births[p.place],
+                   p.revision, p.type = 3
+            FROM unnest(revisions, types, places, uids) p(revision, type, place, uid)
+            WHERE p.revision > start AND p.revision = heads[p.place] AND ids[p.place] >= oldest_new;
+        END IF;
+        IF newest_id - oldest_new + 1 < cardinality(ids) THEN
+            UPDATE object o
+            SET uid = p.uid, create_revision = births[p.place], head_revision = p.revision, deleted = p.type = 3
+            FROM unnest(revisions, types, places, uids) p(revision, type, place, uid)
+            WHERE p.revision > start AND p.revision = heads[p.place] AND ids[p.place] < oldest_new
+                  AND o.id = ids[p.place];
+        END IF;
+        UPDATE log_head h SET revision = head, hash = chain WHERE h.id = 1;
+        PERFORM pg_notify('ctrlmgr', head::text);
+    END IF;
+
+    IF causes IS NOT NULL THEN
+        INSERT INTO reconcile (id, controller, key, attempt, started_at, message)
+        SELECT c.id, c.controller, c.key, c.attempt, c.started_at, ''
+        FROM json_to_recordset(causes)
+             c(append integer, id bigint, controller text, key text, attempt integer, started_at bigint)
+        WHERE verdicts[c.append] = 0
+        ON CONFLICT DO NOTHING;
+        INSERT INTO reconcile_trigger (reconcile_id, revision)
+        SELECT c.id, t.revision::bigint
+        FROM json_to_recordset(causes) c(append integer, id bigint, triggers json),
+             json_array_elements_text(c.triggers) t(revision)
+        WHERE verdicts[c.append] = 0
+        ON CONFLICT DO NOTHING;
+    END IF;
+    IF outcomes IS NOT NULL THEN
+        UPDATE reconcile r SET duration = o.duration, outcome = o.result, message = o.message
+        FROM json_to_recordset(outcomes) o(id bigint, duration bigint, result text, message text)
+        WHERE r.id = o.id;
+    END IF;
+END $$;

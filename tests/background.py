@@ -1,0 +1,27 @@
+"""Run something on another thread and ask for its result with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from ctrlmgr import threads
+
+T = TypeVar("T")
+
+DEADLINE = 30.0
+"""Real seconds after which a thread that should have moved on has hung."""
+
+
+def background(target: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(target())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threads.start("background", run)
+    return future

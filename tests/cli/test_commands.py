@@ -1,0 +1,290 @@
+"""The other commands, and what they all have in common: exit codes, errors, quickness."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr import __version__, cli, errors
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
+from tests.cli.conftest import Run, config_map
+
+PROGRAM = [sys.executable, "-m", "ctrlmgr"]
+
+
+def file_of(database: str) -> Path:
+    return Path(database.removeprefix("sqlite:///"))
+
+
+def damage(database: str, revision: int) -> None:
+    with sqlite3.connect(file_of(database)) as connection:
+        connection.execute(
+            "UPDATE event SET body = replace(body, 'default', 'defaulT') WHERE revision = ?", (revision,)
+        )
+    connection.close()
+
+
+# Verify.
+
+
+def test_a_sound_log_verifies(run: Run, database: str) -> None:
+    finished = run("verify", "--database", database)
+    assert finished.code == 0
+    assert finished.out.startswith("ok: 6 events, head 6, hash ")
+
+
+def test_a_damaged_event_is_named(run: Run, database: str) -> None:
+    damage(database, 3)
+    finished = run("verify", "--database", database)
+    assert finished.code == 1
+    assert "revision 3 is damaged" in finished.out
+
+
+def test_damage_is_told_to_machines(run: Run, database: str) -> None:
+    damage(database, 3)
+    finished = run("verify", "--database", database, "-o", "json")
+    report = json.loads(finished.out)
+    assert (finished.code, report["ok"], report["revision"]) == (1, False, 3)
+
+
+def test_soundness_is_told_to_machines(run: Run, database: str) -> None:
+    report = json.loads(run("verify", "--database", database, "-o", "json").out)
+    assert (report["ok"], report["events"], report["head"]["revision"]) == (True, 6, 6)
+
+
+def test_a_log_that_lost_its_newest_events_is_noticed(run: Run, database: str, tmp_path: Path) -> None:
+    copy = f"sqlite:///{tmp_path / 'older.db'}"
+    assert run("migrate", "--database", copy).code == 0
+    finished = run("verify", "--database", copy, "--anchor", str(file_of(database)) + "-anchor")
+    assert finished.code == 1
+    assert "remembers" in finished.out
+
+
+# Restore.
+
+
+def test_an_older_database_goes_on_above_what_it_lost(run: Run, database: str, tmp_path: Path) -> None:
+    file = file_of(database)
+    anchor = file.with_name(file.name + "-anchor")
+    content = json.loads(anchor.read_text())
+    anchor.write_text(json.dumps({**content, "revision": 50}))
+    assert run("events", "--database", database).code == 1
+    finished = run("restore", "--database", database, "--yes", "--above", "60")
+    assert finished.code == 0, finished.err
+    assert "above revision 60" in finished.out
+    assert run("verify", "--database", database).code == 0
+    assert json.loads(anchor.read_text())["uuid"] != content["uuid"]
+
+
+def test_restoring_without_an_anchor_needs_a_number(run: Run, database: str) -> None:
+    file = file_of(database)
+    file.with_name(file.name + "-anchor").unlink()
+    finished = run("restore", "--database", database, "--yes")
+    assert finished.code == 2
+    assert "give --above REV" in finished.err
+
+
+# Compact.
+
+
+def test_compact_forgets_what_was_superseded(run: Run, database: str) -> None:
+    finished = run("compact", "--database", database, "--before", "6", "--resource", "configmaps", "--keep", "2")
+    assert (finished.code, finished.out) == (0, "forgot 1 events of configmaps superseded up to revision 6\n")
+    assert run("verify", "--database", database).code == 0
+
+
+def test_compact_by_age_takes_a_duration(run: Run, database: str) -> None:
+    finished = run("compact", "--database", database, "--older-than", "1d")
+    assert finished.out == "forgot 2 events of all resources superseded up to revision 6\n"
+
+
+def test_compact_by_the_rules_keeps_everything_by_default(run: Run, database: str) -> None:
+    assert "everything is kept" in run("compact", "--database", database).out
+
+
+def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text("[compaction]\nmin_revisions = 0\n[compaction.resources]\nconfigmaps = { keep = 2 }\n")
+    finished = run("compact", "--database", database, "--settings", str(file))
+    assert finished.out == "forgot 1 events of configmaps superseded up to revision 6\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--before", "3", "--older-than", "1d"], id="two bounds"),
+        pytest.param(["--resource", "pods"], id="a resource without a bound"),
+        pytest.param(["--keep", "0"], id="keeping nothing"),
+        pytest.param(["--older-than", "soon"], id="no duration"),
+    ],
+)
+def test_compact_refuses_what_it_cannot_mean(run: Run, database: str, arguments: list[str]) -> None:
+    finished = run("compact", "--database", database, *arguments)
+    assert finished.code == 2
+    assert finished.err.startswith("error: ")
+
+
+# Migrate, settings, version.
+
+
+def test_migrate_can_be_repeated(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'new' / 'log.db'}"
+    assert run("migrate", "--database", url).out.startswith(f"created the event log in {url}")
+    assert "is up to date" in run("migrate", "--database", url).out
+
+
+def test_settings_are_printed_as_a_settings_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTRLMGR_COMPACTION_RESOURCES", '{ "a.b" = { keep = 2, keep_for = "1h" } }')
+    printed = run("settings", "--listen", "127.0.0.1:1")
+    assert 'listen = "127.0.0.1:1"' in printed.out
+    assert "# --listen" in printed.out
+    assert "# environment CTRLMGR_COMPACTION_RESOURCES" in printed.out
+    file = tmp_path / "printed.toml"
+    file.write_text(printed.out)
+    monkeypatch.delenv("CTRLMGR_COMPACTION_RESOURCES")
+    again = run("settings", "--settings", str(file))
+    assert tomllib.loads(again.out) == tomllib.loads(printed.out)
+
+
+def test_settings_never_show_a_password(run: Run) -> None:
+    for output in ("toml", "json"):
+        out = run("settings", "--database", "postgresql://u:hunter2@h/db", "-o", output).out
+        assert "hunter2" not in out
+        assert "postgresql://u:***@h/db" in out
+
+
+def test_the_version_is_the_packages(run: Run) -> None:
+    assert run("--version").out == f"ctrlmgr {__version__}\n"
+    assert json.loads(run("version", "-o", "json").out)["ctrlmgr"] == __version__
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+
+
+# What they have in common.
+
+
+def test_looking_creates_nothing(run: Run, tmp_path: Path) -> None:
+    finished = run("events", "--database", f"sqlite:///{tmp_path / 'none.db'}")
+    assert finished.code == 3
+    assert finished.err.startswith(f"error: there is no database at {tmp_path / 'none.db'}; `ctrlmgr serve` or")
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("command", ["events", "verify", "compact --before 1", "migrate"])
+def test_a_database_that_is_away_is_code_3_in_one_line(run: Run, command: str) -> None:
+    finished = run(*command.split(), "--database", "postgresql://u:hunter2@127.0.0.1:1/db")
+    assert finished.code == 3, finished.err
+    assert finished.err.startswith("error: ")
+    assert finished.err.count("\n") == 1
+    assert "hunter2" not in finished.err
+
+
+@pytest.mark.parametrize("command", ["events", "verify", "compact --before 1", "migrate", "serve --listen 127.0.0.1:0"])
+@pytest.mark.parametrize("is_directory", [False, True], ids=["text file", "directory"])
+def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, command: str, is_directory: bool) -> None:
+    path = tmp_path / "notes.txt"
+    path.mkdir() if is_directory else path.write_text("dear diary\n" * 1000)
+    finished = run(*command.split(), "--database", f"sqlite:///{path}")
+    assert finished.code in (1, 3), finished.err
+    assert finished.err.startswith("error: ")
+    assert finished.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["evnets"], "No such command 'evnets'", id="a command that does not exist"),
+        pytest.param(["events", "--wrong"], "No such option", id="an option that does not exist"),
+        pytest.param(["events", "--limit", "x"], "'x' is not a valid", id="a number that is none"),
+        pytest.param(
+            ["events", "--database", "mysql://h"], "database.url: 'mysql' is no database", id="an unknown database"
+        ),
+        pytest.param(["events", "--database", "memory:"], "memory: holds nothing", id="a log in memory"),
+        pytest.param(["events", "--settings", "none.toml"], "the settings file cannot be read", id="no settings file"),
+        pytest.param(["serve", "--controllers", "endpoint-controler"], "did you mean 'endpoint-con", id="a controller"),
+        pytest.param(["serve", "--listen", "8080"], "--listen is '8080'; it must be HOST:PORT", id="no address"),
+    ],
+)
+def test_a_mistake_is_code_2_in_one_line(run: Run, arguments: list[str], message: str) -> None:
+    finished = run(*arguments)
+    assert finished.code == 2
+    assert finished.err.startswith("error: ")
+    assert finished.err.count("\n") == 1
+    assert message in finished.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.SettingsError("x"), 2),
+        (errors.LogUnavailable("x"), 3),
+        (errors.SchemaOutdated("x"), 3),
+        (errors.OutcomeUnknown("x"), 3),
+        (errors.LogCorrupt("x"), 1),
+        (errors.RecordingError("f", 1, "x"), 4),
+        (errors.Expired(1, 2), 1),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_each_error_has_an_exit_code(error: errors.CtrlmgrError, code: int) -> None:
+    assert cli.exit_code_of(error) == code
+
+
+def test_help_starts_quickly_because_it_imports_nothing_heavy() -> None:
+    heavy = ("sqlalchemy", "alembic", "uvicorn", "asyncio", "rich", "structlog", "apscheduler", "prometheus_client")
+    program = "import sys; from ctrlmgr import cli; cli.run(['--help'])"
+    code = f"{program}; sys.exit(str([module for module in {heavy} if module in sys.modules]))"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert finished.stderr == "[]\n"
+    assert "replay" in finished.stdout
+
+
+def test_every_command_has_help_with_an_example(run: Run) -> None:
+    for name in cli.COMMANDS:
+        finished = run(name, "--help")
+        assert finished.code == 0
+        assert name == "version" or f"  ctrlmgr {name}" in finished.out, f"ctrlmgr {name} --help shows no example"
+
+
+def test_a_reader_that_goes_away_ends_it_in_silence(database: str) -> None:
+    arguments = [*PROGRAM, "events", "--database", database, "--follow", "-o", "jsonl"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered()) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        append_one(database)
+        assert process.wait(20) == 141
+        assert process.stderr.read() == b""
+
+
+def test_ctrl_c_ends_it_in_silence(database: str) -> None:
+    arguments = [*PROGRAM, "events", "--database", database, "--follow", "-o", "jsonl"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered()) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(6):
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr.read().strip() == b""
+
+
+def unbuffered() -> dict[str, str]:
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def append_one(database: str) -> None:
+    log = open_log(database, clock=SystemClock(), random=random.Random(2))
+    log.append([Proposal(EventType.ADDED, config_map("c"), 0)], author=Author("bob"))
+    log.close()

@@ -1,0 +1,94 @@
+"""`ctrlmgr events`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Finished, Run
+
+
+def revisions(finished: Finished) -> list[int]:
+    assert finished.code == 0, finished.err
+    return [json.loads(line)["revision"] for line in finished.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], [1, 2, 3, 4, 5, 6], id="everything"),
+        pytest.param(["--after", "4"], [5, 6], id="after a revision"),
+        pytest.param(["--after", "6"], [], id="after the last"),
+        pytest.param(["--resource", "secrets"], [2], id="one resource"),
+        pytest.param(["-n", "other"], [5], id="one namespace"),
+        pytest.param(["--name", "a"], [1, 3, 4, 5], id="one name"),
+        pytest.param(["--name", "a", "-n", "default", "--limit", "2"], [1, 3], id="the first two of one object"),
+    ],
+)
+def test_events_are_filtered(run: Run, database: str, arguments: list[str], expected: list[int]) -> None:
+    assert revisions(run("events", "--database", database, "-o", "jsonl", *arguments)) == expected
+
+
+def test_follow_goes_on_until_the_limit(run: Run, database: str) -> None:
+    assert revisions(run("events", "--database", database, "-o", "jsonl", "--follow", "--limit", "6"))[-1] == 6
+
+
+def test_a_table_has_a_line_an_event(run: Run, database: str) -> None:
+    lines = run("events", "--database", database).out.splitlines()
+    assert lines[0].split() == ["REVISION", "TIME", "TYPE", "RESOURCE", "KEY", "ACTOR"]
+    assert lines[3].split() == ["3", "2026-01-02T03:04:05.000000Z", "MODIFIED", "configmaps", "default/a", "alice"]
+    assert len(lines) == 7
+
+
+def test_what_others_named_cannot_drive_the_terminal(run: Run, database: str) -> None:
+    out = run("events", "--database", database, "-n", "other").out
+    assert "\x1b" not in out
+    assert r"mallory\x1b[31m\n" in out
+
+
+def test_wide_shows_what_triggered_a_controllers_write(run: Run, database: str) -> None:
+    lines = run("events", "--database", database, "-o", "wide", "--after", "5").out.splitlines()
+    assert lines[0].split()[-4:] == ["PREVIOUS", "TERM", "ATTEMPT", "TRIGGERS"]
+    assert lines[1].split()[-4:] == ["-", "-", "2", "1,3"]
+
+
+def test_json_is_one_document(run: Run, database: str) -> None:
+    document = json.loads(run("events", "--database", database, "-o", "json").out)
+    assert document["kind"] == "EventList"
+    event = document["items"][5]
+    assert (event["type"], event["previous"], event["actor"]) == ("ADDED", 0, "system:controller:copier")
+    assert event["object"]["metadata"]["resourceVersion"] == "6"
+    assert event["recordedAt"] == "2026-01-02T03:04:05.000000Z"
+    assert event["reconcile"] == {
+        "controller": "copier",
+        "key": "default/b",
+        "attempt": 2,
+        "startedAt": "2026-01-02T03:04:05.000000Z",
+        "triggers": [1, 3],
+        "duration": 0.0025,
+        "result": "ok",
+        "message": "",
+    }
+
+
+def test_json_and_follow_exclude_each_other(run: Run, database: str) -> None:
+    finished = run("events", "--database", database, "-o", "json", "-f")
+    assert finished.code == 2
+    assert "use -o jsonl" in finished.err
+
+
+def test_what_compaction_left_is_shown_with_a_word_of_warning(run: Run, database: str) -> None:
+    assert run("compact", "--database", database, "--before", "4").code == 0
+    finished = run("events", "--database", database, "-o", "jsonl")
+    assert revisions(finished) == [2, 4, 5, 6]
+    assert finished.err == "note: events up to revision 4 have been compacted; what is left of them follows\n"
+    finished = run("events", "--database", database, "-o", "jsonl", "--after", "4")
+    assert (revisions(finished), finished.err) == ([5, 6], "")
+
+
+@pytest.mark.parametrize("resource", ["Pods", "v1/pods", ""])
+def test_what_is_no_resource_is_refused(run: Run, database: str, resource: str) -> None:
+    finished = run("events", "--database", database, "--resource", resource)
+    assert finished.code == 2
+    assert "is no resource; write plural or plural.group" in finished.err

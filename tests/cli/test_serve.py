@@ -1,0 +1,203 @@
+"""`ctrlmgr serve` as a process: it comes up, does its work, and goes down in order."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINTS, Key
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
+from ctrlmgr.serve import enabled_controllers
+
+DEADLINE = 30.0
+
+
+class Serving:
+    """A running `ctrlmgr serve`."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def get(self, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=DEADLINE)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def become_ready(self) -> None:
+        until(lambda: self.get("/readyz")[0] == 200)
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=DEADLINE)
+        return self.process.returncode, err
+
+
+def until(claim: Any) -> None:
+    """Wait for another process; there is nothing here that one could be woken by."""
+    deadline = time.monotonic() + DEADLINE
+    while not claim():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Serving]:
+    command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", *arguments]
+    variables = {**os.environ, "CTRLMGR_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1", **environment}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables, cwd=Path(__file__).parents[2]
+    ) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            found = re.search(r"http://\S+", first)
+            assert found, (first, process.stderr.read() if process.stderr else "")
+            yield Serving(process, found[0])
+        finally:
+            process.kill()
+
+
+def append(log: EventLog, kind: str, name: str, **fields: Any) -> None:
+    metadata = {"name": name, "namespace": "" if kind == "Namespace" else "default", "uid": f"uid-of-{name}"}
+    labels = {"labels": {"app": "web"}} if kind == "Pod" else {}
+    obj = Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": {**metadata, **labels}, **fields})
+    log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("alice"))
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[EventLog]:
+    log = open_log(f"sqlite:///{folder / 'ctrlmgr.db'}", clock=SystemClock(), random=random.Random(1), migrate=True)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.become_ready()
+        status, text = served.get("/readyz?verbose")
+        assert (status, text) == (
+            200,
+            "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]controller/endpoint-controller ok\n[+]shutdown ok\n"
+            "readyz check passed\n",
+        )
+        assert 'workqueue_depth{name="endpoint-controller"} 0' in served.get("/metrics")[1]
+        code, err = served.end(signal.SIGTERM)
+    assert code == 0, err
+    assert "stopped" in err
+
+
+def test_it_stops_on_ctrl_c(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.become_ready()
+        assert served.end(signal.SIGINT)[0] == 0
+
+
+def test_it_reconciles_what_other_processes_append(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, opened(tmp_path) as log:
+        served.become_ready()
+        append(log, "Namespace", "default")
+        append(
+            log, "Service", "web", spec={"selector": {"app": "web"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}
+        )
+        ready = {"phase": "Running", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}]}
+        append(log, "Pod", "web-1", status={**ready, "conditions": [{"type": "Ready", "status": "True"}]})
+        key = Key("default", "web")
+        until(lambda: (found := log.get(ENDPOINTS, key)) is not None and b"10.1.0.1" in found.body)
+        assert served.end(signal.SIGTERM)[0] == 0
+        written = [event for event in log.events_after(0, resource=ENDPOINTS) if event.key == key]
+        assert written[-1].actor == "system:controller:endpoint-controller"
+        cause = log.reconcile(written[-1].reconcile)
+        assert cause is not None
+        assert cause.cause.triggers
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.become_ready()
+        served.process.send_signal(signal.SIGTERM)
+        code, _ = served.end(signal.SIGTERM)
+        assert code in (0, 128 + signal.SIGTERM)  # 0: the first was quicker
+
+
+def test_a_disabled_controller_does_not_run(tmp_path: Path) -> None:
+    with serving(tmp_path, "--controllers", "*,-endpoint-controller") as served:
+        served.become_ready()
+        assert "endpoint-controller" not in served.get("/readyz?verbose")[1]
+
+
+def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        append(log, "ConfigMap", "a")
+        before = log.events_after(0)[0].object
+        changed = Object.from_dict({**before.to_dict(), "data": {"key": "1"}})
+        log.append([Proposal(EventType.MODIFIED, changed, 1)], author=Author("alice"))
+        rules = {
+            "CTRLMGR_COMPACTION_RESOURCES": "{ configmaps = { keep = 1 } }",
+            "CTRLMGR_COMPACTION_MIN_AGE": "0",
+            "CTRLMGR_COMPACTION_MIN_REVISIONS": "0",
+        }
+        with serving(tmp_path, **rules) as served:
+            served.become_ready()
+            until(lambda: [event.revision for event in log.scan()] == [2])
+            assert served.end(signal.SIGTERM)[0] == 0
+
+
+def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", "--database", "memory:"]
+    with subprocess.Popen(
+        [*command, "--log-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        process.send_signal(signal.SIGTERM)
+        out, rest = process.communicate(timeout=DEADLINE)
+    assert first["event"] == "serving"
+    assert first["url"].startswith("http://127.0.0.1:")
+    assert [json.loads(line)["event"] for line in rest.splitlines()] == ["stopping", "stopped"]
+    assert (process.returncode, out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("enabled", "expected"),
+    [
+        pytest.param(["*"], ["a", "b"], id="the star is all"),
+        pytest.param(["b"], ["b"], id="only the one named"),
+        pytest.param(["*", "-a"], ["b"], id="all but one"),
+        pytest.param(["-a", "*"], ["b"], id="in whichever order"),
+        pytest.param(["a", "-a"], ["a"], id="the first word about a name counts"),
+        pytest.param(["-a"], [], id="without the star nothing else runs"),
+    ],
+)
+def test_controllers_are_chosen_as_kube_controller_manager_chooses(enabled: list[str], expected: list[str]) -> None:
+    assert enabled_controllers(enabled, ["a", "b"]) == expected
+
+
+def test_a_controller_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no controller 'endpoint'; did you mean 'endpoints'"):
+        enabled_controllers(["endpoint"], ["endpoints"])
+    with pytest.raises(SettingsError, match="no controller 'zzz'; there are: endpoints"):
+        enabled_controllers(["-zzz"], ["endpoints"])

@@ -1,0 +1,90 @@
+"""Compaction by rule: what may go, and what its reconciler does with a key."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.compaction import CompactionReconciler, compact_by_rule, newest_to_compact
+from ctrlmgr.eventlog import Author, EventType, Proposal
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.settings import CompactionSettings, Retention
+from ctrlmgr.testing import FakeClock
+
+CONFIG_MAPS = Resource("", "configmaps")
+MINUTE = 60.0
+
+
+def a_log(clock: FakeClock) -> MemoryEventLog:
+    """Return a log of ten events, a minute apart and the last one just now: one ConfigMap and one Secret in turn."""
+    log = MemoryEventLog(clock=clock, random=random.Random(1))
+    previous = {"ConfigMap": 0, "Secret": 0}
+    for number in range(10):
+        kind = "Secret" if number % 2 else "ConfigMap"
+        metadata = {"name": "a", "namespace": "default", "uid": "1"}
+        obj = Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": metadata, "data": {"n": str(number)}})
+        type_ = EventType.MODIFIED if previous[kind] else EventType.ADDED
+        clock.step(MINUTE)
+        events = log.append([Proposal(type_, obj, previous[kind])], author=Author("alice"))
+        previous[kind] = events[0].revision
+    return log
+
+
+def revisions(log: MemoryEventLog) -> list[int]:
+    return [event.revision for event in log.scan()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "newest"),
+    [
+        pytest.param(Retention(), {"min_age": 0, "min_revisions": 0}, 10, id="nothing in the way"),
+        pytest.param(Retention(), {"min_age": 3 * MINUTE, "min_revisions": 0}, 7, id="the minimum age"),
+        pytest.param(
+            Retention(keep_for=5 * MINUTE), {"min_age": 3 * MINUTE, "min_revisions": 0}, 5, id="the rule's window"
+        ),
+        pytest.param(
+            Retention(keep_for=MINUTE), {"min_age": 3 * MINUTE, "min_revisions": 0}, 7, id="the older of the two"
+        ),
+        pytest.param(Retention(), {"min_age": 0, "min_revisions": 8}, 2, id="the minimum number of revisions"),
+        pytest.param(Retention(), {"min_age": 0, "min_revisions": 80}, -70, id="a log that is too short"),
+    ],
+)
+def test_an_event_goes_only_when_everything_agrees(rule: Retention, settings: dict[str, float], newest: int) -> None:
+    clock = FakeClock()
+    rules = CompactionSettings(min_age=settings["min_age"], min_revisions=int(settings["min_revisions"]))
+    assert newest_to_compact(a_log(clock), rule, rules, now=clock.now()) == newest
+
+
+def test_only_the_rules_resource_is_compacted() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    rules = CompactionSettings(min_age=0.0, min_revisions=0)
+    done = compact_by_rule(log, CONFIG_MAPS, Retention(keep=2), rules, now=clock.now())
+    assert done == (10, 3)
+    assert revisions(log) == [2, 4, 6, 7, 8, 9, 10]
+
+
+def test_a_short_log_is_left_alone() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    assert compact_by_rule(log, CONFIG_MAPS, Retention(), CompactionSettings(), now=clock.now()) == (0, 0)
+    assert log.floor() == 0
+
+
+def test_the_reconciler_compacts_the_resource_its_key_names() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    rules = CompactionSettings(
+        min_age=0.0, min_revisions=0, resources={"configmaps": Retention(), "secrets": Retention()}
+    )
+    reconciler = CompactionReconciler(log, rules, clock=clock)
+    client = LogClient(log, author=Author("x"), clock=clock, new_uid=lambda: "2")
+    assert reconciler.due() == [Key("", "configmaps"), Key("", "secrets")]
+    reconciler.reconcile(Key("", "configmaps"), client)
+    assert revisions(log) == [2, 4, 6, 8, 9, 10]
+    reconciler.reconcile(Key("", "pods"), client)
+    assert revisions(log) == [2, 4, 6, 8, 9, 10]

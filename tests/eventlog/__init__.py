@@ -1,0 +1,3 @@
+import pytest
+
+pytest.register_assert_rewrite("ctrlmgr.testing.eventlog_contract")

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.testing.postgres import PostgresCluster
+
+TEMPLATE = "migrated"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[PostgresCluster]:
+    """A throw-away server with one migrated database to copy; without the programs the tests fail and say why."""
+    with PostgresCluster() as cluster:
+        cluster.execute(f"CREATE DATABASE {TEMPLATE}")
+        migrate_log(cluster.url(TEMPLATE), clock=SystemClock(), random=random.Random(1))
+        yield cluster
+
+
+@pytest.fixture
+def postgres_url(cluster: PostgresCluster) -> Iterator[str]:
+    """The URL of a migrated, empty database that nobody else uses."""
+    with cluster.database(f"log_{next(_numbers)}", template=TEMPLATE) as url:
+        yield url

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import fcntl
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import LogCorrupt, LogRolledBack, LogUnavailable, OutcomeUnknown, SchemaOutdated
+from ctrlmgr.eventlog import migrate_log, open_log, verify
+from ctrlmgr.eventlog.sqlite import SQLiteEventLog
+from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log.db"
+
+
+def opened(path: Path, *, patience: float = 10.0, seed: int = 1, accept_rollback: bool = False) -> SQLiteEventLog:
+    log = open_log(
+        f"sqlite:///{path}",
+        clock=SystemClock(),
+        random=random.Random(seed),
+        migrate=True,
+        patience=patience,
+        accept_rollback=accept_rollback,
+    )
+    assert isinstance(log, SQLiteEventLog)
+    return log
+
+
+@pytest.fixture
+def log(path: Path) -> Iterator[SQLiteEventLog]:
+    log = opened(path)
+    yield log
+    log.close()
+
+
+def test_an_acknowledged_append_is_durable_to_the_disk(log: SQLiteEventLog, path: Path) -> None:
+    writer = log._sqlite_writer._connection
+    assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_a_log_keeps_its_identity_and_content_when_opened_again(log: SQLiteEventLog, path: Path) -> None:
+    log.append([add(thing("a"))], author=AUTHOR)
+    head = log.head()
+    log.close()
+    again = opened(path, seed=2)
+    assert again.head() == head
+    assert again.append([add(thing("b"))], author=AUTHOR)[0].revision == 2
+    again.close()
+
+
+def test_two_logs_on_one_file_follow_each_other(log: SQLiteEventLog, path: Path) -> None:
+    other = opened(path, seed=2)
+    log.append([add(thing("a"))], author=AUTHOR)
+    other.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
+    log.append([modify(thing("a", spec=2), 2)], author=AUTHOR)
+    assert other.wait(2, 10) == 3
+    log.compact(3)
+    other.append([modify(thing("a", spec=3), 3), add(thing("b"))], author=AUTHOR)
+    assert log.wait(4, 10) == 5
+    assert verify(log).head.revision == 5
+    other.close()
+
+
+def test_a_waiter_sees_another_connections_commit(log: SQLiteEventLog, path: Path) -> None:
+    other = opened(path, seed=2)
+    seen: list[int] = []
+    waiter = threading.Thread(target=lambda: seen.append(log.wait(0, 30)))
+    waiter.start()
+    other.append([add(thing("a"))], author=AUTHOR)
+    waiter.join(30)
+    assert seen == [1]
+    other.close()
+
+
+def test_a_locked_database_is_tried_again_until_patience_ends(path: Path) -> None:
+    log = opened(path, patience=0.1)
+    blocker = sqlite3.connect(path, isolation_level=None)
+    log._sqlite_writer._connection.execute("PRAGMA busy_timeout = 1")
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LogUnavailable, match="locked"):
+        log.append([add(thing("a"))], author=AUTHOR)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert log.append([add(thing("a"))], author=AUTHOR)[0].revision == 1
+    log.close()
+
+
+def test_a_lock_that_is_released_in_time_costs_only_time(log: SQLiteEventLog, path: Path) -> None:
+    log._sqlite_writer._connection.execute("PRAGMA busy_timeout = 1")
+    blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    blocker.execute("BEGIN IMMEDIATE")
+    pending = log.submit([add(thing("a"))], author=AUTHOR)
+    release = threading.Timer(0.1, blocker.execute, ["ROLLBACK"])
+    release.start()
+    assert pending.result(10)[0].revision == 1
+    release.join()
+    blocker.close()
+
+
+def test_a_caller_does_not_wait_forever_for_a_frozen_writer(path: Path) -> None:
+    log = opened(path, patience=0.1)
+    with path.with_name(path.name + "-lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(OutcomeUnknown):
+            log.append([add(thing("a"))], author=AUTHOR)
+        assert log.head().revision == 0  # readers go on meanwhile
+    log.flush()
+    assert log.head().revision == 1
+    log.close()
+
+
+def test_a_commit_of_unknown_outcome_is_recognised(log: SQLiteEventLog) -> None:
+    log.append([add(thing("a"))], author=AUTHOR)
+    pending = log.submit([modify(thing("a", spec=1), None)], author=AUTHOR)
+    events = pending.result()
+    answers = log._sqlite_writer.commit([pending], [], since=1)
+    assert answers == [list(events)]
+    assert log.head().revision == 2
+
+
+def test_a_database_without_a_log_is_told_apart(path: Path) -> None:
+    with pytest.raises(SchemaOutdated, match="ctrlmgr migrate"):
+        open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
+
+
+def test_a_newer_schema_is_refused(log: SQLiteEventLog, path: Path) -> None:
+    log.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(SchemaOutdated, match="upgrade ctrlmgr"):
+        migrate_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
+
+
+# What damage looks like.
+
+
+def history(log: SQLiteEventLog, events: int = 20) -> None:
+    for i in range(events):
+        log.append([add(thing(f"p{i}", spec={"number": i}))], author=AUTHOR)
+
+
+COLUMNS = [
+    "body",
+    "hash",
+    "actor",
+    "user_agent",
+    "type",
+    "previous",
+    "recorded_at",
+    "term",
+    "reconcile_id",
+    "append_id",
+    "object_id",
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_verify_names_the_revision_of_a_changed_column(log: SQLiteEventLog, path: Path, column: str) -> None:
+    history(log)
+    with sqlite3.connect(path) as connection:
+        change = f"{column} || 'x'" if column in ("body", "hash", "actor", "user_agent") else f"{column} + 100"
+        connection.execute(f"UPDATE event SET {column} = {change} WHERE revision = 13")
+    connection.close()
+    with pytest.raises(LogCorrupt) as damage:
+        verify(log)
+    assert damage.value.revision == 13
+
+
+def test_verify_names_the_revision_for_every_byte_of_a_payload(log: SQLiteEventLog, path: Path) -> None:
+    history(log, 5)
+    body = next(event for event in log.scan(start=3)).object.body
+    connection = sqlite3.connect(path, isolation_level=None)
+    for at in range(len(body)):
+        flipped = body[:at] + bytes([body[at] ^ (1 << at % 8)]) + body[at + 1 :]
+        connection.execute("UPDATE event SET body = CAST(? AS TEXT) WHERE revision = 3", (flipped,))
+        with pytest.raises(LogCorrupt, match="revision 3 is damaged"):
+            verify(log)
+    connection.execute("UPDATE event SET body = CAST(? AS TEXT) WHERE revision = 3", (body,))
+    connection.close()
+    assert verify(log).events == 5
+
+
+@pytest.mark.parametrize("column", ["resource", "namespace", "name"])
+def test_verify_notices_a_renamed_object(log: SQLiteEventLog, path: Path, column: str) -> None:
+    history(log)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE object SET {column} = 'other' WHERE name = 'p6'")
+    connection.close()
+    with pytest.raises(LogCorrupt, match="revision 7 "):
+        verify(log)
+
+
+def test_verify_notices_a_missing_event_and_a_missing_end(log: SQLiteEventLog, path: Path) -> None:
+    history(log)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM event WHERE revision = 20")
+    with pytest.raises(LogCorrupt, match="revision 20 is missing"):
+        verify(log)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM event WHERE revision = 8")
+    connection.close()
+    with pytest.raises(LogCorrupt, match="revision 8 is missing"):
+        verify(log)
+
+
+def test_verify_notices_damage_behind_a_compacted_stretch(log: SQLiteEventLog, path: Path) -> None:
+    log.append([add(thing("a"))], author=AUTHOR)
+    for i in range(5):
+        log.append([modify(thing("a", spec=i), None)], author=AUTHOR)
+    log.compact(5)
+    assert verify(log).events == 2
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE event SET parent_hash = zeroblob(32) WHERE revision = 5")
+    connection.close()
+    with pytest.raises(LogCorrupt, match="revision 5 "):
+        verify(log)
+
+
+def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEventLog, path: Path) -> None:
+    history(log, 3)
+    log.close()
+    backup = path.read_bytes()
+    log = opened(path)
+    log.append([add(thing("lost"))], author=AUTHOR)
+    log.close()
+    path.write_bytes(backup)
+    with pytest.raises(LogRolledBack, match=r"ends at revision 3 but .* remembers 4"):
+        opened(path)
+    log = opened(path, seed=2, accept_rollback=True)
+    uuid = log.head().uuid
+    head = log.begin_epoch("restored in a test", above=1004)
+    assert (head.revision, head.uuid != uuid) == (1004, True)
+    assert log.append([add(thing("new"))], author=AUTHOR)[0].revision == 1005
+    assert log.floor(PODS) == 1004
+    assert verify(log) == (4, log.head())
+    log.close()
+    opened(path).close()
+
+
+def test_a_log_whose_past_differs_from_its_anchor_is_refused(log: SQLiteEventLog, path: Path) -> None:
+    history(log, 3)
+    log.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE event SET hash = zeroblob(32) WHERE revision = 3")
+    connection.close()
+    with pytest.raises(LogCorrupt, match="revision 3 is not what"):
+        opened(path)
+
+
+def test_another_database_in_the_anchors_place_is_refused(log: SQLiteEventLog, path: Path, tmp_path: Path) -> None:
+    history(log, 3)
+    log.close()
+    other = opened(tmp_path / "other.db", seed=99)
+    other.close()
+    path.write_bytes((tmp_path / "other.db").read_bytes())
+    with pytest.raises(LogRolledBack, match="another database"):
+        opened(path)
+
+
+# Real processes.
+
+WRITER = Path(__file__).with_name("writer_process.py")
+
+
+def writer(url: str, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, str(WRITER), url, name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def acknowledged(process: subprocess.Popen[str]) -> dict[str, int]:
+    assert process.stdout
+    lines = [line.split() for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    return {name: int(revision) for name, revision in lines}
+
+
+@pytest.mark.slow
+def test_processes_take_turns_and_lose_nothing(log: SQLiteEventLog, path: Path) -> None:
+    processes = [writer(f"sqlite:///{path}", f"w{n}", 150) for n in range(3)]
+    acks: dict[str, int] = {}
+    for process in processes:
+        acks |= acknowledged(process)
+        assert process.wait(60) == 0
+        assert process.stdout
+        process.stdout.close()
+    assert {event.key.name: event.revision for event in log.scan()} == acks
+    assert sorted(acks.values()) == list(range(1, 451))
+    assert verify(log).events == 450
+
+
+@pytest.mark.slow
+def test_killing_a_writer_loses_no_acknowledged_append(log: SQLiteEventLog, path: Path) -> None:
+    dice = random.Random(4)
+    acks: dict[str, int] = {}
+    for n in range(12):
+        process = writer(f"sqlite:///{path}", f"w{n}", 1_000_000)
+        assert process.stdout
+        first = process.stdout.readline().split()
+        acks[first[0]] = int(first[1])
+        for _ in range(dice.randrange(200)):
+            line = process.stdout.readline().split()
+            acks[line[0]] = int(line[1])
+        process.kill()
+        acks |= acknowledged(process)
+        process.wait(10)
+        process.stdout.close()
+    stored = {event.key.name: event.revision for event in log.scan()}
+    assert acks.items() <= stored.items()
+    assert sorted(stored.values()) == list(range(1, len(stored) + 1))
+    assert verify(log).events == len(stored)

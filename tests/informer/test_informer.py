@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+import pytest
+
+from ctrlmgr import threads
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, SERVICES, Key, Resource, Revision
+from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog.event import Event, EventType, Snapshot
+from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.testing import FakeClock
+from tests.informer.shared_log import SharedLog, thing
+
+ADDED, MODIFIED, DELETED = EventType
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def log(clock: FakeClock) -> SharedLog:
+    return SharedLog(clock=clock)
+
+
+@pytest.fixture
+def informers(log: SharedLog, clock: FakeClock) -> Informers:
+    return Informers(log, WatchCache(log, capacity=4, clock=clock), clock=clock)
+
+
+def heard(informers: Informers, resource: Resource = PODS) -> list[tuple[str, str, int]]:
+    """Collect what a handler is told: type, name, revision."""
+    told: list[tuple[str, str, int]] = []
+
+    def handler(change: Change) -> None:
+        obj = change.new or change.old
+        assert obj is not None
+        assert (change.old is None, change.new is None) == (change.type is ADDED, change.type is DELETED)
+        told.append((change.type.name, obj.name, change.revision))
+
+    informers.informer(resource).add_handler(handler)
+    return told
+
+
+def step_all(informers: Informers) -> None:
+    while informers.step(3):
+        pass
+
+
+def names(objects: list[Object]) -> list[str]:
+    return [obj.name for obj in objects]
+
+
+def test_sync_takes_the_state_and_step_follows(log: SharedLog, informers: Informers) -> None:
+    pods = informers.informer(PODS)
+    told = heard(informers)
+    log.put(thing("b"), thing("a"))
+    assert not informers.has_synced()
+    assert informers.sync() == 2
+    assert informers.has_synced()
+    assert pods.has_synced
+    assert told == [("ADDED", "a", 2), ("ADDED", "b", 1)]
+    del told[:]
+    log.put(thing("a", note="new"))
+    log.remove(thing("b"))
+    log.put(thing("c"))
+    assert informers.revision == 2
+    assert informers.step() == 3
+    assert informers.revision == 5
+    assert told == [("MODIFIED", "a", 3), ("DELETED", "b", 4), ("ADDED", "c", 5)]
+    assert names(pods.lister.list("default")) == ["a", "c"]
+    assert informers.step() == 0
+
+
+def test_step_applies_no_more_than_its_limit(log: SharedLog, informers: Informers) -> None:
+    informers.informer(PODS)
+    informers.sync()
+    log.put(thing("a"), thing("b"), thing("c"))
+    assert informers.step(2) == 2
+    assert informers.revision == 2
+    assert informers.step(2) == 1
+
+
+def test_the_old_object_of_a_change_is_what_the_change_before_left(log: SharedLog, informers: Informers) -> None:
+    chain: list[tuple[Object | None, Object | None]] = []
+    informers.informer(PODS).add_handler(lambda change: chain.append((change.old, change.new)))
+    informers.sync()
+    log.put(thing("a", note="1"))
+    log.put(thing("a", note="2"))
+    log.remove(thing("a"))
+    log.put(thing("a", note="3"))
+    step_all(informers)
+    assert [old for old, _ in chain] == [None, *[new for _, new in chain[:-1]]]
+    assert [new and new.revision for _, new in chain] == [1, 2, None, 4]
+
+
+def test_informers_are_shared_and_keep_resources_apart(log: SharedLog, informers: Informers) -> None:
+    pods, services = informers.informer(PODS), informers.informer(SERVICES)
+    assert informers.informer(PODS) is pods
+    told = heard(informers, SERVICES)
+    informers.sync()
+    log.put(thing("p"), thing("s", kind="Service"), thing("x", kind="Secret"))
+    step_all(informers)
+    assert informers.revision == 3
+    assert names(pods.lister.list()) == ["p"]
+    assert names(services.lister.list()) == ["s"]
+    assert told == [("ADDED", "s", 2)]
+
+
+def test_all_stores_are_filled_as_of_one_revision_before_any_handler_runs(log: SharedLog, informers: Informers) -> None:
+    pods, services = informers.informer(PODS), informers.informer(SERVICES)
+    seen: list[tuple[int, int, int, bool]] = []
+    pods.add_handler(
+        lambda change: seen.append((len(pods.lister), len(services.lister), informers.revision, informers.has_synced()))
+    )
+    log.put(thing("p"), thing("s", kind="Service"))
+    informers.sync()
+    assert seen == [(1, 1, 2, False)]
+
+
+def test_a_handler_finds_the_change_in_the_lister_and_the_revision(log: SharedLog, informers: Informers) -> None:
+    pods = informers.informer(PODS)
+    seen: list[tuple[bool, int]] = []
+    pods.add_handler(
+        lambda change: seen.append((pods.lister.get(Key("default", "a")) is change.new, informers.revision))
+    )
+    informers.sync()
+    log.put(thing("a"))
+    log.put(thing("a", note="2"))
+    log.remove(thing("a"))
+    step_all(informers)
+    assert seen == [(True, 1), (True, 2), (True, 3)]
+
+
+def test_every_handler_is_told_in_the_order_added(log: SharedLog, informers: Informers) -> None:
+    order: list[int] = []
+    informers.informer(PODS).add_handler(lambda change: order.append(1))
+    informers.informer(PODS).add_handler(lambda change: order.append(2))
+    informers.sync()
+    log.put(thing("a"), thing("b"))
+    step_all(informers)
+    assert order == [1, 2, 1, 2]
+
+
+def test_indexes_follow(log: SharedLog, informers: Informers) -> None:
+    pods = informers.informer(PODS)
+    pods.add_index("note", lambda obj: [obj.to_dict()["note"]])
+    pods.add_label_index()
+    log.put(thing("a", note="x", labels={"app": "web"}))
+    informers.sync()
+    log.put(thing("b", note="x", labels={"app": "web"}))
+    log.put(thing("a", note="y", labels={"app": "db"}))
+    step_all(informers)
+    assert names(pods.lister.by_index("note", "x")) == ["b"]
+    assert names(pods.lister.list("default", {"app": "web"})) == ["b"]
+
+
+def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers) -> None:
+    log.put(thing("changed"), thing("gone"), thing("same"), thing("recreated"))
+    told = heard(informers)
+    informers.sync()
+    del told[:]
+    log.remove(thing("gone"))
+    log.put(thing("changed", note="new"))
+    log.remove(thing("recreated"))
+    log.put(thing("recreated"))
+    log.put(thing("brief"))
+    log.remove(thing("brief"))
+    log.put(thing("new"))
+    assert informers.sync() == 11
+    assert told == [
+        ("DELETED", "gone", 11),
+        ("MODIFIED", "changed", 6),
+        ("ADDED", "new", 11),
+        ("MODIFIED", "recreated", 8),
+    ]
+
+
+def test_falling_out_of_history_is_expired_and_a_sync_repairs_it(log: SharedLog, informers: Informers) -> None:
+    told = heard(informers)
+    informers.sync()
+    for number in range(20):
+        log.put(thing("a", note=str(number)))
+    log.compact(10)
+    with pytest.raises(Expired):
+        informers.step()
+    assert informers.revision == 0
+    assert informers.sync() == 20
+    assert told == [("ADDED", "a", 20)]
+
+
+def test_falling_out_of_the_window_alone_loses_nothing(log: SharedLog, informers: Informers) -> None:
+    told = heard(informers)
+    informers.sync()
+    for number in range(20):
+        log.put(thing("a", note=str(number)))
+    step_all(informers)
+    assert [revision for _, _, revision in told] == list(range(1, 21))
+
+
+def test_a_feed_that_repeats_itself_changes_nothing(log: SharedLog, clock: FakeClock) -> None:
+    class Repeating(WatchCache):
+        def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
+            return super().events_after(0, limit=limit)
+
+    informers = Informers(log, Repeating(log, clock=clock), clock=clock)
+    told = heard(informers)
+    informers.sync()
+    log.put(thing("a"))
+    informers.step()
+    log.remove(thing("a"))
+    informers.step()
+    informers.step()
+    assert told == [("ADDED", "a", 1), ("DELETED", "a", 2)]
+    assert informers.revision == 2
+
+
+def test_compaction_between_head_and_snapshot_begins_the_sync_again(clock: FakeClock) -> None:
+    class Hasty(SharedLog):
+        compactions = 2
+
+        def snapshot(
+            self, resource: Resource | None = None, *, namespace: str | None = None, at: int | None = None
+        ) -> Snapshot:
+            if resource == SERVICES and self.compactions:
+                self.compactions -= 1
+                self.put(thing("a", note=str(self.compactions)))
+                self.compact(self.head().revision)
+            return super().snapshot(resource, namespace=namespace, at=at)
+
+    log = Hasty(clock=clock)
+    log.put(thing("a"), thing("s", kind="Service"))
+    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    pods, services = informers.informer(PODS), informers.informer(SERVICES)
+    assert informers.sync() == 4
+    assert [obj.revision for obj in pods.lister.list()] == [4]
+    assert names(services.lister.list()) == ["s"]
+
+
+def test_asking_too_late_is_refused(informers: Informers) -> None:
+    pods = informers.informer(PODS)
+    informers.sync()
+    with pytest.raises(RuntimeError, match="services was asked for after the sync"):
+        informers.informer(SERVICES)
+    with pytest.raises(RuntimeError, match="handler of pods was added after it synced"):
+        pods.add_handler(print)
+    assert informers.informer(PODS) is pods
+
+
+def test_the_collector_is_off_while_loading_and_on_again_after(log: SharedLog, informers: Informers) -> None:
+    pods = informers.informer(PODS)
+    seen: list[bool] = []
+
+    def note_the_collector(obj: Object) -> Iterable[str]:
+        seen.append(gc.isenabled())
+        return ()
+
+    pods.add_index("gc", note_the_collector)
+    log.put(thing("a"))
+    informers.sync()
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_the_collector_is_on_again_after_a_sync_that_failed(log: SharedLog, informers: Informers) -> None:
+    informers.informer(PODS).add_index("bad", lambda obj: [obj.labels["missing"]])
+    log.put(thing("a"))
+    with pytest.raises(KeyError):
+        informers.sync()
+    assert gc.isenabled()
+    assert not informers.has_synced()
+
+
+def test_what_handlers_decode_at_the_sync_is_forgotten_again(log: SharedLog, informers: Informers) -> None:
+    told = heard(informers)
+    log.put(thing("a"))
+    informers.sync()
+    assert told == [("ADDED", "a", 1)]
+    assert [obj._metadata for obj in informers.informer(PODS).lister.list()] == [None]
+
+
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_many_objects_are_frozen(log: SharedLog, informers: Informers) -> None:
+    informers.informer(PODS)
+    log.put(thing("a"))
+    informers.sync()
+    frozen = gc.get_freeze_count()
+    log.put(*[thing(f"p{n}") for n in range(10_000)])
+    informers.sync()
+    assert gc.get_freeze_count() > frozen + 10_000
+
+
+class Running:
+    """Informers run by a thread of their own, stopped by stepping their clock."""
+
+    def __init__(self, informers: Informers, clock: FakeClock) -> None:
+        self.informers = informers
+        self.stop = threading.Event()
+        self.raised: list[Exception] = []
+        self._clock = clock
+        self._thread = threads.start("informers", self._run)
+
+    def _run(self) -> None:
+        try:
+            self.informers.run(self.stop)
+        except ValueError as error:
+            self.raised.append(error)
+
+    def until(self, revision: int) -> None:
+        for _ in range(1000):
+            if self.informers.has_synced() and self.informers.revision >= revision:
+                return
+            self._clock.step(1)
+            self._thread.join(0.01)
+        pytest.fail(f"the informers stay at {self.informers.revision}")
+
+    def join(self) -> None:
+        for _ in range(1000):
+            if not self._thread.is_alive():
+                return
+            self._clock.step(1)
+            self._thread.join(0.01)
+        pytest.fail("the informers do not stop")
+
+    def end(self) -> None:
+        self.stop.set()
+        self.join()
+
+
+def test_run_syncs_and_follows_until_stopped(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+    told = heard(informers)
+    log.put(thing("a"))
+    running = Running(informers, clock)
+    running.until(1)
+    log.put(thing("b"))
+    log.put(thing("c"))
+    running.until(3)
+    running.end()
+    assert [name for _, name, _ in told] == ["a", "b", "c"]
+
+
+def test_run_goes_on_from_a_sync_made_before(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+    told = heard(informers)
+    log.put(thing("a"))
+    informers.sync()
+    log.put(thing("a", note="2"))
+    running = Running(informers, clock)
+    running.until(2)
+    running.end()
+    assert told == [("ADDED", "a", 1), ("MODIFIED", "a", 2)]
+
+
+def test_expired_while_running_is_answered_by_a_new_sync(
+    log: SharedLog, informers: Informers, clock: FakeClock
+) -> None:
+    told = heard(informers)
+    log.put(thing("a"), thing("b"))
+    informers.sync()
+    for number in range(20):
+        log.put(thing("a", note=str(number)))
+    log.remove(thing("b"))
+    log.compact(22)
+    running = Running(informers, clock)
+    running.until(23)
+    log.put(thing("c"))
+    running.until(24)
+    running.end()
+    assert told[2:] == [("DELETED", "b", 23), ("MODIFIED", "a", 22), ("ADDED", "c", 24)]
+
+
+def test_run_outlives_an_unreachable_log(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+    told = heard(informers)
+    informers.sync()
+    for number in range(20):
+        log.put(thing("a", note=str(number)))  # out of the window, so that the log is read
+    log.outages = 3
+    running = Running(informers, clock)
+    running.until(20)
+    running.end()
+    assert log.outages == 0
+    assert [revision for _, _, revision in told] == list(range(1, 21))
+
+
+def test_a_handler_that_raises_ends_the_run(log: SharedLog, informers: Informers, clock: FakeClock) -> None:
+    def handler(change: Change) -> None:
+        raise ValueError("a bug")
+
+    informers.informer(PODS).add_handler(handler)
+    informers.sync()
+    log.put(thing("a"))
+    running = Running(informers, clock)
+    running.join()
+    assert [str(error) for error in running.raised] == ["a bug"]

@@ -1,0 +1,109 @@
+"""Everything a controller stands on, real and in memory, driven by one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from random import Random
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import Client, LogClient
+from ctrlmgr.eventlog import Author
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.manager import Controller, Reconciler, Result, Watch
+from ctrlmgr.testing import FakeClock
+
+A, B = Key("default", "a"), Key("default", "b")
+
+
+def pod(name: str, *, note: str = "") -> Object:
+    return Object.from_dict(
+        {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, "note": note}
+    )
+
+
+def config_map(name: str) -> Object:
+    return Object.from_dict(
+        {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}}
+    )
+
+
+class Scripted:
+    """A reconciler that does what it was told, call by call, and remembers what it was called for."""
+
+    def __init__(self, *acts: Callable[[Key, Client], Result | None]) -> None:
+        self.acts = list(acts)
+        self.keys: list[Key] = []
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        self.keys.append(key)
+        return self.acts.pop(0)(key, client) if self.acts else None
+
+
+def fails(error: BaseException) -> Callable[[Key, Client], Result | None]:
+    def act(key: Key, client: Client) -> Result | None:
+        raise error
+
+    return act
+
+
+def creates(name: str) -> Callable[[Key, Client], Result | None]:
+    def act(key: Key, client: Client) -> Result | None:
+        client.create(config_map(name))
+        return None
+
+    return act
+
+
+def then(*acts: Callable[[Key, Client], Result | None]) -> Callable[[Key, Client], Result | None]:
+    def act(key: Key, client: Client) -> Result | None:
+        result = None
+        for each in acts:
+            result = each(key, client)
+        return result
+
+    return act
+
+
+class Stage:
+    """A log, its caches, and a controller that reconciles each pod under the pod's own key."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        *,
+        name: str = "staged",
+        delay: float = 0.0,
+        workers: int = 1,
+        max_retries: int | None = None,
+    ) -> None:
+        uids = count(1)
+        self.clock = FakeClock()
+        self.log = MemoryEventLog(clock=self.clock, random=Random(1))
+        self.client = LogClient(
+            self.log, author=Author("tester"), clock=self.clock, new_uid=lambda: f"uid-{next(uids)}"
+        )
+        self.informers = Informers(self.log, WatchCache(self.log, clock=self.clock), clock=self.clock)
+        pods = self.informers.informer(PODS)
+        self.controller = Controller(
+            name,
+            reconciler,
+            watches=[Watch(pods, lambda change: [change.new.key if change.new else A], delay)],
+            client=self.client,
+            log=self.log,
+            clock=self.clock,
+            random=Random(2),
+            workers=workers,
+            max_retries=max_retries,
+        )
+
+    def process_all(self) -> int:
+        """Bring the caches up to date and reconcile what is ready; return how many reconciles that took."""
+        while self.informers.step():
+            pass
+        processed = 0
+        while self.controller.process_next(timeout=0):
+            processed += 1
+        return processed

@@ -1,0 +1,407 @@
+"""Controller: from a change to a reconcile, and from its result to what becomes of the key."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import pytest
+from structlog.contextvars import get_contextvars
+from structlog.testing import capture_logs
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import Client
+from ctrlmgr.errors import (
+    Conflict,
+    Fenced,
+    LogClosed,
+    LogCorrupt,
+    LogRolledBack,
+    LogUnavailable,
+    SchemaOutdated,
+    TerminalError,
+)
+from ctrlmgr.eventlog import Event, Outcome, Reconcile
+from ctrlmgr.manager import Result
+from ctrlmgr.metrics import REGISTRY
+from tests.background import DEADLINE, background
+from tests.manager.stage import A, B, Scripted, Stage, creates, fails, pod, then
+
+
+def metric(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(f"controller_runtime_{name}", labels)
+
+
+def last_event(stage: Stage) -> Event:
+    return stage.log.events_after(stage.log.head().revision - 1)[0]
+
+
+def last_reconcile(stage: Stage) -> Reconcile:
+    """Return what the log knows of the reconcile that wrote its newest event."""
+    found = stage.log.reconcile(last_event(stage).reconcile)
+    assert found is not None
+    return found
+
+
+# From changes to keys
+
+
+def test_what_is_there_already_is_reconciled_first() -> None:
+    reconciler = Scripted()
+    stage = Stage(reconciler)
+    stage.client.create(pod("a"))
+    stage.client.create(pod("b"))
+    stage.informers.sync()
+    assert stage.process_all() == 2
+    assert reconciler.keys == [A, B]
+
+
+def test_a_change_enqueues_the_keys_its_watch_names() -> None:
+    reconciler = Scripted()
+    stage = Stage(reconciler)
+    stage.informers.sync()
+    stage.client.create(pod("b"))
+    stage.process_all()
+    assert reconciler.keys == [B]
+
+
+def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
+    reconciler = Scripted()
+    stage = Stage(reconciler, delay=0.5)
+    stage.informers.sync()
+    created = stage.client.create(pod("a"))
+    assert stage.process_all() == 0
+    stage.clock.step(0.4)
+    stage.client.delete(created)
+    assert stage.process_all() == 0
+    stage.clock.step(0.1)
+    assert stage.process_all() == 1
+
+
+def test_the_cause_names_every_coalesced_revision() -> None:
+    stage = Stage(Scripted(creates("made")), name="accountable")
+    stage.informers.sync()
+    first = stage.client.create(pod("a"))
+    second = stage.client.update(pod("a", note="changed").at(first.revision))
+    stage.clock.step(3)
+    stage.process_all()
+    cause = last_reconcile(stage).cause
+    assert cause.triggers == (first.revision, second.revision)
+    assert (cause.controller, cause.key, cause.attempt) == ("accountable", "default/a", 1)
+    assert cause.started_at == stage.clock.now()
+    assert 0 < cause.id < 2**63
+
+
+def test_every_reconcile_has_an_id_of_its_own() -> None:
+    stage = Stage(Scripted(creates("one"), creates("two")))
+    stage.controller.queue.add(A)
+    stage.controller.queue.add(B)
+    stage.process_all()
+    ids = {event.reconcile for event in stage.log.events_after(0)}
+    assert len(ids) == 2
+
+
+class WithLeftovers(Scripted):
+    def on_start(self) -> Iterable[Key]:
+        return [B, A]
+
+
+def test_keys_to_start_with_are_enqueued_at_start() -> None:
+    reconciler = WithLeftovers()
+    stage = Stage(reconciler)
+    stage.controller.start()
+    stage.process_all()
+    assert reconciler.keys == [B, A]
+
+
+def test_process_next_says_when_there_is_nothing_to_do() -> None:
+    stage = Stage(Scripted())
+    assert stage.controller.process_next(timeout=0) is False
+    stage.controller.queue.shut_down()
+    assert stage.controller.process_next() is False
+
+
+# From results to what becomes of the key
+
+
+def test_success_is_forgotten_and_not_repeated() -> None:
+    stage = Stage(Scripted(fails(Conflict()), lambda key, client: None), name="succeeds")
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert stage.controller.queue.num_requeues(A) == 1
+    stage.clock.step(1)
+    stage.process_all()
+    assert stage.controller.queue.num_requeues(A) == 0
+    assert stage.controller.queue.next_ready_in() is None
+    assert metric("reconcile_total", controller="succeeds", result="success") == 1
+
+
+def test_a_requeue_comes_when_the_result_says() -> None:
+    reconciler = Scripted(then(creates("made"), lambda key, client: Result(requeue_after=60)))
+    stage = Stage(reconciler, name="requeues")
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert stage.controller.queue.next_ready_in() == 60
+    assert last_reconcile(stage).outcome == Outcome(0, "requeued")
+    assert metric("reconcile_total", controller="requeues", result="requeue_after") == 1
+    stage.clock.step(60)
+    stage.process_all()
+    assert reconciler.keys == [A, A]
+
+
+def test_a_failed_key_is_tried_again_later_and_later_with_the_same_triggers() -> None:
+    stage = Stage(Scripted(fails(Conflict()), fails(ValueError("no")), creates("made")))
+    stage.controller.queue.add(A, [3, 5])
+    delays = []
+    for _ in range(2):
+        assert stage.process_all() == 1
+        delays.append(stage.controller.queue.next_ready_in())
+        stage.clock.step(delays[-1] or 0)
+    stage.process_all()
+    assert delays == pytest.approx([0.005, 0.010])
+    cause = last_reconcile(stage).cause
+    assert (cause.triggers, cause.attempt) == ((3, 5), 3)
+
+
+def test_new_triggers_join_those_of_the_retry() -> None:
+    stage = Stage(Scripted(fails(Conflict()), creates("made")))
+    stage.controller.queue.add(A, [3])
+    stage.process_all()
+    stage.clock.step(1)
+    stage.controller.queue.add(A, [4])
+    stage.process_all()
+    assert last_reconcile(stage).cause.triggers == (3, 4)
+
+
+def test_one_failing_key_does_not_hold_up_another() -> None:
+    reconciler = Scripted(fails(ZeroDivisionError()))
+    stage = Stage(reconciler)
+    stage.controller.queue.add(A)
+    stage.controller.queue.add(B)
+    assert stage.process_all() == 2
+    assert reconciler.keys == [A, B]
+
+
+def test_a_key_is_dropped_after_its_retries_and_comes_back_with_its_next_change() -> None:
+    reconciler = Scripted(*[fails(Conflict())] * 4)
+    stage = Stage(reconciler, max_retries=3)
+    stage.controller.queue.add(A)
+    for _ in range(10):
+        stage.process_all()
+        stage.clock.step(10)
+    assert reconciler.keys == [A] * 4
+    assert stage.controller.queue.num_requeues(A) == 0
+    stage.controller.queue.add(A)
+    assert stage.process_all() == 1
+
+
+def test_without_a_bound_retries_go_on() -> None:
+    reconciler = Scripted(*[fails(Conflict())] * 30)
+    stage = Stage(reconciler)
+    stage.controller.queue.add(A)
+    for _ in range(31):
+        stage.process_all()
+        stage.clock.step(1000)
+    assert len(reconciler.keys) == 31
+
+
+def test_a_terminal_error_is_recorded_and_not_tried_again() -> None:
+    stage = Stage(Scripted(then(creates("made"), fails(TerminalError("no such class")))), name="terminal")
+    stage.controller.queue.add(A)
+    with capture_logs() as logs:
+        stage.process_all()
+    assert stage.controller.queue.next_ready_in() is None
+    assert last_reconcile(stage).outcome == Outcome(0, "terminal", "no such class")
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("reconcile failed for good", "error")]
+    assert metric("terminal_reconcile_errors_total", controller="terminal") == 1
+    assert metric("reconcile_errors_total", controller="terminal") == 1
+
+
+@pytest.mark.parametrize("error", [Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated])
+def test_what_must_stop_the_process_is_not_contained(error: type[Exception]) -> None:
+    stage = Stage(Scripted(fails(error())))
+    stage.controller.queue.add(A)
+    with pytest.raises(error):
+        stage.controller.process_next(timeout=0)
+    assert stage.controller.queue.next_ready_in() is None
+    assert stage.controller.queue.shut_down(drain=True) is True
+
+
+def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None:
+    stage = Stage(Scripted(fails(KeyError("spec"))), name="buggy")
+    stage.controller.queue.add(A)
+    with capture_logs() as logs:
+        stage.process_all()
+    [entry] = [entry for entry in logs if entry["log_level"] != "debug"]
+    assert (entry["event"], entry["log_level"]) == ("reconcile failed", "error")
+    assert isinstance(entry["exc_info"], KeyError)
+    assert metric("reconcile_panics_total", controller="buggy") == 1
+    assert metric("reconcile_errors_total", controller="buggy") == 1
+    assert metric("reconcile_total", controller="buggy", result="error") == 1
+
+
+@pytest.mark.parametrize("error", [Conflict(), LogUnavailable()], ids=["a conflict", "an unreachable log"])
+def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:
+    name = f"expected-{type(error).__name__}"
+    stage = Stage(Scripted(fails(error)), name=name)
+    stage.controller.queue.add(A)
+    with capture_logs() as logs:
+        stage.process_all()
+    [entry] = [entry for entry in logs if entry["log_level"] != "debug"]
+    assert (entry["event"], entry["log_level"]) == ("reconcile failed", "info")
+    assert "exc_info" not in entry
+    assert metric("reconcile_panics_total", controller=name) == 0
+    assert metric("reconcile_errors_total", controller=name) == 1
+
+
+# What the log remembers
+
+
+def test_a_reconcile_that_wrote_has_its_outcome_in_the_log() -> None:
+    def act(key: Key, client: Client) -> None:
+        creates("made")(key, client)
+        stage.clock.step(0.25)
+
+    stage = Stage(Scripted(act))
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert last_reconcile(stage).outcome == Outcome(250_000, "ok")
+
+
+def test_a_reconcile_that_wrote_and_then_failed_says_so_in_the_log() -> None:
+    stage = Stage(Scripted(then(creates("made"), fails(ValueError("half-way")))))
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert last_reconcile(stage).outcome == Outcome(0, "error", "ValueError: half-way")
+
+
+def test_a_reconcile_that_wrote_nothing_is_not_in_the_log() -> None:
+    stage = Stage(Scripted())
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert stage.log.head().revision == 0
+
+
+def test_log_lines_of_a_reconcile_carry_its_controller_key_and_attempt() -> None:
+    seen: list[dict[str, object]] = []
+
+    def act(key: Key, client: Client) -> None:
+        seen.append(get_contextvars())
+
+    stage = Stage(Scripted(act), name="bound")
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert seen == [{"controller": "bound", "key": "default/a", "attempt": 1}]
+    assert get_contextvars() == {}
+
+
+def test_reconcile_time_and_workers_are_measured() -> None:
+    active: list[float | None] = []
+
+    def act(key: Key, client: Client) -> None:
+        active.append(metric("active_workers", controller="measured"))
+        stage.clock.step(0.3)
+
+    stage = Stage(Scripted(act), name="measured", workers=3)
+    stage.controller.queue.add(A)
+    stage.process_all()
+    assert active == [1]
+    assert metric("active_workers", controller="measured") == 0
+    assert metric("max_concurrent_reconciles", controller="measured") == 3
+    assert metric("reconcile_time_seconds_sum", controller="measured") == pytest.approx(0.3)
+    assert metric("reconcile_time_seconds_bucket", controller="measured", le="0.25") == 0
+    assert metric("reconcile_time_seconds_bucket", controller="measured", le="0.35") == 1
+
+
+# Running with threads
+
+
+class Gate:
+    """A reconciler whose calls wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.inside: list[Key] = []
+        self.finished: list[Key] = []
+        self.open = False
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        with self.changed:
+            self.inside.append(key)
+            self.changed.notify_all()
+            assert self.changed.wait_for(lambda: self.open, DEADLINE)
+            self.finished.append(key)
+            self.changed.notify_all()
+
+    def wait_for_inside(self, n: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.inside) >= n, DEADLINE)
+
+    def let_go(self) -> None:
+        with self.changed:
+            self.open = True
+            self.changed.notify_all()
+
+
+def test_workers_reconcile_different_keys_at_the_same_time() -> None:
+    gate = Gate()
+    stage = Stage(gate, workers=2)
+    stop = threading.Event()
+    running = background(lambda: stage.controller.run(stop))
+    stage.controller.queue.add(A)
+    stage.controller.queue.add(B)
+    gate.wait_for_inside(2)
+    gate.let_go()
+    stop.set()
+    running.result(DEADLINE)
+    assert sorted(gate.finished) == [A, B]
+
+
+def test_stopping_lets_a_worker_finish_what_it_holds_and_start_nothing_else() -> None:
+    gate = Gate()
+    stage = Stage(gate)
+    stop = threading.Event()
+    running = background(lambda: stage.controller.run(stop))
+    stage.controller.queue.add(A)
+    stage.controller.queue.add(B)
+    gate.wait_for_inside(1)
+    stop.set()
+    stage.clock.wait_for_waiters(1)  # the drain waits for the reconcile under way
+    assert not running.done()
+    gate.let_go()
+    running.result(DEADLINE)
+    assert gate.finished == [A]
+
+
+def test_stopping_wakes_idle_workers_and_run_outlives_them() -> None:
+    stage = Stage(Scripted(), name="idle", workers=3)
+    stop = threading.Event()
+    running = background(lambda: stage.controller.run(stop))
+    stage.clock.wait_for_waiters(3)
+    stop.set()
+    running.result(DEADLINE)
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("idle-")] == []
+
+
+def test_run_starts_with_what_the_reconciler_wants_to_begin_with() -> None:
+    class Leftovers(Gate):
+        def on_start(self) -> Iterable[Key]:
+            return [B]
+
+    gate = Leftovers()
+    stage = Stage(gate)
+    stop = threading.Event()
+    running = background(lambda: stage.controller.run(stop))
+    gate.wait_for_inside(1)
+    gate.let_go()
+    stop.set()
+    running.result(DEADLINE)
+    assert gate.finished == [B]
+
+
+def test_what_a_worker_cannot_contain_ends_run() -> None:
+    stage = Stage(Scripted(fails(Fenced())), workers=2)
+    stage.controller.queue.add(A)
+    running = background(lambda: stage.controller.run(threading.Event()))
+    with pytest.raises(Fenced):
+        running.result(DEADLINE)

@@ -1,0 +1,290 @@
+"""Manager: the order in which things start and stop, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+from structlog.testing import capture_logs
+
+from ctrlmgr.manager import HasSynced, Manager, Phase
+from ctrlmgr.testing import FakeClock
+from tests.background import DEADLINE, background
+
+NAMES = {Phase.LOG: "log", Phase.CACHES: "caches", Phase.SERVERS: "servers", Phase.LEADER: "leader"}
+
+
+class Diary:
+    """What happened, in order, with a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        with self.changed:
+            self.lines.append(line)
+            self.changed.notify_all()
+
+    def wait_for(self, line: str) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: line in self.lines, DEADLINE), self.lines
+
+
+class Plain:
+    """A runnable that does nothing until it is stopped; `error` is what it then raises."""
+
+    def __init__(self, name: str, diary: Diary, *, error: Exception | None = None) -> None:
+        self.name = name
+        self._diary = diary
+        self._error = error
+
+    def run(self, stop: threading.Event) -> None:
+        self._diary.write(f"{self.name} runs")
+        stop.wait(DEADLINE)
+        self._diary.write(f"{self.name} ends")
+        if self._error is not None:
+            raise self._error
+
+
+class Syncing(Plain):
+    """A runnable that is of use only once the test says so."""
+
+    synced = False
+
+    def has_synced(self) -> bool:
+        return self.synced
+
+
+class Failing(Plain):
+    """A runnable that fails by itself when told to."""
+
+    def __init__(self, name: str, diary: Diary, error: Exception) -> None:
+        super().__init__(name, diary)
+        self.now = threading.Event()
+        self._error = error
+
+    def run(self, stop: threading.Event) -> None:
+        self._diary.write(f"{self.name} runs")
+        self.now.wait(DEADLINE)
+        raise self._error or AssertionError
+
+
+class Deaf(Plain):
+    """A runnable that does not stop when it should."""
+
+    def __init__(self, name: str, diary: Diary) -> None:
+        super().__init__(name, diary)
+        self.release = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        self._diary.write(f"{self.name} runs")
+        self.release.wait(DEADLINE)
+
+
+class Running:
+    """A manager on a thread of its own."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.stop = threading.Event()
+        self.done: Future[None] = background(lambda: manager.run(self.stop))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def test_phases_start_upward_and_stop_downward(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    for phase in reversed(Phase):
+        manager.add(Plain(NAMES[phase], diary), phase)
+    running = Running(manager)
+    diary.wait_for("leader runs")
+    for name in NAMES.values():
+        diary.wait_for(f"{name} runs")
+    running.stop.set()
+    running.done.result(DEADLINE)
+    assert diary.lines[4:] == ["leader ends", "servers ends", "caches ends", "log ends"]
+
+
+def test_a_phase_starts_only_when_the_one_below_has_synced(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    caches = Syncing("caches", diary)
+    manager.add(caches, Phase.CACHES)
+    manager.add(Plain("leader", diary), Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("caches runs")
+    for _ in range(3):
+        clock.wait_for_waiters(1)
+        clock.step(0.05)
+    clock.wait_for_waiters(1)
+    assert diary.lines == ["caches runs"]
+    caches.synced = True
+    clock.step(0.05)
+    diary.wait_for("leader runs")
+    running.stop.set()
+    running.done.result(DEADLINE)
+
+
+def test_stopping_while_a_phase_syncs_starts_nothing_above(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    manager.add(Syncing("caches", diary), Phase.CACHES)
+    manager.add(Plain("leader", diary), Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("caches runs")
+    clock.wait_for_waiters(1)
+    running.stop.set()
+    clock.step(0.05)
+    running.done.result(DEADLINE)
+    assert diary.lines == ["caches runs", "caches ends"]
+
+
+def test_a_manager_told_to_stop_before_it_runs_starts_nothing(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    manager.add(Plain("log", diary), Phase.LOG)
+    stop = threading.Event()
+    stop.set()
+    manager.run(stop)
+    assert diary.lines == []
+
+
+def test_an_error_stops_everything_and_is_raised(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    failing = Failing("leader", diary, ValueError("broken"))
+    manager.add(Plain("log", diary), Phase.LOG)
+    manager.add(failing, Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("leader runs")
+    failing.now.set()
+    with pytest.raises(ValueError, match="broken"):
+        running.done.result(DEADLINE)
+    assert diary.lines[-1] == "log ends"
+    assert running.stop.is_set()
+
+
+def test_an_error_while_a_phase_syncs_ends_the_wait(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    failing = Failing("log", diary, ValueError("broken"))
+    failing.now.set()
+    manager.add(failing, Phase.CACHES)
+    manager.add(Syncing("caches", diary), Phase.CACHES)
+    running = Running(manager)
+    diary.wait_for("caches runs")
+    while not running.done.done():
+        clock.step(0.05)
+    with pytest.raises(ValueError, match="broken"):
+        running.done.result(DEADLINE)
+
+
+def test_only_the_first_error_is_raised_and_the_others_are_logged(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    failing = Failing("leader", diary, ValueError("first"))
+    manager.add(Plain("log", diary, error=KeyError("second")), Phase.LOG)
+    manager.add(failing, Phase.LEADER)
+    with capture_logs() as logs:
+        running = Running(manager)
+        diary.wait_for("leader runs")
+        failing.now.set()
+        with pytest.raises(ValueError, match="first"):
+            running.done.result(DEADLINE)
+    assert [entry["runnable"] for entry in logs if entry["event"] == "runnable failed too"] == ["log"]
+
+
+def test_an_error_while_stopping_is_raised(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    manager.add(Plain("log", diary, error=KeyError("unsaved")), Phase.LOG)
+    running = Running(manager)
+    diary.wait_for("log runs")
+    running.stop.set()
+    with pytest.raises(KeyError, match="unsaved"):
+        running.done.result(DEADLINE)
+
+
+def test_a_runnable_that_returns_early_stops_nobody(clock: FakeClock, diary: Diary) -> None:
+    class Short(Plain):
+        def run(self, stop: threading.Event) -> None:
+            self._diary.write("short ends")
+
+    manager = Manager(clock=clock)
+    manager.add(Short("short", diary), Phase.LOG)
+    manager.add(Plain("leader", diary), Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("short ends")
+    diary.wait_for("leader runs")
+    assert not running.stop.is_set()
+    running.stop.set()
+    running.done.result(DEADLINE)
+
+
+def test_what_does_not_stop_in_time_is_named_and_the_rest_is_stopped_all_the_same(
+    clock: FakeClock, diary: Diary
+) -> None:
+    manager = Manager(clock=clock, grace=5)
+    deaf = Deaf("leader", diary)
+    manager.add(Plain("log", diary), Phase.LOG)
+    manager.add(deaf, Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("leader runs")
+    running.stop.set()
+    clock.wait_for_waiters(1)
+    assert "log ends" not in diary.lines
+    clock.step(5)
+    with pytest.raises(TimeoutError, match="did not stop within 5 s: leader"):
+        running.done.result(DEADLINE)
+    assert diary.lines[-1] == "log ends"
+    deaf.release.set()
+
+
+def test_what_does_not_stop_is_noted_on_the_error_that_stopped_the_rest(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock, grace=5)
+    failing, deaf = Failing("log", diary, ValueError("broken")), Deaf("leader", diary)
+    manager.add(failing, Phase.LOG)
+    manager.add(deaf, Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("leader runs")
+    failing.now.set()
+    clock.wait_for_waiters(1)
+    clock.step(5)
+    with pytest.raises(ValueError, match="broken") as raised:
+        running.done.result(DEADLINE)
+    assert raised.value.__notes__ == ["did not stop within 5 s: leader"]
+    deaf.release.set()
+
+
+def test_each_runnable_has_a_stop_of_its_own(clock: FakeClock, diary: Diary) -> None:
+    class Impatient(Plain):
+        def run(self, stop: threading.Event) -> None:
+            stop.set()
+            self._diary.write("impatient ends")
+
+    manager = Manager(clock=clock)
+    manager.add(Plain("patient", diary), Phase.LEADER)
+    manager.add(Impatient("impatient", diary), Phase.LEADER)
+    running = Running(manager)
+    diary.wait_for("patient runs")
+    diary.wait_for("impatient ends")
+    assert not running.done.done()
+    assert "patient ends" not in diary.lines
+    running.stop.set()
+    running.done.result(DEADLINE)
+
+
+def test_nothing_is_added_to_a_running_manager(clock: FakeClock, diary: Diary) -> None:
+    manager = Manager(clock=clock)
+    stop = threading.Event()
+    stop.set()
+    manager.run(stop)
+    with pytest.raises(RuntimeError, match="late was added to a running manager"):
+        manager.add(Plain("late", diary), Phase.LOG)
+
+
+def test_only_a_runnable_that_can_tell_is_asked_whether_it_has_synced(diary: Diary) -> None:
+    assert isinstance(Syncing("caches", diary), HasSynced)
+    assert not isinstance(Plain("log", diary), HasSynced)

@@ -1,0 +1,77 @@
+"""Periodic: jobs put keys on queues, and that is all they do."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.manager import Periodic
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.workqueue import WorkQueue
+from tests.background import DEADLINE, background
+
+
+def test_a_job_puts_its_key_on_its_queue() -> None:
+    queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
+    periodic = Periodic()
+    periodic.add("resync", 3600, queue, "everything")
+    assert len(queue) == 0
+    periodic.jobs["resync"]()
+    delivery = queue.get(timeout=0)
+    assert delivery is not None
+    assert delivery.item == "everything"
+
+
+def test_overdue_jobs_are_one_because_the_queue_deduplicates() -> None:
+    queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
+    periodic = Periodic()
+    periodic.add("resync", 3600, queue, "everything")
+    periodic.jobs["resync"]()
+    periodic.jobs["resync"]()
+    assert len(queue) == 1
+
+
+def test_two_jobs_of_one_name_are_refused() -> None:
+    queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
+    periodic = Periodic()
+    periodic.add("resync", 3600, queue, "a")
+    with pytest.raises(ValueError, match="'resync' already"):
+        periodic.add("resync", 3600, queue, "b")
+
+
+def test_keys_come_once_at_the_start_and_then_again_and_again_until_stopped() -> None:
+    clock = SystemClock()
+    often: WorkQueue[str] = WorkQueue("often", clock=clock)
+    seldom: WorkQueue[str] = WorkQueue("seldom", clock=clock)
+    periodic = Periodic()
+    periodic.add("often", 0.01, often, "tick")
+    periodic.add("seldom", 3600, seldom, "tock")
+    stop = threading.Event()
+    running = background(lambda: periodic.run(stop))
+    for _ in range(3):
+        with often.processing(timeout=DEADLINE) as delivery:
+            assert delivery is not None
+    with seldom.processing(timeout=DEADLINE) as delivery:
+        assert delivery is not None
+    stop.set()
+    running.result(DEADLINE)
+    assert len(seldom) == 0
+
+
+def test_the_scheduler_runs_each_job_once_however_late_and_in_utc() -> None:
+    queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
+    periodic = Periodic()
+    periodic.add("resync", 180, queue, "everything")
+    scheduler = periodic._scheduler
+    [job] = scheduler.get_jobs()
+    scheduler.start(paused=True)
+    try:
+        [job] = scheduler.get_jobs()
+        assert (job.coalesce, job.max_instances, job.misfire_grace_time) == (True, 1, None)
+        assert job.trigger.interval.total_seconds() == 180
+        assert scheduler.timezone is UTC
+    finally:
+        scheduler.shutdown()

@@ -1,0 +1,135 @@
+"""The rules of the house that no linter knows: who may start threads, read clocks, draw numbers; how long files get.
+
+Which package may import which is import-linter's to check (`lint-imports`).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "ctrlmgr"
+OURS = ("ctrlmgr", "migrations", "bench", "tests")
+MODULES = sorted(path.relative_to(ROOT).as_posix() for folder in OURS for path in (ROOT / folder).rglob("*.py"))
+SHIPPED = [module for module in MODULES if module.startswith("ctrlmgr/")]
+RUNNING = [module for module in SHIPPED if not module.startswith("ctrlmgr/testing/")]
+
+MAY_READ_THE_MACHINE = ("ctrlmgr/clock.py", "ctrlmgr/serve.py", "ctrlmgr/cli/")
+CLOCKS = {"time.time", "time.time_ns", "time.sleep", "time.monotonic", "time.monotonic_ns"}
+CLOCKS |= {f"{owner}.{name}" for owner in ("datetime", "datetime.datetime") for name in ("now", "utcnow", "today")}
+RANDOM_CLASSES = {"random.Random", "random.SystemRandom"}
+LONGEST = 500
+
+# Spelled in halves, so that this file does not hold them itself.
+FORBIDDEN = ["pypi" + ".org", "python" + "hosted.org", "/work" + "/", "/root" + "/", "/home/" + "user"]
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse((ROOT / module).read_text(encoding="utf-8"), module)
+
+
+def dotted(node: ast.expr) -> str:
+    """Return `a.b.c` for names and attributes, "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (owner := dotted(node.value)):
+        return f"{owner}.{node.attr}"
+    return ""
+
+
+def calls(module: str) -> Iterator[str]:
+    """Yield what a module calls: by its full name what it imported or is built in, nothing of its own variables."""
+    names = {name: name for name in dir(builtins)} | dict(imported(module))
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call) and (called := dotted(node.func)):
+            first, dot, rest = called.partition(".")
+            if first in names:
+                yield names[first] + dot + rest
+
+
+def imported(module: str) -> Iterator[tuple[str, str]]:
+    """Yield (local name, full name) of each import, wherever in the file it stands."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def is_random(name: str) -> bool:
+    return (
+        name == "uuid.uuid4"
+        or name == "os.urandom"
+        or (name.startswith(("random.", "secrets.")) and name not in RANDOM_CLASSES)
+    )
+
+
+@pytest.mark.parametrize("module", RUNNING)
+def test_threads_start_in_one_place(module: str) -> None:
+    started = {"threading.Thread", "threading.Timer", "concurrent.futures.ThreadPoolExecutor"} & set(calls(module))
+    assert not started or module == "ctrlmgr/threads.py"
+
+
+@pytest.mark.parametrize("module", RUNNING)
+def test_asyncio_stays_in_the_server(module: str) -> None:
+    used = {name for _, name in imported(module) if name.split(".")[0] in ("asyncio", "uvicorn", "uvloop")}
+    assert not used or module.startswith("ctrlmgr/server/")
+
+
+@pytest.mark.parametrize("module", [module for module in RUNNING if not module.startswith(MAY_READ_THE_MACHINE)])
+def test_time_and_randomness_are_injected(module: str) -> None:
+    called = set(calls(module))
+    assert not called & CLOCKS, "take a Clock instead"
+    assert not {name for name in called if is_random(name)}, "take a random.Random instead"
+
+
+@pytest.mark.parametrize("module", SHIPPED)
+def test_only_the_command_line_prints_or_exits(module: str) -> None:
+    ends = {"print", "sys.exit", "exit", "quit", "os._exit"} & set(calls(module))
+    assert not ends or module.startswith(("ctrlmgr/cli/", "ctrlmgr/serve.py"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_files_stay_readable_in_one_go(module: str) -> None:
+    assert len((ROOT / module).read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("tests/")])
+def test_every_module_says_what_it_is(module: str) -> None:
+    assert ast.get_docstring(tree(module)), "a module opens with what it guarantees"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_exception_to_a_rule_has_its_reason(module: str) -> None:
+    text = (ROOT / module).read_text(encoding="utf-8")
+    bare = [line.strip() for line in text.splitlines() if re.search(r"#\s*(type: ignore|noqa)[^#]*$", line)]
+    assert not bare, "say why in the same line, after another #"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.startswith("tests/")])
+def test_nothing_is_skipped(module: str) -> None:
+    marks = {"pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail", "pytest.importorskip"}
+    assert not marks & {dotted(node) for node in ast.walk(tree(module)) if isinstance(node, ast.expr)}
+
+
+def texts() -> list[str]:
+    """Return every file somebody would read, by its path."""
+    folders = [ROOT / name for name in (*OURS, "docs", "scripts", ".ci", "examples")]
+    files = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".lock")]
+    files += [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    binary = (".pyc", ".gz", ".png")
+    return sorted(path.relative_to(ROOT).as_posix() for path in files if path.suffix not in binary)
+
+
+@pytest.mark.parametrize("file", texts())
+def test_no_file_names_a_machine_or_a_registry(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert not [word for word in FORBIDDEN if word in text]

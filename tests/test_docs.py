@@ -1,0 +1,146 @@
+"""The documentation is held to the truth: commands, options, settings and dependencies are all in it, examples run.
+
+A block marked `console` holds commands after `$ `; they are run page by page, in order, in one directory a page that
+has the project's recordings, and each must end with exit code 0. What takes a server or a minute is marked `sh`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from ctrlmgr import cli
+from ctrlmgr.settings import FLAGS, keys, variable
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHARED = "Options of every command that uses settings or a log"
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(text: str, title: str) -> str:
+    """Return what stands under a heading of the second level."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"there is no section {title!r}"
+    return found[1]
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_and_option_is_in_cli_md(name: str) -> None:
+    page = read("docs/cli.md")
+    documented = section(page, f"ctrlmgr {name}") + section(page, SHARED)
+    command = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), name)
+    assert command is not None
+    options = [option for parameter in command.params for option in parameter.opts if option.startswith("-")]
+    missing = [option for option in options if f"`{option}`" not in documented and f"`{option} " not in documented]
+    assert not missing
+
+
+def test_cli_md_documents_no_command_that_is_gone() -> None:
+    assert set(re.findall(r"^## ctrlmgr (\w+)$", read("docs/cli.md"), re.MULTILINE)) == set(cli.COMMANDS)
+
+
+def test_every_exit_code_is_in_cli_md() -> None:
+    assert re.findall(r"^\| (\d+) \|", read("docs/cli.md"), re.MULTILINE) == [str(int(code)) for code in cli.ExitCode]
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_setting_is_in_settings_md_at_its_default(key: str) -> None:
+    row = re.search(
+        rf"^\| `{re.escape(key)}` \| `([^`]*)` \| `{variable(key)}` \| (\S*) \|", read("docs/settings.md"), re.MULTILINE
+    )
+    assert row, f"there is no row for {key} and {variable(key)}"
+    table = tomllib.loads(read("settings.toml"))
+    for name in key.split("."):
+        table = table[name]
+    assert tomllib.loads(f"value = {row[1]}")["value"] == table
+    assert row[2].strip("`") == FLAGS.get(key, "")
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads(read("pyproject.toml"))
+    entries = itertools.chain(project["project"]["dependencies"], *project["dependency-groups"].values())
+    wanted = {re.split(r"[^\w-]", entry)[0] for entry in entries}
+    listed = {
+        name.strip()
+        for row in re.findall(r"^\| ([a-z][\w, -]*) \|", read("docs/dependencies.md"), re.MULTILINE)
+        for name in row.split(",")
+    }
+    assert listed - {"package"} == wanted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in [
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+        ]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """Return an empty directory with the recordings, and an environment in which `ctrlmgr` is a command."""
+    programs, folder = tmp_path / "bin", tmp_path / "work"
+    (folder / "tests").mkdir(parents=True)
+    programs.mkdir()
+    (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
+    program = programs / "ctrlmgr"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ctrlmgr "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTRLMGR_")}
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    return folder, {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path / "home")}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_run(page: Path, workplace: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = workplace
+    for command in commands(page):
+        finished = subprocess.run(
+            command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert finished.returncode == 0, f"$ {command}\n{finished.stdout}{finished.stderr}"
+
+
+def test_the_readme_shows_a_replay_on_its_first_screen() -> None:
+    first = read("README.md").splitlines()[:45]
+    assert any("ctrlmgr replay" in line for line in first)
+    assert {"scripts/serve", "scripts/test"} <= {line.strip().split("  ")[0] for line in first}
+
+
+def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = workplace
+    block = re.search(
+        r"^```console\n\$ (ctrlmgr replay [^\n]*)\n(.*?)^```", read("README.md"), re.MULTILINE | re.DOTALL
+    )
+    assert block
+    finished = subprocess.run(
+        block[1], shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert stable(finished.stdout) == stable(block[2])
+
+
+def stable(text: str) -> list[str]:
+    """Return the lines without what is a machine's own (time, rate) or a version's (the hash)."""
+    return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b|\b[0-9a-f]{64}\b", "…", line) for line in text.splitlines()]

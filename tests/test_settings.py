@@ -1,0 +1,208 @@
+"""Settings: precedence, validation, and settings.toml as the true list of defaults."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import (
+    Retention,
+    Settings,
+    format_duration,
+    keys,
+    load,
+    parse_duration,
+    value_of,
+    variable,
+)
+
+ROOT = Path(__file__).parents[1]
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "my.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_settings_toml_holds_every_key_at_its_default() -> None:
+    file = ROOT / "settings.toml"
+    loaded = load({}, {}, file)
+    assert loaded.settings == Settings()
+    assert set(loaded.origins.values()) == {str(file)}, "a key is missing from settings.toml"
+
+
+def test_settings_toml_explains_every_key() -> None:
+    lines = (ROOT / "settings.toml").read_text(encoding="utf-8").splitlines()
+    bare = [line for above, line in itertools.pairwise(lines) if re.match(r"\w+ =", line) and above[:1] != "#"]
+    assert not bare
+
+
+def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:
+    file = write(
+        tmp_path, '[log]\nlevel = "error"\nformat = "json"\n[http]\nlisten = "a:1"\n[endpoints]\nworkers = 5\n'
+    )
+    environment = {"CTRLMGR_LOG_LEVEL": "warning", "CTRLMGR_HTTP_LISTEN": "b:2"}
+    loaded = load({"log.level": "debug", "log.format": None}, environment, file)
+    assert loaded.settings.log.level == "debug"
+    assert loaded.settings.http.listen == "b:2"
+    assert loaded.settings.log.format == "json"
+    assert loaded.settings.watch_cache.capacity == Settings().watch_cache.capacity
+    assert {key: loaded.origins[key] for key in ("log.level", "http.listen", "log.format", "watch_cache.capacity")} == {
+        "log.level": "--log-level",
+        "http.listen": "environment CTRLMGR_HTTP_LISTEN",
+        "log.format": str(file),
+        "watch_cache.capacity": "default",
+    }
+
+
+def test_the_file_can_be_named_by_the_environment_and_the_flag_beats_it(tmp_path: Path) -> None:
+    named = write(tmp_path, "[endpoints]\nworkers = 7\n")
+    assert load({}, {"CTRLMGR_SETTINGS": str(named)}).settings.endpoints.workers == 7
+    other = tmp_path / "other.toml"
+    other.write_text("[endpoints]\nworkers = 8\n", encoding="utf-8")
+    assert load({}, {"CTRLMGR_SETTINGS": str(named)}, other).settings.endpoints.workers == 8
+
+
+VALUES = {
+    "data_dir": "/elsewhere",
+    "database.url": "memory:",
+    "database.anchor": "/elsewhere/anchor",
+    "http.listen": "[::1]:0",
+    "controllers.enabled": "*,-endpoint-controller",
+    "endpoints.workers": "3",
+    "endpoints.batch_period": "500ms",
+    "watch_cache.capacity": "17",
+    "compaction.every": "1h",
+    "compaction.min_age": "0",
+    "compaction.min_revisions": "0",
+    "compaction.resources": "{ events = { keep = 3 } }",
+    "log.level": "debug",
+    "log.format": "json",
+}
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_key_can_come_from_its_variable(key: str) -> None:
+    loaded = load({}, {variable(key): VALUES[key]})
+    assert value_of(loaded.settings, key) != value_of(Settings(), key)
+    assert [changed for changed, origin in loaded.origins.items() if origin != "default"] == [key]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param('[log]\nlevel = "loud"', 'is \'loud\'; it must be one of "debug", "info"', id="no such word"),
+        pytest.param(
+            "[log]\nlevle = 1", "{file}: there is no setting 'log.levle'; did you mean 'log.level'?", id="a typo"
+        ),
+        pytest.param("[logs]\nlevel = 1", "{file}: there is no setting 'logs'", id="a section that does not exist"),
+        pytest.param("[compaction]\nevery = 5", "{file}: compaction.every is 5; it must be a duration", id="no unit"),
+        pytest.param('[compaction]\nevery = "5 min"', "it must be a duration such as", id="a duration in words"),
+        pytest.param("[endpoints]\nworkers = 0", "it must be a whole number of at least 1", id="no workers"),
+        pytest.param("[endpoints]\nworkers = true", "it must be a whole number", id="a bool for a number"),
+        pytest.param('[http]\nlisten = "8080"', "it must be HOST:PORT", id="a port without host"),
+        pytest.param('[http]\nlisten = "a:65536"', "it must be HOST:PORT", id="a port too large"),
+        pytest.param("[controllers]\nenabled = [1]", "it must be a list of names", id="a list of numbers"),
+        pytest.param("data_dir = 1", "data_dir is 1; it must be a text", id="a number for a path"),
+        pytest.param("[compaction.resources]\nevents = 5", "it must be resources and what", id="a number for a rule"),
+        pytest.param("[compaction.resources]\nevents = {kep = 5}", "it must be resources and", id="a typo in a rule"),
+        pytest.param("[compaction.resources]\nevents = {keep = 0}", "it must be resources and", id="keeping nothing"),
+        pytest.param("[compaction.resources]\nevents = {}", "it must be resources and", id="an empty rule"),
+        pytest.param("[log", "{file}: not valid TOML", id="not TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(SettingsError) as caught:
+        load({}, {}, file)
+    assert message.format(file=file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.toml: the settings file cannot be read"):
+        load({}, {}, tmp_path / "none.toml")
+
+
+def test_a_wrong_flag_is_called_by_its_name() -> None:
+    with pytest.raises(SettingsError, match=r"^--listen is 'x'; it must be HOST:PORT"):
+        load({"http.listen": "x"}, {})
+
+
+def test_a_variable_that_is_nearly_a_settings_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"CTRLMGR_LOG_LEVLE .* did you mean 'CTRLMGR_LOG_LEVEL'"):
+        load({}, {"CTRLMGR_LOG_LEVLE": "debug"})
+
+
+def test_variables_that_kubernetes_puts_into_pods_are_left_alone() -> None:
+    environment = {"CTRLMGR_PORT": "tcp://10.0.0.1:80", "CTRLMGR_SERVICE_HOST": "10.0.0.1"}
+    assert load({}, environment).settings == Settings()
+
+
+def test_retention_rules_come_from_the_file_and_the_environment(tmp_path: Path) -> None:
+    wanted = {"leases.coordination.k8s.io": Retention(keep=2, keep_for=3600.0), "events": Retention(keep_for=86400.0)}
+    file = write(
+        tmp_path,
+        '[compaction.resources]\nevents = { keep_for = "1d" }\n'
+        '"leases.coordination.k8s.io" = { keep = 2, keep_for = "1h" }\n',
+    )
+    assert load({}, {}, file).settings.compaction.resources == wanted
+    inline = '{ "leases.coordination.k8s.io" = { keep = 2, keep_for = "1h" }, events = { keep_for = "1d" } }'
+    assert load({}, {"CTRLMGR_COMPACTION_RESOURCES": inline}).settings.compaction.resources == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0.0), ("0s", 0.0), ("250ms", 0.25), ("15s", 15.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("2d", 172800.0)],
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "-5s", "5s ", "5 s", "1h-2m", "1e3s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.25, 15.0, 61.0, 5400.0, 90061.001])
+def test_durations_are_written_as_they_are_read(seconds: float) -> None:
+    assert parse_duration(format_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [("127.0.0.1:8080", ("127.0.0.1", 8080)), ("[::1]:0", ("::1", 0)), ("localhost:80", ("localhost", 80))],
+)
+def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]) -> None:
+    assert load({"http.listen": listen}, {}).settings.http.address == address
+
+
+@pytest.mark.parametrize(
+    ("url", "anchor"),
+    [
+        ("sqlite:///a/b.db", "a/b.db-anchor"),
+        ("sqlite:////a/b.db", "/a/b.db-anchor"),
+        ("postgresql://u:p@db:5432/log?sslmode=require", "/data/db-5432-log.anchor"),
+        ("memory:", None),
+        ("", "/data/ctrlmgr.db-anchor"),
+    ],
+)
+def test_the_anchor_has_a_place_beside_each_database(url: str, anchor: str | None) -> None:
+    settings = load({"database.url": url, "data_dir": "/data"}, {}).settings
+    assert settings.anchor_path == (Path(anchor) if anchor else None)
+
+
+def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert Settings().database_url == "sqlite:////home/somebody/.local/state/ctrlmgr/ctrlmgr.db"
+
+
+def test_every_value_can_be_asked_for_by_its_key() -> None:
+    assert value_of(Settings(), "log.level") == "info"
+    assert len(keys()) == len(set(map(variable, keys()))), "two keys share a variable"
