@@ -98,7 +98,7 @@ def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 10000"):
         connection.execute(f"PRAGMA {pragma}")
-    flat = [obj for objects in work for obj in objects]
+    flat = [obj for turn in zip(*work, strict=True) for obj in turn]  # in the order in which callers take turns
     events = [
         (i + 1, i + 1, 0, 1, 1_700_000_000_000_000, "bench", "", 0, 0, i + 1, b"h" * 32, obj.body.decode())
         for i, obj in enumerate(flat)

@@ -93,7 +93,7 @@ def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
     at = data.find(mark)
     if at < 0:
         return None
-    return data[: at + len(metadata.uid) + 8] + data[at + len(mark) :]
+    return b"".join((data[: at + len(metadata.uid) + 8], memoryview(data)[at + len(mark) :]))
 
 
 def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
@@ -113,7 +113,7 @@ def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
 class Object:
     """An API object at one revision (0: not stored yet)."""
 
-    __slots__ = ("_metadata", "_view", "body", "resource", "revision")
+    __slots__ = ("_key", "_metadata", "_view", "body", "resource", "revision")
 
     def __init__(
         self, resource: Resource, body: bytes, revision: Revision = 0, metadata: ObjectMeta | None = None
@@ -123,6 +123,7 @@ class Object:
         self.body = body
         self.revision = revision
         self._metadata = metadata
+        self._key: Key | None = None
         self._view: Any = None
 
     @classmethod
@@ -158,7 +159,9 @@ class Object:
 
     def at(self, revision: Revision) -> Object:
         """Return the same content at `revision`, sharing the bytes."""
-        return Object(self.resource, self.body, revision, self._metadata)
+        same = Object(self.resource, self.body, revision, self._metadata)
+        same._key = self._key
+        return same
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -185,8 +188,12 @@ class Object:
 
     @property
     def key(self) -> Key:
-        """Where it lives within its resource."""
-        return Key(self.metadata.namespace, self.metadata.name)
+        """Where it lives within its resource; kept, because every reader on an event's way asks."""
+        key = self._key
+        if key is None:
+            metadata = self.metadata
+            key = self._key = Key(metadata.namespace, metadata.name)
+        return key
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -220,7 +227,7 @@ class Object:
 
     def forget_decoded(self) -> None:
         """Drop the decoded metadata and view, which cost about what the body does; the next reader decodes again."""
-        self._metadata = self._view = None
+        self._metadata = self._key = self._view = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole object as a fresh plain dict, resourceVersion included."""

@@ -64,6 +64,7 @@ def group_of(api_version: str) -> str:
     return group if slash else ""
 
 
+@lru_cache(maxsize=1024)
 def guess_resource(api_version: str, kind: str) -> Resource:
     """Name the resource of a kind without asking anybody.
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 
+import structlog
+
+from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.eventlog.chain import content_digest
+from ctrlmgr.eventlog.chain import Place, Stamp, content_digest
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 
-Place = tuple[str, str, str]
-"""Where an object lives: resource, namespace and name, as the database has them."""
+log = structlog.get_logger(__name__)
 
 resource_name = lru_cache(maxsize=1024)(str)
 
@@ -29,7 +30,6 @@ class PendingAppend:
         "_done",
         "_ended",
         "append_id",
-        "author",
         "cause",
         "digests",
         "error",
@@ -37,10 +37,8 @@ class PendingAppend:
         "fence",
         "places",
         "proposals",
-        "reconcile",
-        "recorded_at",
         "size",
-        "term",
+        "stamp",
     )
 
     def __init__(
@@ -60,18 +58,29 @@ class PendingAppend:
         if not proposals:
             raise BadRequest("an append needs at least one proposal")
         self.proposals = proposals
-        self.author = author
         self.fence = fence
         self.cause = cause
-        self.term = fence.term if fence else 0  # what its events carry
-        self.reconcile = cause.id if cause else 0
-        self.recorded_at = recorded_at
         self.append_id = append_id
+        self.stamp = stamp = Stamp(
+            recorded_at,
+            author.actor,
+            author.user_agent,
+            fence.term if fence else 0,
+            cause.id if cause else 0,
+            append_id,
+        )
         self.places: list[Place] = []
         self.digests: list[bytes] = []
         self.size = 0
         for proposal in proposals:
-            self._add(proposal)
+            obj = proposal.object
+            metadata = obj.metadata
+            place = (resource_name(obj.resource), metadata.namespace, metadata.name)
+            if proposal.expected and proposal.type is EventType.ADDED:
+                raise BadRequest(f'{place[0]} "{metadata.name}" cannot be created at a revision')
+            self.places.append(place)
+            self.size += len(obj.body)
+            self.digests.append(content_digest(place, obj.body, proposal.type.value, stamp))
         self.events: Sequence[Event] = ()
         self.error: BaseException | None = None
         # Held until the append has ended: a bare lock is the cheapest thing one thread can wait on.
@@ -80,44 +89,10 @@ class PendingAppend:
         self._ended = False
         self._callbacks: list[Callable[[PendingAppend], None]] = []
 
-    def _add(self, proposal: Proposal) -> None:
-        obj = proposal.object
-        metadata = obj.metadata
-        if proposal.type is EventType.ADDED and proposal.expected:
-            raise BadRequest(f'{obj.resource} "{metadata.name}" cannot be created at a revision')
-        place = (resource_name(obj.resource), metadata.namespace, metadata.name)
-        self.places.append(place)
-        self.size += len(obj.body)
-        self.digests.append(
-            content_digest(
-                proposal.type,
-                *place,
-                obj.body,
-                recorded_at=self.recorded_at,
-                actor=self.author.actor,
-                user_agent=self.author.user_agent,
-                term=self.term,
-                reconcile=self.reconcile,
-                append_id=self.append_id,
-            )
-        )
-
-    def event(self, index: int, revision: int, previous: int, hash: bytes) -> Event:
+    def event(self, index: int, revision: Revision, previous: Revision, hash: bytes) -> Event:
         """Return proposal number `index` as the event it became."""
         proposal = self.proposals[index]
-        return Event(
-            revision,
-            previous,
-            proposal.type,
-            proposal.object.at(revision),
-            self.recorded_at,
-            self.author.actor,
-            self.author.user_agent,
-            self.term,
-            self.reconcile,
-            self.append_id,
-            hash,
-        )
+        return Event(revision, previous, proposal.type, proposal.object.at(revision), *self.stamp, hash)
 
     def succeed(self, events: Sequence[Event]) -> None:
         """End it: its proposals are in the log as `events`."""
@@ -136,10 +111,16 @@ class PendingAppend:
             self._run_callbacks()
 
     def _run_callbacks(self) -> None:
-        # Popping is atomic, so a callback that races with the end of the append still runs exactly once.
-        with suppress(IndexError):
-            while True:
-                self._callbacks.pop()(self)
+        callbacks = self._callbacks
+        while callbacks:
+            try:
+                done = callbacks.pop()
+            except IndexError:  # another thread, which adds its own, has taken the last one
+                return
+            try:
+                done(self)
+            except Exception:
+                log.exception("append callback failed")
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
         """Wait up to `timeout` seconds for its events; raises what it ended with, or `TimeoutError`."""

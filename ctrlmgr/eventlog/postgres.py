@@ -108,25 +108,29 @@ class PostgresEventLog(SQLLog):
     ) -> None:
         """Open a migrated database; see `SQLLog`."""
         engine = open_engine(url)
-        try:
-            require_latest(engine)
-        except DBAPIError as error:
-            raise read_failure(error.orig) from error
         self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._watch = HeadWatch(partial(connect, engine, patience=patience, role="watch", writable=False))
         self._watcher = threading.Lock()  # one thread at a time waits on _watch
         self._postgres_writer = PostgresWriter(
             partial(connect, engine, patience=patience, role="append", writable=True), known=0
         )
-        super().__init__(
-            engine,
-            self._postgres_writer,
-            clock=clock,
-            random=random,
-            patience=patience,
-            anchor=anchor,
-            accept_rollback=accept_rollback,
-        )
+        try:
+            require_latest(engine)
+            super().__init__(
+                engine,
+                self._postgres_writer,
+                clock=clock,
+                random=random,
+                patience=patience,
+                anchor=anchor,
+                accept_rollback=accept_rollback,
+            )
+        except DBAPIError as error:
+            engine.dispose()
+            raise read_failure(error.orig) from error
+        except BaseException:
+            engine.dispose()
+            raise
         self._postgres_writer.saw(self.head().revision)
 
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
@@ -180,12 +184,12 @@ class PostgresEventLog(SQLLog):
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
 
         A lost connection is opened again, with backoff; raises `LogUnavailable` if the database is still away
-        when the time is up.
+        when the time is up, `LogClosed` when the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         delay = _FIRST_DELAY
         with self._watcher:
-            while True:
+            while not self._closed:
                 try:
                     revision = self._watch.revision()
                     if revision > after or self._is_over(deadline):
@@ -197,9 +201,10 @@ class PostgresEventLog(SQLLog):
                     if self._is_over(deadline):
                         raise LogUnavailable(f"the event log cannot be read: {str(error).strip()}") from error
                     delay = self._back_off(delay)
+        raise LogClosed
 
     def _is_over(self, deadline: float | None) -> bool:
-        return self._closed or (deadline is not None and self._clock.monotonic() >= deadline)
+        return deadline is not None and self._clock.monotonic() >= deadline
 
     def _await_hint(self, deadline: float | None) -> None:
         """Return when the head is worth another look."""

@@ -49,9 +49,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 def parse_url(url: str) -> URL:
     """Read `postgresql://…`, `postgres://…` or SQLAlchemy's own form of it; the driver is always psycopg."""
-    scheme, separator, rest = url.partition("://")
-    del scheme
-    return make_url(f"{_DRIVER}{separator}{rest}")
+    return make_url(f"{_DRIVER}://{url.partition('://')[2]}")
 
 
 def open_engine(url: str) -> Engine:
@@ -133,8 +131,11 @@ def append_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) ->
 
 def read_failure(error: BaseException | None) -> LogError:
     """Return what a failed read means."""
-    if isinstance(error, psycopg.Error) and error.sqlstate in _NO_SCHEMA:
+    state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
+    if state in _NO_SCHEMA:
         return SchemaOutdated()
+    if state.startswith("XX"):
+        return LogCorrupt(f"the database is damaged: {str(error).strip()}")
     return LogUnavailable(f"the event log cannot be read: {str(error).strip()}")
 
 

@@ -23,9 +23,10 @@ from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransacti
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
+from ctrlmgr.eventlog.chain import Place
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause
-from ctrlmgr.eventlog.pending import PendingAppend, Place
+from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray
 from ctrlmgr.eventlog.postgres_connection import COMPACTED, append_failure, is_open
 
@@ -72,9 +73,10 @@ class PostgresWriter:
                 # Nothing was tried before, so nothing can be doubled: catch up and go on.
                 self._catch_up(connection)
                 return self.commit(group, outcomes, since=None)
-            if not error.sqlstate or isinstance(error, ReadOnlySqlTransaction):
+            failure = append_failure(error, connection)
+            if isinstance(failure, OutcomeUnknown) or isinstance(error, ReadOnlySqlTransaction):
                 self.disconnect()  # a call may still be under way on it, or it leads to a standby
-            raise append_failure(error, connection) from error
+            raise failure from error
         self.saw(row[0])
         return _answers(group, row)
 
@@ -153,9 +155,9 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
         IntegerArray.of(sizes),
         *_fences(group),
         _reconciles(group),
-        BigintArray.of([pending.recorded_at for pending in group]),
-        TextArray.of([pending.author.actor.encode() for pending in group]),
-        TextArray.of([pending.author.user_agent.encode() for pending in group]),
+        BigintArray.of([pending.stamp.recorded_at for pending in group]),
+        TextArray.of([pending.stamp.actor.encode() for pending in group]),
+        TextArray.of([pending.stamp.user_agent.encode() for pending in group]),
         TextArray.of([place[0].encode() for place in numbers]),
         TextArray.of([place[1].encode() for place in numbers]),
         TextArray.of([place[2].encode() for place in numbers]),
@@ -186,7 +188,7 @@ def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArr
 def _reconciles(group: Sequence[PendingAppend]) -> BigintArray | None:
     if not any(pending.cause for pending in group):
         return None
-    return BigintArray.of([pending.reconcile for pending in group])
+    return BigintArray.of([pending.stamp.reconcile for pending in group])
 
 
 def _expected(revision: Revision | None) -> int:

@@ -21,10 +21,10 @@ from typing import Any
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
-from ctrlmgr.eventlog.chain import link
+from ctrlmgr.eventlog.chain import Place, link
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
-from ctrlmgr.eventlog.pending import PendingAppend, Place
+from ctrlmgr.eventlog.pending import PendingAppend
 
 _CHECKPOINT_PAGES = 10_000
 _REMEMBERED_PLACES = 20_000
@@ -101,6 +101,7 @@ class SQLiteWriter:
         self._newest_object = 0
         self._states: dict[Place, _State] = {}
         connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # it runs inside our commits
 
     def commit(

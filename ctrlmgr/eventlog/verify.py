@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt
-from ctrlmgr.eventlog.chain import content_digest, link
+from ctrlmgr.eventlog.chain import Stamp, content_digest, link
 from ctrlmgr.eventlog.event import Event, Head
 
 _REPORT_EVERY = 1000
@@ -85,19 +85,9 @@ def _check(
     """Check one event against the hash of the one before it; return its revision and hash."""
     event, revision = stored.event, stored.event.revision
     parent = _parent(stored, after, chain, floor, epochs)
-    digest = content_digest(
-        event.type,
-        str(event.resource),
-        stored.key.namespace,
-        stored.key.name,
-        event.object.body,
-        recorded_at=event.recorded_at,
-        actor=event.actor,
-        user_agent=event.user_agent,
-        term=event.term,
-        reconcile=event.reconcile,
-        append_id=event.append_id,
-    )
+    place = (str(event.resource), stored.key.namespace, stored.key.name)
+    stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
+    digest = content_digest(place, event.object.body, event.type.value, stamp)
     if link(parent, revision, event.previous, digest) != event.hash:
         raise LogCorrupt(f"revision {revision} is damaged: its content does not match its hash", revision=revision)
     return revision, event.hash

@@ -15,6 +15,7 @@ whole seconds. Hence, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,6 +32,7 @@ class Attribution(NamedTuple):
 
 _Writer = tuple[str, str, str]
 _Path = tuple[str, ...]
+_LIST = b',"managedFields":['  # never within a string, where the quotes are escaped
 
 
 class _Entry(msgspec.Struct, rename="camel", frozen=True):
@@ -67,31 +69,51 @@ class _Entries(msgspec.Struct):
 
 
 _decode_names = msgspec.json.Decoder(_Names).decode
+_decode_list = msgspec.json.Decoder(list[_Name]).decode
 _decode_entries = msgspec.json.Decoder(_Entries).decode
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def managers(obj: Object) -> list[str]:
-    """Return the field managers of an object, an entry each, in the API server's order: the newest write last."""
+    """Return the field managers of an object, an entry each, in the API server's order: the newest write last.
+
+    Asked of every input, so it looks for the list before it decodes the whole object: up to the first place where the
+    list can end. If that was not its end it is no JSON yet.
+    """
+    start = obj.body.find(_LIST)
+    end = obj.body.find(b"}]}", start)
+    if 0 <= start < end:
+        with suppress(msgspec.DecodeError):
+            return [entry.manager for entry in _decode_list(memoryview(obj.body)[start + len(_LIST) - 1 : end + 2])]
     return [entry.manager for entry in _decode_names(obj.body).metadata.managed_fields]
 
 
-def writer_of(old: Object | None, new: Object) -> Attribution:
+class Managed:
+    """One state of an object with its managedFields, decoded once though it is compared with two others."""
+
+    __slots__ = ("body", "entries")
+
+    def __init__(self, obj: Object) -> None:
+        """Decode them."""
+        self.body = obj.body
+        self.entries = {entry.writer: entry for entry in _decode_entries(obj.body).metadata.managed_fields}
+
+
+def writer_of(old: Managed | None, new: Managed) -> Attribution:
     """Tell who made `new` out of `old` (None: it was created)."""
+    after = new.entries
     if old is None:
-        names = managers(new)
+        names = [entry.manager for entry in after.values()]
         return Attribution(names[-1] if names else None, certain=len(names) == 1)
-    before = {entry.writer: entry for entry in _decode_entries(old.body).metadata.managed_fields}
-    after = {entry.writer: entry for entry in _decode_entries(new.body).metadata.managed_fields}
+    before = old.entries
     if stamped := [entry for who, entry in after.items() if who not in before or entry.time != before[who].time]:
         return Attribution(max(stamped, key=lambda entry: entry.time).manager)
-    return _unstamped(before, after, old, new)
+    return _unstamped(old, new)
 
 
-def _unstamped(
-    before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entry], old: Object, new: Object
-) -> Attribution:
+def _unstamped(old: Managed, new: Managed) -> Attribution:
     """Tell who wrote a change in the same second as the write before it."""
+    before, after = old.entries, new.entries
     if len(after) == 1 and _same_fields(before, after):
         return Attribution(next(iter(after.values())).manager)  # its one owner changed a value: rule 3, nearly always
     owned_before = {who: set(_paths(entry)) for who, entry in before.items()}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.attribution import managers, writer_of
+from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.format import Change
 
 
@@ -47,6 +47,7 @@ class Expectation:
         self.ownership = ownership
         self.objects: dict[Key, Object] = {}
         self.changed: set[Key] = set()  # since the last `checkpoint`
+        self._managed: dict[Key, Managed] = {}  # of each of `objects`
         self._created: dict[Key, Revision] = {}
         self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and are not back
         self._last_cause: dict[str, Revision] = {}  # by namespace
@@ -72,21 +73,22 @@ class Expectation:
         """Record a change of the owned kind; True if it is an input, False if the recorded controller made it."""
         obj = change.object
         key = obj.key
-        old = self.objects.get(key)
         self.changed.add(key)
+        old = self._managed.pop(key, None)
         if change.type is EventType.DELETED:
             self.objects.pop(key, None)
             # An object that is younger than its parent's deletion did not go because of it.
             return self._parent_gone.get(key, 0) <= self._created.pop(key, 0)
         self.objects[key] = obj
+        new = self._managed[key] = Managed(obj)
+        manager, certain = writer_of(old, new)
         if old is None:
             self._created[key] = obj.revision
             # Several managers at once: it was there when the recording began, so its history is not in it.
-            return managers(obj) != [self.ownership.manager]
-        return not self._is_controllers(old, obj)
+            return not (certain and manager == self.ownership.manager)
+        return not self._is_controllers(obj, manager, certain=certain)
 
-    def _is_controllers(self, old: Object, new: Object) -> bool:
-        manager, certain = writer_of(old, new)
+    def _is_controllers(self, new: Object, manager: str | None, *, certain: bool) -> bool:
         if certain:
             return manager == self.ownership.manager
         # Only the removal of fields leaves no trace of who did it. After a checkpoint the controller removes

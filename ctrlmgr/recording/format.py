@@ -25,7 +25,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.read_ahead import read_ahead
+from ctrlmgr.recording.lines import lines
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +87,8 @@ class RecordingReader:
         self.revision: Revision = 0
         self.size = 0  # of the file, in bytes as stored
         self._stored: IO[bytes] | None = None
-        self._existing: set[tuple[Resource, Key]] = set()
+        self._existing: dict[Resource, set[Key]] = {}
+        self._second = ("", 0)  # the last time read: its text without the fraction, and its start in microseconds
         # Where the list that kubectl starts a watch with has got to; None once that cannot be what is read.
         self._opening: str | None = ""
 
@@ -121,8 +122,7 @@ class RecordingReader:
                 self._stored = stored
                 self.size = stored.seek(0, 2)
                 stored.seek(0)
-                for lines in read_ahead(stored, compressed=self.path.endswith(".gz")):
-                    yield from lines
+                yield from lines(stored, compressed=self.path.endswith(".gz"))
         except EOFError as error:
             raise self._error("the gzip stream is cut short", next=True) from error
         except zlib.error as error:
@@ -167,7 +167,7 @@ class RecordingReader:
         if not obj.revision:
             raise self._error("the object has no metadata.resourceVersion that is a positive number")
         self._refuse_out_of_order(type_, obj, timed=bool(line.recorded_at))
-        self._refuse_impossible(type_, (obj.resource, obj.key))
+        self._refuse_impossible(type_, obj.resource, obj.key)
         return Change(self.line, type_, obj, self._time(line.recorded_at))
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
@@ -192,23 +192,31 @@ class RecordingReader:
         untimed_addition = type_ is EventType.ADDED and not timed
         return untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening
 
-    def _refuse_impossible(self, type_: EventType, place: tuple[Resource, Key]) -> None:
-        exists = place in self._existing
-        if exists is (type_ is EventType.ADDED):
-            state = "exists already" if exists else "does not exist"
-            raise self._error(f"{type_.name} {place[0]} {place[1]}, which {state}")
+    def _refuse_impossible(self, type_: EventType, resource: Resource, key: Key) -> None:
+        existing = self._existing.setdefault(resource, set())
+        if (key in existing) is (type_ is EventType.ADDED):
+            state = "exists already" if key in existing else "does not exist"
+            raise self._error(f"{type_.name} {resource} {key}, which {state}")
         if type_ is EventType.ADDED:
-            self._existing.add(place)
+            existing.add(key)
         elif type_ is EventType.DELETED:
-            self._existing.remove(place)
+            existing.remove(key)
 
     def _time(self, text: str) -> int:
         if not text:
             return 0
+        second, start = self._second
+        fraction = text[20:26]
+        # Nearly every line is of the same second as the line before it: 2026-01-02T03:04:05.123456Z
+        if text[:19] == second and len(text) == 27 and text[19] == "." and text[26] == "Z" and fraction.isdecimal():
+            return start + int(fraction)
         try:
-            return parse_time(text)
+            moment = parse_time(text)
         except ValueError as error:
             raise self._error(f"recordedAt is not an RFC 3339 time: {text!r}") from error
+        if text.endswith("Z"):
+            self._second = (text[:19], moment // 1_000_000 * 1_000_000)
+        return moment
 
 
 class RecordingWriter:

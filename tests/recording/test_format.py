@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -197,12 +196,3 @@ def test_a_last_line_without_its_newline_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(json.dumps(line("ADDED", 1)).encode())
     assert len(read(path)) == 1
-
-
-def test_a_reader_that_is_given_up_ends_its_thread(tmp_path: Path) -> None:
-    long = write_lines(tmp_path / "r.jsonl", [line("ADDED", number, f"p{number}") for number in range(1, 5_000)])
-    entries = iter(RecordingReader(long))
-    next(entries)
-    assert "read-ahead" in {thread.name for thread in threading.enumerate()}
-    del entries
-    assert "read-ahead" not in {thread.name for thread in threading.enumerate()}
