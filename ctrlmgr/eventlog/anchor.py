@@ -49,16 +49,17 @@ class Anchor:
         except (msgspec.MsgspecError, ValueError) as error:
             raise LogCorrupt(f"{self._path} is not an anchor: {error}; move it away to go on without it") from error
 
-    def check(self, head: Head, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Compare the log with what the anchor remembers.
+    def check(self, read_head: Callable[[], Head], hash_at: Callable[[Revision], bytes | None]) -> Head:
+        """Compare the log with what the anchor remembers; returns the log's head.
 
         Raises `LogRolledBack` when the log ends earlier or is another log, `LogCorrupt` when its history differs.
         An event that compaction has removed since cannot differ.
         """
+        anchored = self.read()  # before the log, which another process may be moving on together with its anchor
+        head = read_head()
         self._uuid = head.uuid
-        anchored = self.read()
         if anchored is None:
-            return
+            return head
         if anchored.uuid != head.uuid:
             raise LogRolledBack(
                 f"the database holds log {head.uuid} but {self._path} remembers {anchored.uuid}: was another database "
@@ -75,6 +76,7 @@ class Anchor:
             raise LogCorrupt(
                 f"revision {anchored.revision} is not what {self._path} remembers", revision=anchored.revision
             )
+        return head
 
     def remember(self, revision: Revision, chain_hash: bytes) -> None:
         """Move the anchor to a new head, unless it was moved less than a second ago."""

@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from random import Random
 from uuid import UUID
@@ -72,7 +73,7 @@ class MemoryEventLog:
             recorded_at=self._clock.now(),
             append_id=self._random.getrandbits(63),
         )
-        with self._changed:
+        with self._open():
             try:
                 events = self._append(pending)
             except CtrlmgrError as error:
@@ -90,9 +91,15 @@ class MemoryEventLog:
         """Append atomically."""
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Hold the lock of a log that is not closed."""
+        with self._changed:
+            if self._closed:
+                raise LogClosed
+            yield
+
     def _append(self, pending: PendingAppend) -> list[Event]:
-        if self._closed:
-            raise LogClosed
         fence = pending.fence
         if fence and (fenced := fence_refusal(fence, self._terms.get(fence.lease, 0))):
             raise fenced
@@ -129,7 +136,7 @@ class MemoryEventLog:
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Record how a reconcile that appended something ended."""
-        with self._changed:
+        with self._open():
             if known := self._reconciles.get(reconcile):
                 self._reconciles[reconcile] = Reconcile(known.cause, outcome)
 
@@ -138,14 +145,14 @@ class MemoryEventLog:
 
     def reconcile(self, id: int) -> Reconcile | None:
         """Return what is known of a reconcile."""
-        with self._changed:
+        with self._open():
             return self._reconciles.get(id)
 
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
         """Return up to `limit` events after `revision`."""
-        with self._changed:
+        with self._open():
             self._refuse_expired(revision, resource)
             start = bisect_right(self._events, revision, key=_revision)
             if resource is None:
@@ -167,7 +174,7 @@ class MemoryEventLog:
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
         """Return what exists now, or existed at revision `at`."""
-        with self._changed:
+        with self._open():
             revision = self._readable(at, resource)
             states = [
                 state
@@ -188,18 +195,18 @@ class MemoryEventLog:
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object now or at a revision, None if it did not exist."""
-        with self._changed:
+        with self._open():
             revision = self._readable(at, resource)
             return _state_at(self._places.get((resource, key), []), revision)
 
     def head(self) -> Head:
         """Return where the log ends."""
-        with self._changed:
+        with self._open():
             return Head(self._uuid, self._head, self._hash)
 
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any) has been compacted."""
-        with self._changed:
+        with self._open():
             return self._floor(resource)
 
     def _floor(self, resource: Resource | None) -> Revision:
@@ -209,12 +216,12 @@ class MemoryEventLog:
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`."""
-        with self._changed:
+        with self._open():
             return next((event.revision for event in reversed(self._events) if event.recorded_at <= moment), 0)
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Forget superseded events; see the protocol."""
-        with self._changed:
+        with self._open():
             before = min(before, self._head)
             self._floors[resource] = max(self._floors[resource], before)
             forgotten: set[Revision] = set()
@@ -247,13 +254,13 @@ class MemoryEventLog:
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every retained event from `start` on."""
-        with self._changed:
+        with self._open():
             events = self._events[bisect_right(self._events, start - 1, key=_revision) :]
         yield from events
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
         """Yield every retained event with all that verify needs."""
-        with self._changed:
+        with self._open():
             parents = dict(self._parents)
         for event in self.scan(start=start):
             yield Stored(event, event.key, parents.get(event.revision))
@@ -276,13 +283,14 @@ class MemoryEventLog:
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
         """Have `observer` called with the events of each append."""
-        with self._changed:
+        with self._open():
             self._observers.append(observer)
 
     def close(self) -> None:
         """Refuse further appends and wake everybody who waits."""
         with self._changed:
             self._closed = True
+            self._observers.clear()  # a cache of this log among them: nothing shall hold in a circle what is closed
             self._changed.notify_all()
 
 

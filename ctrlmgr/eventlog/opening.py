@@ -29,13 +29,11 @@ def open_log(
     migrate: bool = False,
     patience: float = 10.0,
     anchor: Path | None = None,
-    accept_rollback: bool = False,
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` or `memory:`.
 
     `migrate` brings the schema up to date first; `patience` is how many seconds a failing database is tried
-    again. The anchor is kept at `anchor`, for SQLite by default beside the database; a log that contradicts it is
-    only opened with `accept_rollback`, to be given a new incarnation by `begin_epoch`. Raises `SettingsError` for a
+    again. The anchor is kept at `anchor`, for SQLite by default beside the database. Raises `SettingsError` for a
     URL that is none of these, and what `SQLLog` raises.
     """
     if url == MEMORY:
@@ -47,15 +45,11 @@ def open_log(
 
         path = _sqlite_path(url)
         anchor = anchor or path.with_name(path.name + "-anchor")
-        return SQLiteEventLog(
-            path, clock=clock, random=random, patience=patience, anchor=anchor, accept_rollback=accept_rollback
-        )
+        return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=anchor)
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres import PostgresEventLog
 
-        return PostgresEventLog(
-            url, clock=clock, random=random, patience=patience, anchor=anchor, accept_rollback=accept_rollback
-        )
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor)
     raise _unknown(url)
 
 

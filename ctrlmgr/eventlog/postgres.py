@@ -29,7 +29,7 @@ from sqlalchemy.sql.selectable import FromClause
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import LogClosed, LogError, LogUnavailable
+from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.postgres_connection import connect, open_engine, read_failure
 from ctrlmgr.eventlog.postgres_writer import PostgresWriter
 from ctrlmgr.eventlog.schema import require_latest
@@ -104,7 +104,6 @@ class PostgresEventLog(SQLLog):
         random: Random,
         patience: float = 10.0,
         anchor: Path | None = None,
-        accept_rollback: bool = False,
     ) -> None:
         """Open a migrated database; see `SQLLog`."""
         engine = open_engine(url)
@@ -123,7 +122,6 @@ class PostgresEventLog(SQLLog):
                 random=random,
                 patience=patience,
                 anchor=anchor,
-                accept_rollback=accept_rollback,
             )
         except DBAPIError as error:
             engine.dispose()
@@ -165,7 +163,7 @@ class PostgresEventLog(SQLLog):
             self._clock.wait(pause, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)
 
-    def _translated(self, error: DBAPIError) -> LogError:
+    def _translated(self, error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
         return read_failure(error.orig)
 
     @contextmanager

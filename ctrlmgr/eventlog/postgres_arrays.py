@@ -95,7 +95,11 @@ def _fixed(code: str, size: int, element: int, values: Sequence[int]) -> bytes:
 def _variable(element: int, values: Sequence[bytes]) -> bytes:
     if not values:
         return _EMPTY.pack(0, 0, element)
-    parts = [_HEADER.pack(1, 0, element, len(values), 1)]
+    header = _HEADER.pack(1, 0, element, len(values), 1)
+    first = values[0]
+    if values.count(first) == len(values):  # actors, namespaces, …: often all the same
+        return header + (_length(len(first)) + first) * len(values)
+    parts = [header]
     for value in values:
         parts += _length(len(value)), value
     return b"".join(parts)

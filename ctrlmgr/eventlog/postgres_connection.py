@@ -129,7 +129,7 @@ def append_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) ->
     return LogUnavailable(f"the database refused to write: {text}")
 
 
-def read_failure(error: BaseException | None) -> LogError:
+def read_failure(error: BaseException | None) -> LogUnavailable | SchemaOutdated | LogCorrupt:
     """Return what a failed read means."""
     state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
     if state in _NO_SCHEMA:

@@ -232,8 +232,9 @@ def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
     for number, pending in enumerate(group):
         last = first + len(pending.proposals)
         if verdicts[number] == _OK:
-            placed = zip(revisions[first:last], previouses[first:last], hashes[first:last], strict=True)
-            answers.append([pending.event(index, *link) for index, link in enumerate(placed)])
+            answers.append(
+                [pending.event(i - first, revisions[i], previouses[i], hashes[i]) for i in range(first, last)]
+            )
         else:
             culprit = (culprits[number] or 1) - 1 - first
             answers.append(_refused(pending, verdicts[number], culprit, actuals[number]))

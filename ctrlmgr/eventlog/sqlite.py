@@ -76,7 +76,6 @@ class SQLiteEventLog(SQLLog):
         random: Random,
         patience: float = 10.0,
         anchor: Path | None = None,
-        accept_rollback: bool = False,
     ) -> None:
         """Open a migrated file; see `SQLLog`."""
         engine = open_engine(path)
@@ -94,7 +93,6 @@ class SQLiteEventLog(SQLLog):
             random=random,
             patience=patience,
             anchor=anchor,
-            accept_rollback=accept_rollback,
         )
         self.observe(self._wake)
 

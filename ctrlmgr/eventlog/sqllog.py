@@ -59,13 +59,11 @@ class SQLLog(ABC):
         random: Random,
         patience: float = 10.0,
         anchor: Path | None = None,
-        accept_rollback: bool = False,
     ) -> None:
         """Open a migrated log: `engine` for reads, `writer` for groups of appends.
 
         `patience` (seconds) is how long a failing database is tried again; `anchor` is the file beside the
-        database that remembers how far the log had come; `accept_rollback` opens even a log that contradicts it,
-        for `begin_epoch`. Raises `LogRolledBack` or `LogCorrupt` when the log
+        database that remembers how far the log had come. Raises `LogRolledBack` or `LogCorrupt` when the log
         contradicts it, `SchemaOutdated`, `LogUnavailable`.
         """
         self._engine = engine
@@ -74,10 +72,8 @@ class SQLLog(ABC):
         self._random = random
         self._patience = patience
         self._closed = False
-        head = self.head()
         self._anchor = Anchor(anchor, clock) if anchor else None
-        if self._anchor and not accept_rollback:
-            self._anchor.check(head, self._hash_at)
+        head = self._anchor.check(self.head, self._hash_at) if self._anchor else self.head()
         self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
         if self._anchor:
             self._committer.observe(self._remember)

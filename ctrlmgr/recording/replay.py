@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key
+from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
 from ctrlmgr.informer import Change as StoreChange
@@ -91,13 +91,21 @@ class Replay:
     """Replays one recording into one log; for one thread."""
 
     def __init__(
-        self, log: EventLog, clock: ReplayClock, *, controllers: Mapping[str, ControllerBuilder] = CONTROLLERS
+        self,
+        log: EventLog,
+        clock: ReplayClock,
+        *,
+        controllers: Mapping[str, ControllerBuilder] = CONTROLLERS,
+        caches: Iterable[Resource] = (),
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
-        Without any controllers the whole recording is input: it is loaded, and nothing is compared.
+        Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
+        kept beside those that the controllers need.
         """
         self._stage = Stage(log, clock, controllers)
+        for resource in caches:
+            self._stage.informer(resource)
         self._clock = clock
         self._owned = {
             ownership.resource: _OwnedKind(ownership, self._stage.informer(ownership.resource))

@@ -455,4 +455,7 @@ class EventLogContract:
         log.close()
         with pytest.raises(LogClosed):
             self.put(log, add(thing("a")))
+        for read in (log.head, log.snapshot, lambda: log.events_after(0), lambda: list(log.scan())):
+            with pytest.raises(LogClosed):
+                read()
         log.close()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -28,3 +29,10 @@ def postgres_url(cluster: PostgresCluster) -> Iterator[str]:
     """The URL of a migrated, empty database that nobody else uses."""
     with cluster.database(f"log_{next(_numbers)}", template=TEMPLATE) as url:
         yield url
+
+
+@pytest.fixture
+def postgres_urls(cluster: PostgresCluster) -> Iterator[Iterator[str]]:
+    """As many URLs of migrated, empty databases as a test asks for."""
+    with ExitStack() as databases:
+        yield (databases.enter_context(cluster.database(f"log_{number}", template=TEMPLATE)) for number in _numbers)

@@ -160,9 +160,9 @@ def test_sqlite_answers_as_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_postgres_answers_as_the_model(postgres_database: Iterator[str]) -> None:
+def test_postgres_answers_as_the_model(postgres_urls: Iterator[str]) -> None:
     class Machine(LogMachine):
         def fresh(self) -> VerifiableLog:
-            return open_log(next(postgres_database), clock=FakeClock(), random=random.Random(1))
+            return open_log(next(postgres_urls), clock=FakeClock(), random=random.Random(1))
 
     run_state_machine_as_test(Machine, settings=settings(SETTINGS, max_examples=15))

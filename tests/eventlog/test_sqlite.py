@@ -24,14 +24,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "log.db"
 
 
-def opened(path: Path, *, patience: float = 10.0, seed: int = 1, accept_rollback: bool = False) -> SQLiteEventLog:
+def opened(path: Path, *, patience: float = 10.0, seed: int = 1, anchor: Path | None = None) -> SQLiteEventLog:
     log = open_log(
         f"sqlite:///{path}",
         clock=SystemClock(),
         random=random.Random(seed),
         migrate=True,
         patience=patience,
-        accept_rollback=accept_rollback,
+        anchor=anchor,
     )
     assert isinstance(log, SQLiteEventLog)
     return log
@@ -239,7 +239,8 @@ def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEven
     path.write_bytes(backup)
     with pytest.raises(LogRolledBack, match=r"ends at revision 3 but .* remembers 4"):
         opened(path)
-    log = opened(path, seed=2, accept_rollback=True)
+    accepted = path.with_name("accepted")
+    log = opened(path, seed=2, anchor=accepted)
     uuid = log.head().uuid
     head = log.begin_epoch("restored in a test", above=1004)
     assert (head.revision, head.uuid != uuid) == (1004, True)
@@ -247,7 +248,7 @@ def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEven
     assert log.floor(PODS) == 1004
     assert verify(log) == (4, log.head())
     log.close()
-    opened(path).close()
+    opened(path, anchor=accepted).close()
 
 
 def test_a_log_whose_past_differs_from_its_anchor_is_refused(log: SQLiteEventLog, path: Path) -> None:

@@ -1,0 +1,50 @@
+"""The throw-away cluster itself: what the other tests take for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ctrlmgr.testing.postgres import PostgresCluster, PostgresMissing, find_program
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[PostgresCluster]:
+    with PostgresCluster(settings={"max_connections": "17"}) as cluster:
+        yield cluster
+
+
+def test_a_missing_program_says_what_to_do() -> None:
+    with pytest.raises(PostgresMissing, match="run scripts/test"):
+        find_program("initdb-of-nobody")
+
+
+def test_it_is_as_durable_as_a_real_one(cluster: PostgresCluster) -> None:
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        assert cluster.execute(f"SHOW {setting}") == [("on",)]
+
+
+def test_it_takes_settings(own: PostgresCluster) -> None:
+    assert own.execute("SHOW max_connections") == [("17",)]
+
+
+@pytest.mark.parametrize("end", ["fast", "immediate", "kill"])
+def test_what_was_committed_survives_every_end(own: PostgresCluster, end: str) -> None:
+    own.execute("CREATE TABLE IF NOT EXISTS kept (how text)")
+    own.execute(f"INSERT INTO kept VALUES ('{end}')")
+    if end == "kill":
+        own.kill()
+        own.start()
+    else:
+        own.restart(end)
+    assert own.execute(f"SELECT how FROM kept WHERE how = '{end}'") == [(end,)]
+
+
+def test_a_database_goes_with_its_block(cluster: PostgresCluster) -> None:
+    with cluster.database("passing") as url:
+        assert url.endswith("/passing")
+        assert cluster.execute("SELECT current_database()", "passing") == [("passing",)]
+    assert cluster.execute("SELECT 1 FROM pg_database WHERE datname = 'passing'") == []
