@@ -23,6 +23,7 @@ from statistics import median
 import msgspec
 
 from bench.report import Claim, report
+from ctrlmgr import logging
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.format import RecordingReader
@@ -60,6 +61,7 @@ def load(path: Path) -> float:
 
 def replay(path: Path) -> float:
     """Measure a replay with every controller; events a second. Raises SystemExit when the results diverge."""
+    logging.configure(level="info", format="console")  # as the command does
     clock = ReplayClock()
     found = Replay(open_replay_log("memory:", clock), clock, controllers=CONTROLLERS).run(RecordingReader(path))
     if found.divergences:

@@ -53,6 +53,8 @@ class PostgresWriter:
         # growing too early is what must never happen.
         self._known = known
         self._growing = threading.Lock()
+        # The group last tried for the first time, and what was known then; None once it has been answered.
+        self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
 
     def saw(self, revision: Revision) -> None:
         """Take note that the log has reached `revision`; from any thread."""
@@ -64,8 +66,9 @@ class PostgresWriter:
     ) -> list[Answer]:
         """Commit a group; see `GroupWriter`."""
         connection = self._open()
+        known = self._known_before(group, since)
         try:
-            row = self._call(connection, self._known if since is None else since, group, outcomes)
+            row = self._call(connection, known, group, outcomes)
         except (DataError, ProgramLimitExceeded) as error:
             return self._commit_one_by_one(group, outcomes, since, error)
         except psycopg.Error as error:
@@ -78,7 +81,20 @@ class PostgresWriter:
                 self.disconnect()  # a call may still be under way on it, or it leads to a standby
             raise failure from error
         self.saw(row[0])
+        self._first_try = None
         return _answers(group, row)
+
+    def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
+        """Return the newest revision known to be from before the first try of `group`.
+
+        `since` is such a revision too, but may be old enough for compaction to have passed it.
+        """
+        if since is None:
+            self._first_try = group, self._known
+            return self._known
+        if self._first_try and self._first_try[0] is group:
+            return self._first_try[1]
+        return since
 
     def _open(self) -> psycopg.Connection[Any]:
         if self._connection is not None and is_open(self._connection):

@@ -15,7 +15,6 @@ whole seconds. Hence, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,7 +31,6 @@ class Attribution(NamedTuple):
 
 _Writer = tuple[str, str, str]
 _Path = tuple[str, ...]
-_LIST = b',"managedFields":['  # never within a string, where the quotes are escaped
 
 
 class _Entry(msgspec.Struct, rename="camel", frozen=True):
@@ -48,18 +46,6 @@ class _Entry(msgspec.Struct, rename="camel", frozen=True):
         return (self.manager, self.operation, self.subresource)
 
 
-class _Name(msgspec.Struct):
-    manager: str = ""
-
-
-class _NamesMeta(msgspec.Struct, rename="camel"):
-    managed_fields: list[_Name] = []
-
-
-class _Names(msgspec.Struct):
-    metadata: _NamesMeta
-
-
 class _EntriesMeta(msgspec.Struct, rename="camel"):
     managed_fields: list[_Entry] = []
 
@@ -68,24 +54,8 @@ class _Entries(msgspec.Struct):
     metadata: _EntriesMeta
 
 
-_decode_names = msgspec.json.Decoder(_Names).decode
-_decode_list = msgspec.json.Decoder(list[_Name]).decode
 _decode_entries = msgspec.json.Decoder(_Entries).decode
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def managers(obj: Object) -> list[str]:
-    """Return the field managers of an object, an entry each, in the API server's order: the newest write last.
-
-    Asked of every input, so it looks for the list before it decodes the whole object: up to the first place where the
-    list can end. If that was not its end it is no JSON yet.
-    """
-    start = obj.body.find(_LIST)
-    end = obj.body.find(b"}]}", start)
-    if 0 <= start < end:
-        with suppress(msgspec.DecodeError):
-            return [entry.manager for entry in _decode_list(memoryview(obj.body)[start + len(_LIST) - 1 : end + 2])]
-    return [entry.manager for entry in _decode_names(obj.body).metadata.managed_fields]
 
 
 class Managed:

@@ -166,7 +166,13 @@ class RecordingReader:
             raise self._error("the object has no metadata.name")
         if not obj.revision:
             raise self._error("the object has no metadata.resourceVersion that is a positive number")
-        self._refuse_out_of_order(type_, obj, timed=bool(line.recorded_at))
+        if obj.revision <= self.revision:
+            self._refuse_out_of_order(type_, obj, timed=bool(line.recorded_at))
+        else:
+            self.revision = obj.revision
+        if self._opening is not None:
+            still = type_ is EventType.ADDED and not line.recorded_at
+            self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
         return Change(self.line, type_, obj, self._time(line.recorded_at))
 
@@ -178,19 +184,12 @@ class RecordingReader:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _refuse_out_of_order(self, type_: EventType, obj: Object, *, timed: bool) -> None:
-        if obj.revision <= self.revision and not self._is_opening_list(type_, obj, timed=timed):
-            what = "is repeated" if obj.revision == self.revision else f"goes back from {self.revision}"
-            raise self._error(f"resourceVersion {obj.revision} {what}: the recording is out of order")
-        self.revision = max(self.revision, obj.revision)
-        if timed or type_ is not EventType.ADDED:
-            self._opening = None
-        elif self._opening is not None:
-            self._opening = _place_in_list(obj)
-
-    def _is_opening_list(self, type_: EventType, obj: Object, *, timed: bool) -> bool:
-        """Whether this may still be the list a plain kubectl watch starts with: then its order is that of the keys."""
+        """Refuse a revision that is no step forward, but in the list that a plain kubectl watch starts with."""
         untimed_addition = type_ is EventType.ADDED and not timed
-        return untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening
+        if untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening:
+            return
+        what = "is repeated" if obj.revision == self.revision else f"goes back from {self.revision}"
+        raise self._error(f"resourceVersion {obj.revision} {what}: the recording is out of order")
 
     def _refuse_impossible(self, type_: EventType, resource: Resource, key: Key) -> None:
         existing = self._existing.setdefault(resource, set())

@@ -32,10 +32,9 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import parse_time
-from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
+from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.informer import Informer
-from ctrlmgr.recording.attribution import managers
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict, comparable, differences
 from ctrlmgr.recording.expectation import Expectation, Ownership, ownerships_of
@@ -45,9 +44,6 @@ from ctrlmgr.recording.stage import CONTROLLERS, ControllerBuilder, Restless, St
 
 _TELL_AFTER = 500
 """Entries after which progress is told."""
-
-_RECORDING = Author("recording")
-"""Who wrote what does not say who wrote it, such as every deletion."""
 
 
 class Progress(NamedTuple):
@@ -106,12 +102,10 @@ class Replay:
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
-        self._clock = clock
         self._owned = {
             ownership.resource: _OwnedKind(ownership, self._stage.informer(ownership.resource))
             for ownership in ownerships_of(controllers)
         }
-        self._authors: dict[str, Author] = {}
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
@@ -169,11 +163,11 @@ class Replay:
 
     def _take(self, change: Change) -> None:
         self._events += 1
-        self._clock.advance_to(_moment(change))
+        self._stage.advance_to(_moment(change))
         owned = self._owned.get(change.object.resource)
         if owned is None:
             self._observe(change)
-            self._append(change.type, change.object)
+            self._stage.append(change.type, change.object)
         elif owned.expectation.take(change):
             self._edit(owned, change)
         else:
@@ -185,12 +179,6 @@ class Replay:
             if change.object.resource == owned.ownership.parent and change.object.key in owned.behind:
                 self._act(owned, change.object.key)
 
-    def _append(self, type: EventType, obj: Object) -> None:
-        author = _RECORDING
-        if type is not EventType.DELETED and (names := managers(obj)):
-            author = self._authors.setdefault(names[-1], Author(names[-1], _RECORDING.actor))
-        self._stage.append(Proposal(type, obj, None), author)
-
     def _edit(self, owned: _OwnedKind, change: Change) -> None:
         """Make an input of somebody else's change of an owned kind; it is told of *our* object, if there is one."""
         key = change.object.key
@@ -199,11 +187,11 @@ class Replay:
         owned.edits.pop(key, None)
         if change.type is EventType.DELETED:
             if ours is not None:
-                self._append(EventType.DELETED, ours)
+                self._stage.append(EventType.DELETED, ours)
             return
         edited = _as_incarnation_of(ours, change.object)
         owned.edits[key] = edited.body
-        self._append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
+        self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
 
     def _follow_suit(self, owned: _OwnedKind, change: Change) -> None:
         """Let our controller act where the recorded one did, at once if that matters; see the module's docstring."""

@@ -24,7 +24,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
 from ctrlmgr.controllers.endpoints import new_endpoints_controller
 from ctrlmgr.errors import SettingsError, TooManyRequests
-from ctrlmgr.eventlog import Appending, Author, EventLog, Proposal, open_log
+from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.clock import LogClock, ReplayClock
@@ -44,8 +44,14 @@ CONTROLLERS: Mapping[str, ControllerBuilder] = {ENDPOINT_CONTROLLER: _endpoints}
 _SEED = 20240613
 """Any number; that it never changes is what makes two replays equal."""
 
+RECORDING = Author("recording")
+"""Who writes the inputs. Who wrote them to the recorded cluster is in their managedFields."""
+
+_TOGETHER = 50_000
+"""Microseconds within which inputs are appended together; all of an append carry the time of its last."""
+
 _FOLLOW_AFTER = 500
-"""Inputs, at most, that are appended before the caches follow."""
+"""Inputs, at most, before the caches follow."""
 
 _MAX_ADVANCE = 600.0
 """Virtual seconds that a settling may take; a service's whole chain of retries is over after 164."""
@@ -132,7 +138,10 @@ class Stage:
         self._namespaces = _KnownNamespaces(self._informers.informer(NAMESPACES).lister)
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
-        self._appending: list[Appending] = []  # inputs that may not be in the log yet, in order
+        # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
+        self._appending: list[Appending] = []
+        self._gathered: list[Proposal] = []
+        self._together_until = 0  # what comes later than this (microseconds since 1970) begins an append of its own
 
     def _build(self, name: str, build: ControllerBuilder) -> Controller:
         random = Random(f"{_SEED} {name}")
@@ -157,22 +166,39 @@ class Stage:
         for controller in self._controllers.values():
             controller.start()
 
-    def append(self, proposal: Proposal, author: Author) -> None:
-        """Append an input, stamped with the clock's time; raises what the log raises, if late, from `follow`."""
+    def advance_to(self, moment: int) -> None:
+        """Move the clock to `moment`, microseconds since 1970, with what was appended before left in its time."""
+        if moment > self._together_until:
+            self._submit()
+            self._together_until = moment + _TOGETHER
+        self.clock.advance_to(moment)
+
+    def append(self, type: EventType, obj: Object) -> None:
+        """Append an input; what the log has against it is raised late, by `follow`."""
         self.inputs += 1
-        try:
-            self._appending.append(self.log.submit((proposal,), author=author))
-        except TooManyRequests:  # a slow database: let it catch up
-            self.follow()
-            self._appending.append(self.log.submit((proposal,), author=author))
-        if len(self._appending) >= _FOLLOW_AFTER:
+        self._gathered.append(Proposal(type, obj, None))
+        if len(self._gathered) >= _FOLLOW_AFTER:
             self.follow()
 
-    def follow(self) -> None:
-        """Wait until every input is in the log and let the caches come up to it."""
+    def _submit(self) -> None:
+        if not self._gathered:
+            return
+        try:
+            self._appending.append(self.log.submit(self._gathered, author=RECORDING))
+        except TooManyRequests:  # a slow database: let it catch up
+            self._wait()
+            self._appending.append(self.log.submit(self._gathered, author=RECORDING))
+        self._gathered = []
+
+    def _wait(self) -> None:
         for appending in self._appending:
             appending.result()
         self._appending.clear()
+
+    def follow(self) -> None:
+        """Wait until every input is in the log and let the caches come up to it."""
+        self._submit()
+        self._wait()
         while self._informers.step(_FOLLOW_AFTER) == _FOLLOW_AFTER:
             pass
 

@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,8 @@ from ctrlmgr.errors import CtrlmgrError
 USER = "ctrlmgr"
 _START_SECONDS = 60
 _PORT_TRIES = 5
+_END_TRIES = 1000
+_END_PAUSE = 0.02
 
 
 class PostgresMissing(CtrlmgrError):
@@ -131,18 +134,23 @@ class PostgresCluster:
         self.start()
 
     def kill(self) -> None:
-        """Kill the server's first process with SIGKILL; the others notice and end by themselves."""
-        os.kill(int((self._data / "postmaster.pid").read_text().split("\n", 1)[0]), signal.SIGKILL)
+        """Kill the server's first process with SIGKILL, and wait until the others have noticed and ended too."""
+        processes = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
+        first = int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+        os.kill(first, signal.SIGKILL)
+        for pid in (first, *processes):
+            _await_end(pid)
 
     def close(self) -> None:
         """Stop the server if it runs, and remove every file."""
-        if (self._data / "postmaster.pid").exists():
-            try:
+        try:
+            if (self._data / "postmaster.pid").exists():
                 self.stop("immediate")
-            except subprocess.CalledProcessError:
-                if (self._data / "postmaster.pid").exists():
-                    raise
-        shutil.rmtree(self._root, ignore_errors=True)
+        except subprocess.CalledProcessError as error:
+            if "Is server running?" not in "".join(error.__notes__):
+                raise
+        finally:
+            shutil.rmtree(self._root, ignore_errors=True)
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
         """Return the SQLAlchemy URL of a database; `port` is for those who put a proxy in front."""
@@ -202,6 +210,18 @@ def _server_account() -> pwd.struct_passwd | None:
         except KeyError:
             continue
     raise PostgresMissing("PostgreSQL cannot run as root, and there is no user postgres or nobody to run it as")
+
+
+def _await_end(pid: int) -> None:
+    """Wait until a process that is not our child is gone; raises TimeoutError."""
+    pause = threading.Event()
+    for _ in range(_END_TRIES):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        pause.wait(_END_PAUSE)
+    raise TimeoutError(f"process {pid} of the PostgreSQL cluster does not end")
 
 
 def _free_port() -> int:

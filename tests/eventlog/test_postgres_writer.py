@@ -146,6 +146,16 @@ def test_a_writer_that_compaction_has_passed_catches_up(log: PostgresEventLog, p
     other.close()
 
 
+def test_a_retry_is_judged_by_what_was_known_at_its_first_try(log: PostgresEventLog) -> None:
+    """The committer's own idea of the past may be older than the floor."""
+    log.append([add(thing("a"))], author=AUTHOR)
+    log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
+    log.compact(2)
+    group = [pending("b", 1)]
+    log._postgres_writer._known_before(group, None)
+    assert isinstance(log._postgres_writer.commit(group, [], since=0)[0], list)
+
+
 def test_an_unknown_outcome_that_compaction_has_erased_stays_unknown(log: PostgresEventLog) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)

@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.recording.attribution import Attribution, Managed, managers, writer_of
+from ctrlmgr.recording.attribution import Attribution, Managed, writer_of
 from ctrlmgr.recording.format import Change, RecordingReader
 from tests.recording.samples import KCM, SMALL, addresses, endpoints, managed
 
@@ -107,23 +107,6 @@ def annotated(*names: str, time: str = "2026-01-01T00:00:00Z") -> Any:
 def test_the_writer_is_told(old: Any, new: Any, expected: Attribution) -> None:
     before = Managed(Object.from_dict(old)) if old else None
     assert writer_of(before, Managed(Object.from_dict(new))) == expected
-
-
-@pytest.mark.parametrize(
-    ("obj", "expected"),
-    [
-        pytest.param(endpoints(entries=[OURS, annotated("x", time=LATER)]), [KCM, CLIENT], id="two, the newest last"),
-        pytest.param(endpoints(), [], id="none"),
-        pytest.param(endpoints(entries=[managed(KCM, ["data odd}]}key"])]), [KCM], id="a field called like the end"),
-        pytest.param(
-            endpoints(entries=[OURS], annotations={"x": ',"managedFields":[{"manager":"me"}]}'}),
-            [KCM],
-            id="a text like the list",
-        ),
-    ],
-)
-def test_the_managers_of_an_object_are_found(obj: Any, expected: list[str]) -> None:
-    assert managers(Object.from_dict(obj)) == expected
 
 
 def test_a_real_recording_has_few_writers_but_the_controllers() -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINTS, SERVICES, Key
+from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
 from ctrlmgr.client import Client
 from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.manager import Controller, Watch
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
-from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.replay import Progress, Replay
 from ctrlmgr.recording.report import Report
 from ctrlmgr.recording.stage import CONTROLLERS, ControllerBuilder, open_replay_log
@@ -80,13 +80,26 @@ def test_a_replayed_log_verifies(tmp_path: Path) -> None:
     log.close()
 
 
-def test_inputs_keep_their_time_and_their_writer() -> None:
+def test_inputs_and_our_controllers_writes_are_told_apart_by_their_actor() -> None:
     _, log = replay(SMALL)
-    first = next(log.scan())
-    entry = next(iter(RecordingReader(SMALL)))
-    assert first.recorded_at == getattr(entry, "recorded_at", None)
-    assert first.actor == "kube-apiserver"
-    assert {event.actor for event in log.scan() if event.reconcile} == {"system:controller:endpoint-controller"}
+    actors = {(event.actor, bool(event.reconcile)) for event in log.scan()}
+    assert actors == {("recording", False), ("system:controller:endpoint-controller", True)}
+
+
+def test_inputs_keep_their_time_but_for_50_milliseconds() -> None:
+    _, log = replay(SMALL)
+    recorded = {
+        (entry.object.resource, entry.object.key, entry.type, entry.object.uid, entry.object.body): entry.recorded_at
+        for entry in RecordingReader(SMALL)
+        if isinstance(entry, Change)
+    }
+    late = [
+        event.recorded_at - recorded[event.resource, event.key, event.type, event.object.uid, event.object.body]
+        for event in log.scan()
+        if event.resource == PODS
+    ]
+    assert len(late) == 85
+    assert 0 <= min(late) <= max(late) <= 50_000
 
 
 def test_nothing_that_the_recorded_controller_wrote_is_an_input() -> None:
