@@ -9,17 +9,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from queue import SimpleQueue
+from statistics import median
 
 from bench.report import Claim, report
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, migrate_log, open_log
+from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, migrate_log, open_log
 
 CALLERS = 64
-PER_CALLER = 600
+PER_CALLER = 400
+ROUNDS = 5
 _AUTHOR = Author("bench")
 
 
@@ -40,26 +42,21 @@ def pods(caller: int, count: int) -> list[Object]:
 
 def callers_on_a_loop(log: EventLog, work: Sequence[Sequence[Object]]) -> None:
     """Run one closed loop per list of `work`, all on this thread, as the server's handlers run on its event loop."""
-    ended: deque[int] = deque()
-    some_ended = threading.Semaphore(0)
+    ended: SimpleQueue[Appending] = SimpleQueue()
+    callers: dict[Appending, Iterator[Object]] = {}
 
-    def append(caller: int, obj: Object) -> None:
-        pending = log.submit([Proposal(EventType.ADDED, obj, 0)], author=_AUTHOR)
-        pending.add_done_callback(lambda done: (done.result(), ended.append(caller), some_ended.release()))
+    def append(caller: Iterator[Object]) -> None:
+        if obj := next(caller, None):
+            pending = log.submit([Proposal(EventType.ADDED, obj, 0)], author=_AUTHOR)
+            callers[pending] = caller
+            pending.add_done_callback(ended.put)
 
-    rest = [iter(objects) for objects in work]
-    for caller, objects in enumerate(rest):
-        append(caller, next(objects))
-    running = len(rest)
-    while running:
-        some_ended.acquire()
-        while ended:
-            caller = ended.popleft()
-            obj = next(rest[caller], None)
-            if obj is None:
-                running -= 1
-            else:
-                append(caller, obj)
+    for objects in work:
+        append(iter(objects))
+    while callers:
+        pending = ended.get()
+        pending.result()
+        append(callers.pop(pending))
 
 
 def callers_on_threads(log: EventLog, work: Sequence[Sequence[Object]]) -> None:
@@ -79,16 +76,14 @@ def callers_on_threads(log: EventLog, work: Sequence[Sequence[Object]]) -> None:
 Run = Callable[[EventLog, Sequence[Sequence[Object]]], None]
 
 
-def group_commit(path: Path, work: Sequence[Sequence[Object]], run: Run) -> tuple[float, float]:
-    """Append everything; return events a second and the mean size of a group."""
+def group_commit(path: Path, work: Sequence[Sequence[Object]], run: Run) -> float:
+    """Append everything; return events a second."""
     log = open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1), migrate=True)
-    groups: list[int] = []
-    log.observe(lambda events: groups.append(len(events)))
     began = time.perf_counter()
     run(log, work)
     seconds = time.perf_counter() - began
     log.close()
-    return sum(groups) / seconds, sum(groups) / len(groups)
+    return sum(map(len, work)) / seconds
 
 
 def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
@@ -124,19 +119,22 @@ def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
 
 
 def main() -> int:
-    """Print the claim; with --check exit 1 when it is missed."""
+    """Print the claims; with --check exit 1 when one is missed."""
     work = [pods(caller, PER_CALLER) for caller in range(CALLERS)]
     gc.freeze()
+    looped, threaded, limits = [], [], []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        ours, group = group_commit(folder / "loop.db", work, callers_on_a_loop)
-        threaded, _ = group_commit(folder / "threads.db", work, callers_on_threads)
-        limit = bare(folder, work, CALLERS)
-    print(f"mean group: {group:.1f} events")
+        for turn in range(ROUNDS):  # ours and its limit in turns: a disk is not equally fast all the time
+            folder = Path(name) / str(turn)
+            folder.mkdir()
+            limits.append(bare(folder, work, CALLERS))
+            looped.append(group_commit(folder / "loop.db", work, callers_on_a_loop))
+            threaded.append(group_commit(folder / "threads.db", work, callers_on_threads))
+    limit = median(limits)
     return report(
         [
-            Claim("SQLite group commit, 64 callers on a loop", ours, limit, 0.6, "events/s"),
-            Claim("SQLite group commit, 64 threads", threaded, limit, 0.2, "events/s"),
+            Claim("SQLite group commit, 64 callers on a loop", median(looped), limit, 0.6, "events/s"),
+            Claim("SQLite group commit, 64 threads", median(threaded), limit, 0.2, "events/s"),
         ],
         sys.argv[1:],
     )

@@ -1,5 +1,7 @@
 """Group commit: many appends wait, one thread commits them together.
 
+One at a time works on the database: the committer's thread, or a caller who finds nobody at work.
+
 Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
   several, the thread lets those it has just released come back before it sets off again, as long as they keep
@@ -61,46 +63,70 @@ class GroupWriter(Protocol):
 
 
 class Committer:
-    """The line of waiting appends and the thread that commits them."""
+    """The line of waiting appends, and the thread that commits them."""
 
     def __init__(self, writer: GroupWriter, *, clock: Clock, head: Revision, patience: float) -> None:
         """Start the thread; `head` is the log's revision now, `patience` in seconds."""
         self._writer = writer
         self._clock = clock
         self._patience = patience
-        self._head = head  # the newest revision this thread knows of; only it writes it
+        self._head = head  # the newest revision known; belongs to whoever works
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._condition = threading.Condition(threading.Lock())
         # Everything below is guarded by _condition.
         self._waiting: deque[PendingAppend] = deque()
         self._outcomes: list[Finished] = []
-        self._working = False  # a group has been taken and not yet ended
-        self._asleep = False  # the thread waits for work: only then is it worth waking
-        self._closing = False
+        self._working = False  # somebody, one at a time, commits a group
+        self._queued = 0  # appends and outcomes ever taken in
+        self._ended = 0  # how many of them have ended; never more than _queued
+        self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
+        self._flushing = 0  # how many wait for _ended to grow
         self._last_group = 0
+        self._closing = False
         self._thread = threads.start("committer", self._run)
+
+    def commit(self, pending: PendingAppend) -> None:
+        """Commit an append right here if nobody is at work, else queue it; raises as `submit` does.
+
+        A lone caller is spared two switches between threads; several at a time form groups.
+        """
+        with self._condition:
+            self._refuse()
+            if self._working or self._waiting or self._outcomes:
+                self._enqueue(pending)
+                return
+            self._queued += 1
+            self._working = True
+        self._work([pending], [])
 
     def submit(self, pending: PendingAppend) -> None:
         """Queue an append; raises `TooManyRequests` or `LogClosed`."""
         with self._condition:
-            if self._closing:
-                raise LogClosed
-            if len(self._waiting) >= MAX_WAITING:
-                raise TooManyRequests
-            self._waiting.append(pending)
-            self._wake()
+            self._refuse()
+            self._enqueue(pending)
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Queue the outcome of a reconcile."""
+        """Queue the outcome of a reconcile; raises `LogClosed`."""
         with self._condition:
             if self._closing:
                 raise LogClosed
             self._outcomes.append((reconcile, outcome))
+            self._queued += 1
             self._wake()
 
+    def _refuse(self) -> None:
+        if self._closing:
+            raise LogClosed
+        if len(self._waiting) >= MAX_WAITING:
+            raise TooManyRequests
+
+    def _enqueue(self, pending: PendingAppend) -> None:
+        self._waiting.append(pending)
+        self._queued += 1
+        self._wake()
+
     def _wake(self) -> None:
-        if self._asleep:
-            self._asleep = False
+        if self._wake_at and not self._working and len(self._waiting) + len(self._outcomes) >= self._wake_at:
             self._condition.notify_all()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
@@ -110,29 +136,27 @@ class Committer:
     def flush(self) -> None:
         """Wait until everything queued before this call has ended."""
         with self._condition:
-            while self._waiting or self._outcomes or self._working:
-                self._condition.wait(0.05)
+            target = self._queued
+            self._flushing += 1
+            while self._ended < target:
+                self._condition.wait()
+            self._flushing -= 1
 
     def close(self) -> None:
         """Commit what waits, then end the thread."""
         with self._condition:
             self._closing = True
-            self._asleep = False
             self._condition.notify_all()
         self._thread.join()
 
     def _run(self) -> None:
         while work := self._next():
-            group, outcomes = work
-            self._commit_and_end(group, outcomes)
-            with self._condition:
-                self._working = False
-                self._condition.notify_all()
+            self._work(*work)
 
     def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
         with self._condition:
-            while not self._waiting and not self._outcomes:
-                if self._closing:
+            while self._working or not (self._waiting or self._outcomes):
+                if self._closing and not self._working:
                     return None
                 self._sleep()
             self._gather()
@@ -142,26 +166,41 @@ class Committer:
             self._last_group = len(group)
             return group, outcomes
 
-    def _gather(self) -> None:
-        """Wait, with _condition held, while the appenders of the last group are still coming back."""
-        if self._last_group < _CROWD:
-            return
-        seen = 0
-        while seen < len(self._waiting) < self._last_group and not self._closing:
-            seen = len(self._waiting)
-            self._condition.wait(_GATHER)
-
     def _sleep(self) -> None:
         """Wait for work, with _condition held; after a quiet second give the writer its idle moment, once."""
-        self._asleep = True
-        if not self._condition.wait(_IDLE) and self._asleep:
+        self._wake_at = 1
+        if not self._condition.wait(_IDLE) and not self._working:
+            self._working = True
             self._condition.release()
             try:
                 self._writer.idle()
             finally:
                 self._condition.acquire()
-            while self._asleep:
+                self._working = False
+            if not (self._waiting or self._outcomes or self._closing):
                 self._condition.wait()
+        self._wake_at = 0
+
+    def _gather(self) -> None:
+        """Wait, with _condition held, while the appenders of the last group are still coming back."""
+        if self._last_group < _CROWD:
+            return
+        seen = 0
+        self._wake_at = self._last_group
+        while seen < len(self._waiting) < self._last_group and not self._closing:
+            seen = len(self._waiting)
+            self._condition.wait(_GATHER)
+        self._wake_at = 0
+
+    def _work(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
+        try:
+            self._commit_and_end(group, outcomes)
+        finally:
+            with self._condition:
+                self._working = False
+                self._ended += len(group) + len(outcomes)
+                if self._wake_at or self._flushing:
+                    self._condition.notify_all()
 
     def _take(self) -> list[PendingAppend]:
         group: list[PendingAppend] = []

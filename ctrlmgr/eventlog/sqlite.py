@@ -80,7 +80,7 @@ class SQLiteEventLog(SQLLog):
         """Open a migrated file; see `SQLLog`."""
         engine = open_engine(path)
         require_latest(engine)
-        self._lock = FileLock(path.with_name(path.name + "-lock"))
+        self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
         self._sqlite_writer = SQLiteWriter(_own_connection(engine), self._lock)
         # The connection that waits: data_version is only meaningful on one that stays open. One waiter at a time.
         self._waiting = _own_connection(engine)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
 from ctrlmgr.eventlog.chain import Place, link
@@ -27,6 +28,7 @@ from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 from ctrlmgr.eventlog.pending import PendingAppend
 
 _CHECKPOINT_PAGES = 10_000
+_TURN_POLL = 0.0003
 _REMEMBERED_PLACES = 20_000
 _LARGEST_INSERT = 128
 """Rows in one INSERT; smaller numbers are made of powers of two, so that few statements are ever prepared."""
@@ -35,14 +37,38 @@ _LARGEST_INSERT = 128
 class FileLock:
     """The turn to write: an advisory lock that a dying process loses and that threads share through a mutex."""
 
-    def __init__(self, path: Path) -> None:
-        """Use the file at `path`, made when missing."""
+    def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
+        """Use the file at `path`, made when missing; give up after `patience` seconds."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._clock = clock
+        self._patience = patience
         self._mutex = threading.Lock()
 
     def __enter__(self) -> None:
-        self._mutex.acquire()
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        if not self._mutex.acquire(timeout=self._patience):
+            raise LogUnavailable("another thread keeps the database locked")
+        try:
+            self._acquire()
+        except BaseException:
+            self._mutex.release()
+            raise
+
+    def _acquire(self) -> None:
+        """Poll: only so can one give up. The holder keeps it for a millisecond or so, so look several times in one."""
+        deadline = self._clock.monotonic() + self._patience
+        pause = threading.Condition()
+        while not self._taken():
+            if self._clock.monotonic() >= deadline:
+                raise LogUnavailable("the database is locked: another process has had the turn to write for too long")
+            with pause:
+                self._clock.wait(pause, _TURN_POLL)
+
+    def _taken(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def __exit__(self, *exc_info: object) -> None:
         fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -208,16 +234,18 @@ class SQLiteWriter:
     def _place(self, work: _Group, pending: PendingAppend) -> list[Event]:
         """Turn an append that is not refused into events."""
         events = []
-        for index, proposal in enumerate(pending.proposals):
-            state = self._states.get(pending.places[index]) or self._new_state(pending.places[index])
+        revision, parent = self._revision, self._hash
+        for index, place in enumerate(pending.places):
+            state = self._states.get(place) or self._new_state(place)
             previous = state.slot.head
-            self._revision = revision = self._revision + 1
-            self._hash = link(self._hash, revision, previous, pending.digests[index])
-            event = pending.event(index, revision, previous, self._hash)
-            state.move(proposal, revision)
+            revision += 1
+            parent = link(parent, revision, previous, pending.digests[index])
+            event = pending.event(index, revision, previous, parent)
+            state.move(pending.proposals[index], revision)
             work.changed[state.id] = state
             work.events.append(_row(event, state.id))
             events.append(event)
+        self._revision, self._hash = revision, parent
         if pending.fence and pending.fence.takeover:
             work.terms[pending.fence.lease] = pending.fence.term
         if pending.cause:

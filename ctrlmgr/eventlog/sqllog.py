@@ -102,14 +102,7 @@ class SQLLog(ABC):
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
         """Queue an append."""
-        pending = PendingAppend(
-            proposals,
-            author,
-            fence,
-            cause,
-            recorded_at=self._clock.now(),
-            append_id=self._random.getrandbits(63),
-        )
+        pending = self._stamped(proposals, author, fence, cause)
         self._committer.submit(pending)
         return pending
 
@@ -119,13 +112,20 @@ class SQLLog(ABC):
         """Append atomically and durably.
 
         The committer gives up after `patience`; should it be stuck itself (a lock held by a frozen process),
-        the caller gets `OutcomeUnknown` after twice that.
+        callers that wait for it get `OutcomeUnknown` after twice that.
         """
-        pending = self.submit(proposals, author=author, fence=fence, cause=cause)
+        pending = self._stamped(proposals, author, fence, cause)
+        self._committer.commit(pending)
         try:
             return pending.result(2 * self._patience + 1)
         except TimeoutError as error:
             raise OutcomeUnknown("the append is still waiting for the database") from error
+
+    def _stamped(
+        self, proposals: Sequence[Proposal], author: Author, fence: Fence | None, cause: Cause | None
+    ) -> PendingAppend:
+        append_id = self._random.getrandbits(63)
+        return PendingAppend(proposals, author, fence, cause, recorded_at=self._clock.now(), append_id=append_id)
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile."""

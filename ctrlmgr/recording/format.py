@@ -105,7 +105,7 @@ class RecordingReader:
                 line = _decode_line(data)
             except msgspec.ValidationError as error:
                 raise self._error(f"not a watch event: {error}") from error
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise self._error(f"not a JSON document: {error}") from error
             except UnicodeDecodeError as error:
                 raise self._error(f"not UTF-8: {error}") from error

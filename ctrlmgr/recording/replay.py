@@ -7,18 +7,21 @@ Guarantees:
 - **Nothing lost.** When the recording turns out to be damaged, what stood above is in the log.
 - **It ends.** Controllers that never have nothing left to do are a divergence, not a hang.
 
-When our controllers act. A recording shows when the real controller acted on an object: where it wrote it. What it
-had not acted on by then may be history next (a service that is deleted and comes back, a selector that goes away, a
-client's edit, which stands until there is a reason to act). So ours act at the same points of the stream and on the
-same object, if their own watches have given them a reason to; all that is left is done at the next checkpoint, after
-letting virtual time pass until no retry or delay remains. That is also the cheapest schedule: never more
-reconciles than the real controller made writes, and one an object for all that it looked at in vain.
+When our controllers act. They could after every input, but what they would write is looked at only where it can make
+a difference: at a checkpoint, and where it is about to become history that later results depend on. A recording shows
+where that is. So our controller acts on an object, if its own watches have given it a reason to,
 
-1. Before an input of an owned kind, our controller acts on that object: a client edited what the controller had made
-   until then, and the reasons from before the edit must not undo it.
-2. Where the recorded controller wrote an object, ours acts on it. When its last state in our log is then still a
-   client's edit, the edit and the real controller had crossed: it had a reason from before, acted after, and
-   overwrote it. Then ours acts once more without a reason of its own, the one hint taken from the recording.
+1. before an input changes that object: a client edited what the controller had made until then, and the edit stands
+   until there is a reason to act that came after it;
+2. where the recorded controller created or deleted it: with an object goes what clients had added to it;
+3. before its parent (the service) changes or goes, if the recorded controller has written it since ours acted: a
+   service that loses its selector leaves behind what was made until then. If the recorded one has not written, it had
+   not acted on the reasons that ours has, and ours must not either;
+4. at a checkpoint, after letting virtual time pass until no retry or delay is left.
+
+One hint is taken from the recorded writes. Where the recorded controller overwrote a client's edit that stands in our
+log, the two had crossed: it had a reason from before the edit and acted after it, where ours acted before (1). Then
+ours is told to look at that object without a reason of its own.
 """
 
 from __future__ import annotations

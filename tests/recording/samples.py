@@ -82,6 +82,12 @@ def addresses(*pods: tuple[str, str]) -> list[dict[str, Any]]:
     return [{"addresses": listed, "ports": [{"port": 80, "protocol": "TCP"}]}]
 
 
+def made_by_hand(ip: str) -> dict[str, Any]:
+    """Return Endpoints that look like the recorded controller's, with an address that follows from nothing."""
+    labels = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+    return endpoints(entries=[managed(KCM, ["subsets"])], labels=labels, subsets=addresses(("nobody", ip)))
+
+
 class Script:
     """Writes a recording event by event, counting revisions and letting a second pass with each."""
 

@@ -92,6 +92,9 @@ def test_the_list_that_a_plain_watch_starts_with_is_in_the_order_of_its_keys(tmp
     ("lines", "at", "reason"),
     [
         pytest.param([line("ADDED", 1), b'{"type":"ADDED","obj'], 2, "not a JSON document", id="a line is cut short"),
+        pytest.param(
+            [b'{"type":"ADDED","object":' + b"[" * 100_000], 1, "not a JSON document", id="a line is nested too deeply"
+        ),
         pytest.param([b""], 1, "not a JSON document", id="a line is empty"),
         pytest.param([b"[1]"], 1, "not a watch event", id="a line is not an object"),
         pytest.param([{"type": "ADDED"}], 1, "`object`", id="there is no object"),

@@ -1,0 +1,100 @@
+"""`ctrlmgr replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.recording.samples import SMALL, Script, made_by_hand, service, small_lines, write_lines
+
+
+@pytest.fixture
+def diverging(tmp_path: Path) -> Path:
+    """A recording with Endpoints that nobody made, of a service without pods."""
+    script = Script().event("ADDED", service(selector={"app": "s"}))
+    return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
+
+
+def test_a_faithful_replay_is_code_0(run: Run) -> None:
+    finished = run("replay", str(SMALL))
+    assert finished.code == 0
+    assert finished.err == ""
+    summary = dict(line.split(None, 1) for line in finished.out.splitlines())
+    assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "head"]
+    assert summary["divergences"] == "0"
+    assert summary["checkpoints"] == "27, 89 objects compared"
+
+
+def test_a_divergence_is_code_1_and_says_what_differs(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging))
+    assert finished.code == 1
+    lines = finished.out.splitlines()
+    assert lines[0] == "endpoints shop/s differs, at checkpoint first and 1 more:"
+    assert "  .subsets" in lines
+    assert any(line.startswith("    - recorded  [") for line in lines)
+    assert "    + ours      <absent>" in lines
+
+
+def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging), "-o", "json")
+    assert finished.code == 1
+    report = json.loads(finished.out)
+    assert set(report) == {
+        "file",
+        "events",
+        "inputs",
+        "reconciles",
+        "writes",
+        "checkpoints",
+        "objectsCompared",
+        "divergences",
+        "revision",
+        "hash",
+        "seconds",
+        "rate",
+        "recordingError",
+    }
+    [divergence] = report["divergences"]
+    assert (divergence["verdict"], divergence["checkpoint"], divergence["checkpoints"]) == ("differs", "first", 2)
+    assert (divergence["resource"], divergence["namespace"], divergence["name"]) == ("endpoints", "shop", "s")
+    assert {"path", "recorded", "ours"} == set(divergence["differences"][0])
+
+
+def test_a_damaged_recording_is_code_4_and_what_was_read_is_kept(run: Run, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "cut.jsonl", [*small_lines()[:60], b'{"type":'])
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    finished = run("replay", str(path), "--database", url, "-o", "json")
+    assert finished.code == 4
+    report = json.loads(finished.out)
+    assert report["recordingError"]["line"] == 61
+    assert finished.err.startswith(f"error: {path}:61: not a JSON document")
+    assert f"{url} has it up to revision {report['revision']}" in finished.err
+    kept = run("events", "--database", url, "-o", "jsonl")
+    assert len(kept.out.splitlines()) == report["revision"] > 0
+
+
+def test_a_database_that_holds_events_is_refused(run: Run, database: str) -> None:
+    finished = run("replay", str(SMALL), "--database", database)
+    assert finished.code == 2
+    assert "holds 6 events already" in finished.err
+
+
+def test_what_events_prints_can_be_replayed(run: Run, database: str, tmp_path: Path) -> None:
+    recording = tmp_path / "events.jsonl"
+    recording.write_text(run("events", "--database", database, "-o", "jsonl").out)
+    finished = run("replay", str(recording), "-o", "json")
+    assert finished.code == 0, finished.err
+    assert json.loads(finished.out)["events"] == 6
+
+
+def test_controllers_can_be_left_out(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging), "--controllers=-endpoint-controller", "-o", "json")
+    assert finished.code == 0
+    assert json.loads(finished.out)["inputs"] == 2
+
+
+def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
+    assert run("replay", "none.jsonl").code == 2
