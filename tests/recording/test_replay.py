@@ -21,6 +21,7 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.replay import Progress, Replay
 from ctrlmgr.recording.report import Report
 from ctrlmgr.recording.stage import CONTROLLERS, ControllerBuilder, open_replay_log
+from ctrlmgr.testing.postgres import PostgresCluster
 from tests.recording.samples import (
     KCM,
     LARGER,
@@ -73,7 +74,15 @@ def test_every_replay_makes_the_same_log_wherever_it_is(tmp_path: Path) -> None:
     assert len({(report.revision, report.hash) for report in reports}) == 1
 
 
-def test_a_replayed_log_verifies(tmp_path: Path) -> None:
+@pytest.mark.postgres
+def test_on_postgresql_too() -> None:
+    with PostgresCluster() as cluster, cluster.database("replayed") as url:
+        report = replayed(SMALL, url)
+    assert report.divergences == ()
+    assert report.hash == replayed(SMALL).hash
+
+
+def test_a_replayed_log_has_no_gaps(tmp_path: Path) -> None:
     _, log = replay(SMALL, f"sqlite:///{tmp_path / 'log.db'}")
     events = list(log.scan())
     assert [event.revision for event in events] == list(range(1, log.head().revision + 1))
@@ -191,6 +200,12 @@ def edited(*pods: tuple[str, str], time: str = "2026-01-01T00:00:01Z") -> dict[s
     return made(*pods, entries=entries, annotations={"note": "x"})
 
 
+def written_after_a_note() -> dict[str, Any]:
+    """A client's annotation, and a later write of the controller's."""
+    entries = [managed(CLIENT, ["metadata annotations note"]), managed(KCM, ["subsets"], time="2026-01-01T00:00:01Z")]
+    return made(("a", "10.0.0.1"), entries=entries, annotations={"note": "x"})
+
+
 def overwritten() -> dict[str, Any]:
     """A client put in an address of its own."""
     entries = [managed(CLIENT, ["subsets"], time="2026-01-01T00:00:02Z")]
@@ -288,6 +303,10 @@ ENDED = [
         id="a service that loses its selector leaves the last Endpoints behind",
     ),
     pytest.param(
+        lambda: shop().event("ADDED", pod("b", "10.0.0.2")).event("MODIFIED", service()).checkpoint("left"),
+        id="a service loses its selector before the controller has heard of a pod",
+    ),
+    pytest.param(
         lambda: (
             shop()
             .event("MODIFIED", endpoints(entries=[managed(KCM, ["subsets"])], subsets=addresses(("a", "10.0.0.1"))))
@@ -310,6 +329,30 @@ ENDED = [
     pytest.param(
         lambda: Script().event("ADDED", edited(("a", "10.0.0.1"))).checkpoint("start"),
         id="Endpoints with a history from before the recording",
+    ),
+    pytest.param(
+        lambda: (
+            Script()
+            .event("ADDED", service(selector={"app": "s"}))
+            .event("ADDED", pod("a", "10.0.0.1"))
+            .event("ADDED", written_after_a_note())
+            .checkpoint("start")
+        ),
+        id="a client's annotation from before the recording",
+    ),
+    pytest.param(
+        lambda: (
+            shop()
+            .event("DELETED", service(selector={"app": "s"}))
+            .event("DELETED", made(("a", "10.0.0.1")))
+            .event("ADDED", endpoints(entries=[managed(CLIENT, ["subsets"])], subsets=addresses(("x", "203.0.113.7"))))
+            .checkpoint("by hand")
+            .event(
+                "DELETED", endpoints(entries=[managed(CLIENT, ["subsets"])], subsets=addresses(("x", "203.0.113.7")))
+            )
+            .checkpoint("gone")
+        ),
+        id="a client makes Endpoints after the service went, and deletes them",
     ),
 ]
 
