@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from statistics import median
 
 from bench.report import Claim, report
+from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, migrate_log, open_log
@@ -120,6 +121,7 @@ def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
 
 def main() -> int:
     """Print the claims; with --check exit 1 when one is missed."""
+    interpreter.tune()
     work = [pods(caller, PER_CALLER) for caller in range(CALLERS)]
     gc.freeze()
     looped, threaded, limits = [], [], []

@@ -72,8 +72,9 @@ class Committer:
         self._patience = patience
         self._head = head  # the newest revision known; belongs to whoever works
         self._observers: list[Callable[[Sequence[Event]], None]] = []
-        self._condition = threading.Condition(threading.Lock())
-        # Everything below is guarded by _condition.
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
+        # Everything below is guarded by _lock.
         self._waiting: deque[PendingAppend] = deque()
         self._outcomes: list[Finished] = []
         self._working = False  # somebody, one at a time, commits a group
@@ -90,9 +91,8 @@ class Committer:
 
         A lone caller is spared two switches between threads; several at a time form groups.
         """
-        with self._condition:
-            self._refuse()
-            if self._working or self._waiting or self._outcomes:
+        with self._lock:
+            if self._working or self._waiting or self._outcomes or self._closing:
                 self._enqueue(pending)
                 return
             self._queued += 1
@@ -101,32 +101,32 @@ class Committer:
 
     def submit(self, pending: PendingAppend) -> None:
         """Queue an append; raises `TooManyRequests` or `LogClosed`."""
-        with self._condition:
-            self._refuse()
+        with self._lock:
             self._enqueue(pending)
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile; raises `LogClosed`."""
-        with self._condition:
+        with self._lock:
             if self._closing:
                 raise LogClosed
             self._outcomes.append((reconcile, outcome))
             self._queued += 1
-            self._wake()
+            if self._wake_at:
+                self._wake()
 
-    def _refuse(self) -> None:
+    def _enqueue(self, pending: PendingAppend) -> None:
         if self._closing:
             raise LogClosed
         if len(self._waiting) >= MAX_WAITING:
             raise TooManyRequests
-
-    def _enqueue(self, pending: PendingAppend) -> None:
         self._waiting.append(pending)
         self._queued += 1
-        self._wake()
+        if self._wake_at:
+            self._wake()
 
     def _wake(self) -> None:
-        if self._wake_at and not self._working and len(self._waiting) + len(self._outcomes) >= self._wake_at:
+        """Wake the thread, which sleeps, if the line is as long as it wants it to be."""
+        if not self._working and len(self._waiting) + len(self._outcomes) >= self._wake_at:
             self._condition.notify_all()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
@@ -135,7 +135,7 @@ class Committer:
 
     def flush(self) -> None:
         """Wait until everything queued before this call has ended."""
-        with self._condition:
+        with self._lock:
             target = self._queued
             self._flushing += 1
             while self._ended < target:
@@ -144,7 +144,7 @@ class Committer:
 
     def close(self) -> None:
         """Commit what waits, then end the thread."""
-        with self._condition:
+        with self._lock:
             self._closing = True
             self._condition.notify_all()
         self._thread.join()
@@ -154,7 +154,7 @@ class Committer:
             self._work(*work)
 
     def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
-        with self._condition:
+        with self._lock:
             while self._working or not (self._waiting or self._outcomes):
                 if self._closing and not self._working:
                     return None
@@ -167,7 +167,7 @@ class Committer:
             return group, outcomes
 
     def _sleep(self) -> None:
-        """Wait for work, with _condition held; after a quiet second give the writer its idle moment, once."""
+        """Wait for work, with _lock held; after a quiet second give the writer its idle moment, once."""
         self._wake_at = 1
         if not self._condition.wait(_IDLE) and not self._working:
             self._working = True
@@ -182,7 +182,7 @@ class Committer:
         self._wake_at = 0
 
     def _gather(self) -> None:
-        """Wait, with _condition held, while the appenders of the last group are still coming back."""
+        """Wait, with _lock held, while the appenders of the last group are still coming back."""
         if self._last_group < _CROWD:
             return
         seen = 0
@@ -196,7 +196,7 @@ class Committer:
         try:
             self._commit_and_end(group, outcomes)
         finally:
-            with self._condition:
+            with self._lock:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
                 if self._wake_at or self._flushing:

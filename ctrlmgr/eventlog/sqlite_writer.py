@@ -84,10 +84,10 @@ class _State:
 
     __slots__ = ("create_revision", "id", "place", "slot", "uid")
 
-    def __init__(self, place: Place, id: int, head: Revision, deleted: bool, uid: str, created: Revision) -> None:
+    def __init__(self, place: Place, id: int, slot: Slot, uid: str, created: Revision) -> None:
         self.place = place
         self.id = id
-        self.slot = Slot(head, not deleted)
+        self.slot = slot
         self.uid = uid
         self.create_revision = created
 
@@ -176,8 +176,7 @@ class SQLiteWriter:
             self._states.clear()
             self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
             self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
-        places = {place for pending in group for place in pending.places if place not in self._states}
-        for chunk in _chunks(list(places)):
+        for chunk in _chunks([place for pending in group for place in pending.places if place not in self._states]):
             wanted = ", ".join(["(?, ?, ?)"] * len(chunk))
             rows = self._connection.execute(
                 f"WITH wanted (resource, namespace, name) AS (VALUES {wanted})"
@@ -185,8 +184,9 @@ class SQLiteWriter:
                 " create_revision FROM wanted CROSS JOIN object USING (resource, namespace, name)",
                 list(chain.from_iterable(chunk)),
             )
-            for row in rows:
-                self._states[row[:3]] = _State(row[:3], *row[3:])
+            for resource, namespace, name, id_, head, deleted, uid, created in rows:
+                place = (resource, namespace, name)
+                self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
 
     def _one(self, query: str, *parameters: Any) -> Any:
         return self._connection.execute(query, parameters).fetchone()
@@ -217,7 +217,8 @@ class SQLiteWriter:
     def _refusal(self, pending: PendingAppend) -> ApiError | None:
         """Check all proposals of an append before any is placed; each sees what those before it would do."""
         if len(pending.proposals) == 1:
-            return refusal(pending.proposals[0], self._slot(pending.places[0]))
+            state = self._states.get(pending.places[0])
+            return refusal(pending.proposals[0], state.slot if state else EMPTY)
         touched: dict[Place, Slot] = {}
         revision = self._revision
         for place, proposal in zip(pending.places, pending.proposals, strict=True):
@@ -254,7 +255,7 @@ class SQLiteWriter:
 
     def _new_state(self, place: Place) -> _State:
         self._newest_object += 1
-        state = self._states[place] = _State(place, self._newest_object, 0, True, "", 0)
+        state = self._states[place] = _State(place, self._newest_object, EMPTY, "", 0)
         return state
 
     def _write(self, work: _Group, outcomes: Sequence[Finished]) -> None:
