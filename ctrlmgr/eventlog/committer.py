@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Protocol
 
 import structlog
@@ -38,7 +39,7 @@ _FIRST_DELAY = 0.01
 _LONGEST_DELAY = 1.0
 _IDLE = 1.0
 _CROWD = 4
-_GATHER = 0.0002
+_GATHER = 0.0004
 """Seconds without a newcomer after which a group sets off that is smaller than the one before."""
 
 Finished = tuple[int, Outcome]
@@ -155,41 +156,41 @@ class Committer:
 
     def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
         with self._lock:
+            self._gather()
             while self._working or not (self._waiting or self._outcomes):
                 if self._closing and not self._working:
                     return None
                 self._sleep()
-            self._gather()
             self._working = True
             outcomes, self._outcomes = self._outcomes, []
             group = self._take()
             self._last_group = len(group)
             return group, outcomes
 
+    def _gather(self) -> None:
+        """Wait, with _lock held, while the appenders of the last group are still coming back."""
+        if self._last_group < _CROWD:
+            return
+        seen = -1
+        self._wake_at = self._last_group
+        while seen < len(self._waiting) < self._last_group and not self._closing:
+            seen = len(self._waiting)
+            self._condition.wait(_GATHER)
+        self._wake_at = 0
+
     def _sleep(self) -> None:
         """Wait for work, with _lock held; after a quiet second give the writer its idle moment, once."""
         self._wake_at = 1
         if not self._condition.wait(_IDLE) and not self._working:
             self._working = True
-            self._condition.release()
+            self._lock.release()
             try:
                 self._writer.idle()
             finally:
-                self._condition.acquire()
+                self._lock.acquire()
                 self._working = False
             if not (self._waiting or self._outcomes or self._closing):
                 self._condition.wait()
-        self._wake_at = 0
-
-    def _gather(self) -> None:
-        """Wait, with _lock held, while the appenders of the last group are still coming back."""
-        if self._last_group < _CROWD:
-            return
-        seen = 0
-        self._wake_at = self._last_group
-        while seen < len(self._waiting) < self._last_group and not self._closing:
-            seen = len(self._waiting)
-            self._condition.wait(_GATHER)
         self._wake_at = 0
 
     def _work(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
@@ -221,7 +222,7 @@ class Committer:
             for pending in group:
                 pending.fail(error)
             return
-        self._publish([event for answer in answers if isinstance(answer, list) for event in answer])
+        self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
                 pending.succeed(answer)

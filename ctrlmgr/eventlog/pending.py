@@ -27,7 +27,6 @@ class PendingAppend:
 
     __slots__ = (
         "_callbacks",
-        "_done",
         "_ended",
         "append_id",
         "cause",
@@ -83,9 +82,6 @@ class PendingAppend:
             self.digests.append(content_digest(place, obj.body, proposal.type.value, stamp))
         self.events: Sequence[Event] = ()
         self.error: BaseException | None = None
-        # Held until the append has ended: a bare lock is the cheapest thing one thread can wait on.
-        self._done = threading.Lock()
-        self._done.acquire()
         self._ended = False
         self._callbacks: list[Callable[[PendingAppend], None]] = []
 
@@ -97,18 +93,15 @@ class PendingAppend:
     def succeed(self, events: Sequence[Event]) -> None:
         """End it: its proposals are in the log as `events`."""
         self.events = events
-        self._end()
+        self._ended = True
+        if self._callbacks:
+            self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
         """End it: it is not in the log (or, with `OutcomeUnknown`, nobody knows)."""
         self.error = error
-        self._end()
-
-    def _end(self) -> None:
         self._ended = True
-        self._done.release()
-        if self._callbacks:
-            self._run_callbacks()
+        self._run_callbacks()
 
     def _run_callbacks(self) -> None:
         callbacks = self._callbacks
@@ -124,9 +117,13 @@ class PendingAppend:
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
         """Wait up to `timeout` seconds for its events; raises what it ended with, or `TimeoutError`."""
-        if not self._done.acquire(timeout=-1 if timeout is None else timeout):
-            raise TimeoutError("the append is still under way")
-        self._done.release()  # the next one who asks finds it open
+        if not self._ended:
+            # A bare lock is the cheapest thing a thread can wait on, and only who waits needs one.
+            ended = threading.Lock()
+            ended.acquire()
+            self.add_done_callback(lambda _: ended.release())
+            if not ended.acquire(timeout=-1 if timeout is None else timeout):
+                raise TimeoutError("the append is still under way")
         if self.error is not None:
             raise self.error
         return self.events

@@ -31,7 +31,7 @@ _CHECKPOINT_PAGES = 10_000
 _TURN_POLL = 0.0003
 _REMEMBERED_PLACES = 20_000
 _LARGEST_INSERT = 128
-"""Rows in one INSERT; smaller numbers are made of powers of two, so that few statements are ever prepared."""
+"""Rows in one INSERT."""
 
 
 class FileLock:
@@ -108,7 +108,7 @@ class _Group:
     def __init__(self) -> None:
         self.changed: dict[int, _State] = {}
         self.terms: dict[str, int] = {}  # only of leases that this group takes over
-        self.events: list[tuple[Any, ...]] = []
+        self.events: list[Any] = []  # the values of all rows, one after the other
         self.causes: list[Cause] = []
 
 
@@ -176,14 +176,10 @@ class SQLiteWriter:
             self._states.clear()
             self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
             self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
-        for chunk in _chunks([place for pending in group for place in pending.places if place not in self._states]):
-            wanted = ", ".join(["(?, ?, ?)"] * len(chunk))
-            rows = self._connection.execute(
-                f"WITH wanted (resource, namespace, name) AS (VALUES {wanted})"
-                " SELECT object.resource, object.namespace, object.name, id, head_revision, deleted, uid,"
-                " create_revision FROM wanted CROSS JOIN object USING (resource, namespace, name)",
-                list(chain.from_iterable(chunk)),
-            )
+        places = [place for pending in group for place in pending.places if place not in self._states]
+        for run in _runs(len(places)):
+            rows = self._connection.execute(_lookup_statement(run), list(chain.from_iterable(places[:run])))
+            del places[:run]
             for resource, namespace, name, id_, head, deleted, uid, created in rows:
                 place = (resource, namespace, name)
                 self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
@@ -244,7 +240,7 @@ class SQLiteWriter:
             event = pending.event(index, revision, previous, parent)
             state.move(pending.proposals[index], revision)
             work.changed[state.id] = state
-            work.events.append(_row(event, state.id))
+            work.events += _row(event, state.id)
             events.append(event)
         self._revision, self._hash = revision, parent
         if pending.fence and pending.fence.takeover:
@@ -262,7 +258,7 @@ class SQLiteWriter:
         if work.events:
             self._insert(
                 "object (id, resource, namespace, name, uid, create_revision, head_revision, deleted)",
-                [state.row() for state in work.changed.values()],
+                [value for state in work.changed.values() for value in state.row()],
                 " ON CONFLICT (id) DO UPDATE SET uid = excluded.uid, create_revision = excluded.create_revision,"
                 " head_revision = excluded.head_revision, deleted = excluded.deleted",
             )
@@ -274,22 +270,34 @@ class SQLiteWriter:
             self._connection.execute(
                 "UPDATE log_head SET revision = ?, hash = ? WHERE id = 1", (self._revision, self._hash)
             )
-        ignore = " ON CONFLICT DO NOTHING"
-        causes = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in work.causes]
-        self._insert("reconcile (id, controller, key, attempt, started_at, message)", causes, ignore)
-        triggers = [(cause.id, revision) for cause in work.causes for revision in cause.triggers]
-        self._insert("reconcile_trigger (reconcile_id, revision)", triggers, ignore)
-        newer = " ON CONFLICT (lease) DO UPDATE SET term = excluded.term"
-        self._insert("lease_term (lease, term)", list(work.terms.items()), newer)
-        self._connection.executemany(
-            "UPDATE reconcile SET duration = ?, outcome = ?, message = ? WHERE id = ?",
-            [(outcome.duration, outcome.result, outcome.message, reconcile) for reconcile, outcome in outcomes],
-        )
+        if work.causes:
+            self._write_causes(work.causes)
+        if work.terms:
+            newer = " ON CONFLICT (lease) DO UPDATE SET term = excluded.term"
+            self._insert("lease_term (lease, term)", list(chain.from_iterable(work.terms.items())), newer)
+        if outcomes:
+            self._connection.executemany(
+                "UPDATE reconcile SET duration = ?, outcome = ?, message = ? WHERE id = ?",
+                [(outcome.duration, outcome.result, outcome.message, reconcile) for reconcile, outcome in outcomes],
+            )
 
-    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
-        for chunk in _chunks(rows):
-            statement = _insert_statement(table, len(chunk[0]), len(chunk), conflict)
-            self._connection.execute(statement, list(chain.from_iterable(chunk)))
+    def _write_causes(self, causes: Sequence[Cause]) -> None:
+        rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in causes]
+        triggers = [(cause.id, revision) for cause in causes for revision in cause.triggers]
+        known = " ON CONFLICT DO NOTHING"
+        table = "reconcile (id, controller, key, attempt, started_at, message)"
+        self._insert(table, list(chain.from_iterable(rows)), known)
+        self._insert("reconcile_trigger (reconcile_id, revision)", list(chain.from_iterable(triggers)), known)
+
+    def _insert(self, table: str, values: Sequence[Any], conflict: str = "") -> None:
+        """Insert rows given as all their values in one list."""
+        columns = table.count(",") + 1
+        at = 0
+        for rows in _runs(len(values) // columns):
+            self._connection.execute(
+                _insert_statement(table, columns, rows, conflict), values[at : at + rows * columns]
+            )
+            at += rows * columns
 
     def idle(self) -> None:
         """Empty the WAL while nobody writes, so that neither it nor the next start grows long."""
@@ -306,19 +314,27 @@ class SQLiteWriter:
         self._lock.close()
 
 
+@lru_cache(maxsize=16)
+def _lookup_statement(places: int) -> str:
+    return (
+        f"WITH wanted (resource, namespace, name) AS (VALUES {', '.join(['(?, ?, ?)'] * places)})"
+        " SELECT object.resource, object.namespace, object.name, id, head_revision, deleted, uid, create_revision"
+        " FROM wanted CROSS JOIN object USING (resource, namespace, name)"
+    )
+
+
 @lru_cache(maxsize=128)
 def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str:
     row = f"({', '.join('?' * columns)})"
     return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}{conflict}"
 
 
-def _chunks(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    """Cut rows into runs whose lengths are powers of two."""
-    at = 0
-    while left := len(rows) - at:
-        size = min(_LARGEST_INSERT, 1 << (left.bit_length() - 1))
-        yield rows[at : at + size]
-        at += size
+def _runs(rows: int) -> Iterable[int]:
+    """Cut a number of rows into powers of two, so that few statements are ever prepared."""
+    while rows:
+        run = min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
+        yield run
+        rows -= run
 
 
 def _row(event: Event, object_id: int) -> tuple[Any, ...]:
