@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import pytest
@@ -356,10 +357,8 @@ class EventLogContract:
 
         def race() -> None:
             start.wait()
-            try:
+            with suppress(Conflict):
                 won.append(self.put(log, modify(thing("a", spec=1), 1))[0].revision)
-            except Conflict:
-                pass
 
         racers = [threading.Thread(target=race) for _ in range(8)]
         for racer in racers:

@@ -33,7 +33,7 @@ Open = Callable[..., PostgresEventLog]
 @pytest.fixture
 def dice() -> random.Random:
     seed = int(os.environ.get("CTRLMGR_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
-    print(f"seed: CTRLMGR_TEST_SEED={seed}")  # noqa: T201 - shown with a failure, to repeat it
+    print(f"seed: CTRLMGR_TEST_SEED={seed}")  # noqa: T201  # shown with a failure, to repeat it
     return random.Random(seed)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import fcntl
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -275,15 +276,43 @@ def test_another_database_in_the_anchors_place_is_refused(log: SQLiteEventLog, p
 WRITER = Path(__file__).with_name("writer_process.py")
 
 
-def writer(url: str, name: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(WRITER), url, name, str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def writer(url: str, name: str, count: int, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(WRITER), url, name, str(count), *options]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def acknowledged(process: subprocess.Popen[str]) -> dict[str, int]:
     assert process.stdout
     lines = [line.split() for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     return {name: int(revision) for name, revision in lines}
+
+
+def closed(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.close()
+    process.stdout.close()
+
+
+@pytest.mark.slow
+def test_a_process_frozen_between_appends_blocks_nobody(log: SQLiteEventLog, path: Path) -> None:
+    frozen = writer(f"sqlite:///{path}", "frozen", 2, "step")
+    assert frozen.stdin
+    assert frozen.stdout
+    frozen.stdin.write("go on\n")
+    frozen.stdin.flush()
+    assert frozen.stdout.readline() == "frozen-0 1\n"
+    frozen.send_signal(signal.SIGSTOP)
+    for i in range(50):
+        assert log.append([add(thing(f"p{i}"))], author=AUTHOR)[0].revision == i + 2
+    log.compact(20)
+    frozen.send_signal(signal.SIGCONT)
+    frozen.stdin.write("go on\n")
+    frozen.stdin.flush()
+    assert frozen.stdout.readline() == "frozen-1 52\n"
+    assert frozen.wait(10) == 0
+    closed(frozen)
+    assert verify(log).head.revision == 52
 
 
 @pytest.mark.slow
@@ -293,8 +322,7 @@ def test_processes_take_turns_and_lose_nothing(log: SQLiteEventLog, path: Path) 
     for process in processes:
         acks |= acknowledged(process)
         assert process.wait(60) == 0
-        assert process.stdout
-        process.stdout.close()
+        closed(process)
     assert {event.key.name: event.revision for event in log.scan()} == acks
     assert sorted(acks.values()) == list(range(1, 451))
     assert verify(log).events == 450
@@ -315,7 +343,7 @@ def test_killing_a_writer_loses_no_acknowledged_append(log: SQLiteEventLog, path
         process.kill()
         acks |= acknowledged(process)
         process.wait(10)
-        process.stdout.close()
+        closed(process)
     stored = {event.key.name: event.revision for event in log.scan()}
     assert acks.items() <= stored.items()
     assert sorted(stored.values()) == list(range(1, len(stored) + 1))

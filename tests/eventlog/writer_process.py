@@ -1,4 +1,7 @@
-"""A process that appends objects one by one and prints `NAME REVISION` after each acknowledgement."""
+"""A process that appends objects one by one and prints `NAME REVISION` after each acknowledgement.
+
+With `step` it waits for a line on its standard input before each append.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
 
 
-def main(url: str, prefix: str, count: int) -> None:
+def main(url: str, prefix: str, count: int, *, step: bool) -> None:
     log = open_log(url, clock=SystemClock(), random=random.Random())
     for i in range(count):
+        if step:
+            sys.stdin.readline()
         event = log.append([add(thing(f"{prefix}-{i}"))], author=AUTHOR)[0]
         sys.stdout.write(f"{event.key.name} {event.revision}\n")
         sys.stdout.flush()
@@ -20,4 +25,4 @@ def main(url: str, prefix: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), step="step" in sys.argv)

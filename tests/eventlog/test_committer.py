@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import (
+    AlreadyExists,
+    LogClosed,
+    LogCorrupt,
+    LogUnavailable,
+    OutcomeUnknown,
+    TooManyRequests,
+)
+from ctrlmgr.eventlog import Event, Outcome, committer
+from ctrlmgr.eventlog.committer import Answer, Committer, Finished
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
+
+Step = Callable[[], None]
+
+
+class ScriptedWriter:
+    """A `GroupWriter` that numbers events itself and goes through a script of failures first."""
+
+    def __init__(self) -> None:
+        self.script: list[BaseException] = []
+        self.refused: set[str] = set()
+        self.before: Step = lambda: None
+        self.groups: list[list[str]] = []
+        self.sinces: list[int | None] = []
+        self.outcomes: list[Finished] = []
+        self.threads: list[int] = []
+        self.idled = threading.Event()
+        self.revision = 10
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: int | None
+    ) -> list[Answer]:
+        self.before()
+        self.sinces.append(since)
+        self.threads.append(threading.get_ident())
+        if self.script:
+            raise self.script.pop(0)
+        self.groups.append([pending.places[0][2] for pending in group])
+        self.outcomes += outcomes
+        return [self.answer(pending) for pending in group]
+
+    def answer(self, pending: PendingAppend) -> Answer:
+        if pending.places[0][2] in self.refused:
+            return AlreadyExists()
+        self.revision += 1
+        return [pending.event(0, self.revision, 0, b"h")]
+
+    def idle(self) -> None:
+        self.idled.set()
+
+
+@pytest.fixture
+def writer() -> ScriptedWriter:
+    return ScriptedWriter()
+
+
+@pytest.fixture
+def line(writer: ScriptedWriter) -> Iterator[Committer]:
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    yield line
+    line.close()
+
+
+def pending(name: str) -> PendingAppend:
+    return PendingAppend([add(thing(name))], AUTHOR, None, None, recorded_at=1, append_id=1)
+
+
+class Gate:
+    """Holds a writer inside a commit until it is opened."""
+
+    def __init__(self, writer: ScriptedWriter) -> None:
+        self.entered, self.opened = threading.Event(), threading.Event()
+        writer.before = self.hold
+
+    def hold(self) -> None:
+        self.entered.set()
+        assert self.opened.wait(10)
+
+
+def test_a_lone_append_commits_on_its_callers_thread(line: Committer, writer: ScriptedWriter) -> None:
+    append = pending("a")
+    line.commit(append)
+    assert append.result(10)[0].revision == 11
+    assert writer.threads == [threading.get_ident()]
+
+
+def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
+    gate = Gate(writer)
+    first = pending("first")
+    line.submit(first)
+    assert gate.entered.wait(10)
+    rest = [pending(f"p{i}") for i in range(9)]
+    for append in rest[:5]:
+        line.submit(append)
+    for append in rest[5:]:
+        line.commit(append)  # somebody is at work, so these wait too
+    gate.opened.set()
+    assert [append.result(10)[0].revision for append in (first, *rest)] == list(range(11, 21))
+    assert writer.groups == [["first"], [f"p{i}" for i in range(9)]]
+
+
+def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "GROUP_EVENTS", 4)
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    rest = [pending(f"p{i}") for i in range(6)]
+    for append in rest:
+        line.submit(append)
+    gate.opened.set()
+    rest[-1].result(10)
+    assert [len(group) for group in writer.groups] == [1, 4, 2]
+
+
+def test_a_refused_append_disturbs_nobody_else(line: Committer, writer: ScriptedWriter) -> None:
+    gate = Gate(writer)
+    writer.refused = {"b"}
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    a, b, c = (pending(name) for name in "abc")
+    for append in (a, b, c):
+        line.submit(append)
+    gate.opened.set()
+    assert [a.result(10)[0].revision, c.result(10)[0].revision] == [12, 13]
+    with pytest.raises(AlreadyExists):
+        b.result(10)
+
+
+def test_a_failing_database_is_tried_again(line: Committer, writer: ScriptedWriter) -> None:
+    writer.script = [LogUnavailable("away"), LogUnavailable("away")]
+    append = pending("a")
+    line.submit(append)
+    assert append.result(10)[0].revision == 11
+    assert writer.sinces == [None, None, None]
+
+
+def test_after_an_unknown_outcome_the_append_is_looked_for(line: Committer, writer: ScriptedWriter) -> None:
+    writer.script = [OutcomeUnknown(), LogUnavailable("away")]
+    append = pending("a")
+    line.commit(append)
+    assert append.result(10)[0].revision == 11
+    assert writer.sinces == [None, 10, 10]
+    again = pending("b")
+    line.commit(again)
+    assert writer.sinces[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("failures", "raised"),
+    [
+        ([LogUnavailable("away")] * 50, LogUnavailable),
+        ([OutcomeUnknown()] + [LogUnavailable("away")] * 50, OutcomeUnknown),
+    ],
+    ids=["nothing was ever written", "the first try may have been"],
+)
+def test_patience_ends(writer: ScriptedWriter, failures: list[BaseException], raised: type[BaseException]) -> None:
+    writer.script = list(failures)
+    line = Committer(writer, clock=SystemClock(), head=10, patience=0.05)
+    append = pending("a")
+    line.commit(append)
+    with pytest.raises(raised):
+        append.result(10)
+    line.close()
+
+
+@pytest.mark.parametrize("failure", [LogCorrupt(), ZeroDivisionError()], ids=["final", "a bug"])
+def test_what_cannot_be_tried_again_fails_its_group_and_no_other(
+    line: Committer, writer: ScriptedWriter, failure: Exception
+) -> None:
+    writer.script = [failure]
+    append = pending("a")
+    line.submit(append)
+    with pytest.raises(type(failure)):
+        append.result(10)
+    again = pending("b")
+    line.submit(again)
+    assert again.result(10)[0].revision == 11
+
+
+def test_a_line_that_is_too_long_refuses(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "MAX_WAITING", 2)
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    line.submit(pending("a"))
+    line.submit(pending("b"))
+    for enqueue in (line.submit, line.commit):
+        with pytest.raises(TooManyRequests):
+            enqueue(pending("c"))
+    gate.opened.set()
+
+
+def test_observers_hear_of_a_commit_before_its_appender_and_may_fail(line: Committer) -> None:
+    heard: list[str] = []
+
+    def fail(events: Sequence[Event]) -> None:
+        heard.append("observer")
+        raise RuntimeError("an observer's bug")
+
+    line.observe(fail)
+    append = pending("a")
+    append.add_done_callback(lambda done: heard.append("appender"))
+    line.submit(append)
+    assert append.result(10)[0].revision == 11
+    line.flush()
+    assert heard == ["observer", "appender"]
+
+
+def test_a_callback_that_fails_stops_no_other(line: Committer) -> None:
+    called: list[int] = []
+    append = pending("a")
+    append.add_done_callback(lambda done: called.append(1))
+    append.add_done_callback(lambda done: called.append(1 // 0))
+    line.submit(append)
+    append.result(10)
+    line.flush()
+    assert called == [1]
+
+
+def test_outcomes_travel_with_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
+    line.finish(7, Outcome(5, "ok"))
+    line.flush()
+    assert writer.outcomes == [(7, Outcome(5, "ok"))]
+
+
+def test_closing_commits_what_waits_and_refuses_the_rest(writer: ScriptedWriter) -> None:
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    gate = Gate(writer)
+    appends = [pending("a"), pending("b")]
+    for append in appends:
+        line.submit(append)
+    assert gate.entered.wait(10)
+    gate.opened.set()
+    line.close()
+    assert [append.result(0)[0].revision for append in appends] == [11, 12]
+    for enqueue in (line.submit, line.commit):
+        with pytest.raises(LogClosed):
+            enqueue(pending("c"))
+    with pytest.raises(LogClosed):
+        line.finish(1, Outcome(1, "ok"))
+
+
+def test_a_quiet_moment_is_used_for_housekeeping(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "_IDLE", 0.01)
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    assert writer.idled.wait(10)
+    append = pending("a")
+    line.submit(append)
+    assert append.result(10)[0].revision == 11
+    line.close()
+
+
+def test_an_append_that_takes_too_long_is_still_under_way(line: Committer, writer: ScriptedWriter) -> None:
+    gate = Gate(writer)
+    append = pending("a")
+    line.submit(append)
+    assert gate.entered.wait(10)
+    with pytest.raises(TimeoutError):
+        append.result(0)
+    gate.opened.set()
+    assert append.result(10)[0].revision == 11
