@@ -87,8 +87,9 @@ def append(log: EventLog, kind: str, name: str, **fields: Any) -> None:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[EventLog]:
-    log = open_log(f"sqlite:///{folder / 'ctrlmgr.db'}", clock=SystemClock(), random=random.Random(1), migrate=True)
+def opened(folder: Path, url: str | None = None) -> Iterator[EventLog]:
+    url = url or f"sqlite:///{folder / 'ctrlmgr.db'}"
+    log = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
     try:
         yield log
     finally:
@@ -116,16 +117,25 @@ def test_it_stops_on_ctrl_c(tmp_path: Path) -> None:
         assert served.end(signal.SIGINT)[0] == 0
 
 
-def test_it_reconciles_what_other_processes_append(tmp_path: Path) -> None:
-    with serving(tmp_path) as served, opened(tmp_path) as log:
+def become_a_service_with_a_pod(log: EventLog) -> None:
+    append(log, "Namespace", "default")
+    append(log, "Service", "web", spec={"selector": {"app": "web"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]})
+    ready = {"phase": "Running", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}]}
+    append(log, "Pod", "web-1", status={**ready, "conditions": [{"type": "Ready", "status": "True"}]})
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'shared.db'}"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def test_it_reconciles_what_other_processes_append(tmp_path: Path, database: str) -> None:
+    key = Key("default", "web")
+    with serving(tmp_path, "--database", database) as served, opened(tmp_path, database) as log:
         served.become_ready()
-        append(log, "Namespace", "default")
-        append(
-            log, "Service", "web", spec={"selector": {"app": "web"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}
-        )
-        ready = {"phase": "Running", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}]}
-        append(log, "Pod", "web-1", status={**ready, "conditions": [{"type": "Ready", "status": "True"}]})
-        key = Key("default", "web")
+        become_a_service_with_a_pod(log)
         until(lambda: (found := log.get(ENDPOINTS, key)) is not None and b"10.1.0.1" in found.body)
         assert served.end(signal.SIGTERM)[0] == 0
         written = [event for event in log.events_after(0, resource=ENDPOINTS) if event.key == key]
@@ -133,6 +143,20 @@ def test_it_reconciles_what_other_processes_append(tmp_path: Path) -> None:
         cause = log.reconcile(written[-1].reconcile)
         assert cause is not None
         assert cause.cause.triggers
+
+
+def test_what_happened_while_it_was_dead_is_made_good(tmp_path: Path, database: str) -> None:
+    with serving(tmp_path, "--database", database) as served:
+        served.become_ready()
+        served.process.kill()
+        served.process.wait(DEADLINE)
+    with opened(tmp_path, database) as log:
+        become_a_service_with_a_pod(log)
+        append(log, "Endpoints", "leftover", subsets=[])
+        with serving(tmp_path, "--database", database) as served:
+            until(lambda: (found := log.get(ENDPOINTS, Key("default", "web"))) and b"10.1.0.1" in found.body)
+            until(lambda: log.get(ENDPOINTS, Key("default", "leftover")) is None)
+            assert served.end(signal.SIGTERM)[0] == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:

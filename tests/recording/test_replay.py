@@ -21,7 +21,6 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.replay import Progress, Replay
 from ctrlmgr.recording.report import Report
 from ctrlmgr.recording.stage import CONTROLLERS, ControllerBuilder, open_replay_log
-from ctrlmgr.testing.postgres import PostgresCluster
 from tests.recording.samples import (
     KCM,
     LARGER,
@@ -61,25 +60,25 @@ def test_kubernetes_and_we_come_to_the_same_endpoints() -> None:
     assert report.writes > 50
 
 
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        return "memory:"
+    return f"sqlite:///{tmp_path / 'log.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LARGER, ids=lambda path: path.name)
-def test_so_we_do_on_what_is_too_large_for_the_repository(path: Path) -> None:
-    report = replayed(path)
+def test_so_we_do_on_what_is_too_large_for_the_repository(path: Path, database: str) -> None:
+    report = replayed(path, database)
     assert report.divergences == ()
     assert report.checkpoints > 50
 
 
-def test_every_replay_makes_the_same_log_wherever_it_is(tmp_path: Path) -> None:
-    reports = [replayed(SMALL, url) for url in ("memory:", "memory:", f"sqlite:///{tmp_path / 'log.db'}")]
-    assert len({(report.revision, report.hash) for report in reports}) == 1
-
-
-@pytest.mark.postgres
-def test_on_postgresql_too() -> None:
-    with PostgresCluster() as cluster, cluster.database("replayed") as url:
-        report = replayed(SMALL, url)
-    assert report.divergences == ()
-    assert report.hash == replayed(SMALL).hash
+def test_every_replay_makes_the_same_log_wherever_it_is(database: str) -> None:
+    here, there = replayed(SMALL), replayed(SMALL, database)
+    assert there.divergences == ()
+    assert (there.revision, there.hash) == (here.revision, here.hash)
 
 
 def test_a_replayed_log_has_no_gaps(tmp_path: Path) -> None:
