@@ -14,7 +14,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import cast as cast_type
@@ -78,22 +78,27 @@ class SQLiteEventLog(SQLLog):
         anchor: Path | None = None,
     ) -> None:
         """Open a migrated file; see `SQLLog`."""
-        engine = open_engine(path)
-        require_latest(engine)
-        self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
-        self._sqlite_writer = SQLiteWriter(_own_connection(engine), self._lock)
-        # The connection that waits: data_version is only meaningful on one that stays open. One waiter at a time.
-        self._waiting = _own_connection(engine)
-        self._waiter = threading.Lock()
-        self._changed = threading.Condition()
-        super().__init__(
-            engine,
-            self._sqlite_writer,
-            clock=clock,
-            random=random,
-            patience=patience,
-            anchor=anchor,
-        )
+        with ExitStack() as undo:  # of what was opened, should something after it fail
+            engine = open_engine(path)
+            undo.callback(engine.dispose)
+            require_latest(engine)
+            self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
+            self._sqlite_writer = SQLiteWriter(_own_connection(engine), self._lock)
+            undo.callback(self._sqlite_writer.close)
+            # data_version means something only on a connection that stays open; one thread at a time waits on it.
+            self._waiting = _own_connection(engine)
+            undo.callback(self._waiting.close)
+            self._waiter = threading.Lock()
+            self._changed = threading.Condition()
+            super().__init__(
+                engine,
+                self._sqlite_writer,
+                clock=clock,
+                random=random,
+                patience=patience,
+                anchor=anchor,
+            )
+            undo.pop_all()
         self.observe(self._wake)
 
     def _wake(self, events: Sequence[Event]) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,10 @@ def file_of(database: str) -> Path:
 
 
 def damage(database: str, revision: int) -> None:
-    with sqlite3.connect(file_of(database)) as connection:
+    with closing(sqlite3.connect(file_of(database))) as connection, connection:
         connection.execute(
             "UPDATE event SET body = replace(body, 'default', 'defaulT') WHERE revision = ?", (revision,)
         )
-    connection.close()
 
 
 # Verify.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "log.db"
+
+
+@contextmanager
+def damaged(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        yield connection
 
 
 def opened(path: Path, *, patience: float = 10.0, seed: int = 1, anchor: Path | None = None) -> SQLiteEventLog:
@@ -137,9 +144,8 @@ def test_a_database_without_a_log_is_told_apart(path: Path) -> None:
 
 def test_a_newer_schema_is_refused(log: SQLiteEventLog, path: Path) -> None:
     log.close()
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
     with pytest.raises(SchemaOutdated, match="upgrade ctrlmgr"):
         migrate_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
 
@@ -170,10 +176,9 @@ COLUMNS = [
 @pytest.mark.parametrize("column", COLUMNS)
 def test_verify_names_the_revision_of_a_changed_column(log: SQLiteEventLog, path: Path, column: str) -> None:
     history(log)
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         change = f"{column} || 'x'" if column in ("body", "hash", "actor", "user_agent") else f"{column} + 100"
         connection.execute(f"UPDATE event SET {column} = {change} WHERE revision = 13")
-    connection.close()
     with pytest.raises(LogCorrupt) as damage:
         verify(log)
     assert damage.value.revision == 13
@@ -196,22 +201,20 @@ def test_verify_names_the_revision_for_every_byte_of_a_payload(log: SQLiteEventL
 @pytest.mark.parametrize("column", ["resource", "namespace", "name"])
 def test_verify_notices_a_renamed_object(log: SQLiteEventLog, path: Path, column: str) -> None:
     history(log)
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute(f"UPDATE object SET {column} = 'other' WHERE name = 'p6'")
-    connection.close()
     with pytest.raises(LogCorrupt, match="revision 7 "):
         verify(log)
 
 
 def test_verify_notices_a_missing_event_and_a_missing_end(log: SQLiteEventLog, path: Path) -> None:
     history(log)
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute("DELETE FROM event WHERE revision = 20")
     with pytest.raises(LogCorrupt, match="revision 20 is missing"):
         verify(log)
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute("DELETE FROM event WHERE revision = 8")
-    connection.close()
     with pytest.raises(LogCorrupt, match="revision 8 is missing"):
         verify(log)
 
@@ -222,9 +225,8 @@ def test_verify_notices_damage_behind_a_compacted_stretch(log: SQLiteEventLog, p
         log.append([modify(thing("a", spec=i), None)], author=AUTHOR)
     log.compact(5)
     assert verify(log).events == 2
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute("UPDATE event SET parent_hash = zeroblob(32) WHERE revision = 5")
-    connection.close()
     with pytest.raises(LogCorrupt, match="revision 5 "):
         verify(log)
 
@@ -254,9 +256,8 @@ def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEven
 def test_a_log_whose_past_differs_from_its_anchor_is_refused(log: SQLiteEventLog, path: Path) -> None:
     history(log, 3)
     log.close()
-    with sqlite3.connect(path) as connection:
+    with damaged(path) as connection:
         connection.execute("UPDATE event SET hash = zeroblob(32) WHERE revision = 3")
-    connection.close()
     with pytest.raises(LogCorrupt, match="revision 3 is not what"):
         opened(path)
 
