@@ -18,19 +18,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Any
 
 import psycopg
 
+from bench.callers import AUTHOR, Work, on_a_loop, on_threads, rate
 from bench.report import Claim, report
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.eventlog import Author, EventType, Proposal, migrate_log, open_log
-from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.eventlog import EventLog, EventType, Proposal, migrate_log, open_log
 from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
 from ctrlmgr.testing.postgres import PostgresCluster, find_program
 
@@ -38,11 +36,7 @@ CALLERS = 64
 PER_CALLER = 30
 SINGLES = 200
 ROUNDS = 15
-_AUTHOR = Author("system:controller:bench", "ctrlmgr/bench")
 _MOMENT = 1_700_000_000_000_000
-
-Work = list[list[Proposal]]
-"""What each caller appends, one proposal an append."""
 
 
 def pod(name: str, version: int) -> Object:
@@ -73,57 +67,6 @@ def _work(number: int, type: EventType, expected: int | None) -> Work:
         [Proposal(type, pod(f"p{first + i * CALLERS + caller + 1}", type), expected) for i in range(PER_CALLER)]
         for caller in range(CALLERS)
     ]
-
-
-class Appender:
-    """Closed loops of appends, all on one thread, as the server's handlers run on its event loop."""
-
-    def __init__(self, url: str) -> None:
-        """Open the log at `url`."""
-        self.log = open_log(url, clock=SystemClock(), random=random.Random(1))
-        self.groups: list[int] = []
-        self.log.observe(lambda events: self.groups.append(len(events)))
-        self._ended: SimpleQueue[tuple[int, Appending]] = SimpleQueue()
-
-    def append_all(self, work: Work) -> float:
-        """Run one closed loop per list of `work`; return events a second."""
-        began = time.perf_counter()
-        rest = [iter(proposals) for proposals in work]
-        for caller, proposals in enumerate(rest):
-            self._append(caller, next(proposals))
-        running = len(rest)
-        while running:
-            caller, done = self._ended.get()
-            done.result()
-            proposal = next(rest[caller], None)
-            if proposal is None:
-                running -= 1
-            else:
-                self._append(caller, proposal)
-        return sum(map(len, work)) / (time.perf_counter() - began)
-
-    def _append(self, caller: int, proposal: Proposal) -> None:
-        pending = self.log.submit([proposal], author=_AUTHOR)
-        pending.add_done_callback(lambda done: self._ended.put((caller, done)))
-
-
-def append_on_threads(url: str, work: Work) -> float:
-    """Append from as many threads as `work` has lists; return events a second."""
-    log = open_log(url, clock=SystemClock(), random=random.Random(2))
-
-    def append(proposals: Sequence[Proposal]) -> None:
-        for proposal in proposals:
-            log.append([proposal], author=_AUTHOR)
-
-    callers = [threading.Thread(target=append, args=(proposals,)) for proposals in work]
-    began = time.perf_counter()
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    seconds = time.perf_counter() - began
-    log.close()
-    return sum(map(len, work)) / seconds
 
 
 _INSERT_EVENTS = (
@@ -199,8 +142,8 @@ def _batch(batch: Sequence[Proposal], first: int, *, text: Callable[[bytes], Any
         (BigintArray, [0] * size if added else ids),
         (IntegerArray, [int(batch[0].type)] * size),
         (BigintArray, [_MOMENT] * size),
-        (TextArray, [text(_AUTHOR.actor.encode())] * size),
-        (TextArray, [text(_AUTHOR.user_agent.encode())] * size),
+        (TextArray, [text(AUTHOR.actor.encode())] * size),
+        (TextArray, [text(AUTHOR.user_agent.encode())] * size),
         (BigintArray, [0] * size),
         (BigintArray, [0] * size),
         (BigintArray, revisions),
@@ -228,8 +171,8 @@ class Pgbench:
         obj = pod("single", 1)
         self._script = "\\set append_id random(1, 9000000000000000000)\n" + self._SCRIPT.format(
             moment=_MOMENT,
-            actor=_AUTHOR.actor.replace(":", "."),  # pgbench would take `:controller` for a variable
-            user_agent=_AUTHOR.user_agent,
+            actor=AUTHOR.actor.replace(":", "."),  # pgbench would take `:controller` for a variable
+            user_agent=AUTHOR.user_agent,
             uid=obj.uid,
             digest="ab" * 32,
             body=obj.body.decode(),
@@ -258,12 +201,12 @@ class Pgbench:
         return float(found.group(1))
 
 
-def append_singly(appender: Appender, count: int) -> float:
+def append_singly(log: EventLog, count: int) -> float:
     """Append one change after the other, each waited for; return appends a second."""
     work = [Proposal(EventType.MODIFIED, pod("single", i), None) for i in range(count)]
     began = time.perf_counter()
     for proposal in work:
-        appender.log.append([proposal], author=_AUTHOR)
+        log.append([proposal], author=AUTHOR)
     return count / (time.perf_counter() - began)
 
 
@@ -271,22 +214,22 @@ Round = tuple[float, float]
 """Ours and the limit, measured one right after the other."""
 
 
-def group_rounds(ours: Appender, limits: Sequence[Inserter], work: Callable[[int], Work]) -> list[list[Round]]:
+def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int], Work]) -> list[list[Round]]:
     """Append the work of every round through the log and through each limit; return each limit's rounds."""
     rounds: list[list[Round]] = [[] for _ in limits]
     for number in range(ROUNDS):
         todo = work(number)
-        rate = ours.append_all(todo)
+        ours = rate(log, todo, on_a_loop)
         for limit, measured in zip(limits, rounds, strict=True):
-            measured.append((rate, limit.insert_all(todo)))
+            measured.append((ours, limit.insert_all(todo)))
     return rounds
 
 
-def single_rounds(ours: Appender, pgbench: Pgbench) -> list[Round]:
+def single_rounds(log: EventLog, pgbench: Pgbench) -> list[Round]:
     """Return rounds of single appends."""
-    ours.log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=_AUTHOR)
-    append_singly(ours, SINGLES)  # for the plans' sake; pgbench makes its own
-    return [(append_singly(ours, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]
+    log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=AUTHOR)
+    append_singly(log, SINGLES)  # for the plans' sake; pgbench makes its own
+    return [(append_singly(log, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]
 
 
 def claim(name: str, rounds: Sequence[Round], goal: float) -> Claim:
@@ -301,17 +244,19 @@ def main() -> int:
         for database in ("ours", "plain", "packed"):
             cluster.execute(f"CREATE DATABASE {database}")
             migrate_log(cluster.url(database), clock=SystemClock(), random=random.Random(1))
-        ours = Appender(cluster.url("ours"))
+        log = open_log(cluster.url("ours"), clock=SystemClock(), random=random.Random(1))
+        groups: list[int] = []
+        log.observe(lambda events: groups.append(len(events)))
         limits = [Inserter(cluster.url("plain"), packed=False), Inserter(cluster.url("packed"), packed=True)]
         gc.freeze()
-        creating = group_rounds(ours, limits, new_objects)
-        updating = group_rounds(ours, limits, updates)
-        group = statistics.mean(ours.groups)
+        creating = group_rounds(log, limits, new_objects)
+        updating = group_rounds(log, limits, updates)
+        group = statistics.mean(groups)
         for limit in limits:
             limit.close()
-        singles = single_rounds(ours, Pgbench(cluster.url("ours")))
-        ours.log.close()
-        threaded = append_on_threads(cluster.url("ours"), new_objects(ROUNDS))
+        singles = single_rounds(log, Pgbench(cluster.url("ours")))
+        threaded = rate(log, new_objects(ROUNDS), on_threads)
+        log.close()
     print(f"mean group: {group:.1f} events; 64 threads instead of callers on a loop: {threaded:,.0f} events/s")
     return report(
         [

@@ -7,96 +7,74 @@ import random
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from queue import SimpleQueue
 from statistics import median
 
+from bench.callers import AUTHOR, Run, Work, on_a_loop, on_threads, rate
 from bench.report import Claim, report
 from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, migrate_log, open_log
+from ctrlmgr.eventlog import EventType, Proposal, migrate_log, open_log
 
 CALLERS = 64
 PER_CALLER = 400
 ROUNDS = 5
-_AUTHOR = Author("bench")
 
 
-def pods(caller: int, count: int) -> list[Object]:
-    """Return objects of 1 KB."""
+def creations(caller: int, count: int) -> list[Proposal]:
+    """Return what a caller appends: new objects of 1 KB."""
     return [
-        Object.from_dict(
-            {
-                "kind": "Pod",
-                "apiVersion": "v1",
-                "metadata": {"name": f"pod-{caller}-{i}", "namespace": "bench", "uid": f"{caller:08x}-{i:08x}"},
-                "data": "x" * 870,
-            }
+        Proposal(
+            EventType.ADDED,
+            Object.from_dict(
+                {
+                    "kind": "Pod",
+                    "apiVersion": "v1",
+                    "metadata": {"name": f"pod-{caller}-{i}", "namespace": "bench", "uid": f"{caller:08x}-{i:08x}"},
+                    "data": "x" * 870,
+                }
+            ),
+            0,
         )
         for i in range(count)
     ]
 
 
-def callers_on_a_loop(log: EventLog, work: Sequence[Sequence[Object]]) -> None:
-    """Run one closed loop per list of `work`, all on this thread, as the server's handlers run on its event loop."""
-    ended: SimpleQueue[Appending] = SimpleQueue()
-    callers: dict[Appending, Iterator[Object]] = {}
-
-    def append(caller: Iterator[Object]) -> None:
-        if obj := next(caller, None):
-            pending = log.submit([Proposal(EventType.ADDED, obj, 0)], author=_AUTHOR)
-            callers[pending] = caller
-            pending.add_done_callback(ended.put)
-
-    for objects in work:
-        append(iter(objects))
-    while callers:
-        pending = ended.get()
-        pending.result()
-        append(callers.pop(pending))
-
-
-def callers_on_threads(log: EventLog, work: Sequence[Sequence[Object]]) -> None:
-    """Run one closed loop per list of `work`, each on a thread of its own."""
-
-    def append(objects: Sequence[Object]) -> None:
-        for obj in objects:
-            log.append([Proposal(EventType.ADDED, obj, 0)], author=_AUTHOR)
-
-    callers = [threading.Thread(target=append, args=(objects,)) for objects in work]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-
-
-Run = Callable[[EventLog, Sequence[Sequence[Object]]], None]
-
-
-def group_commit(path: Path, work: Sequence[Sequence[Object]], run: Run) -> float:
+def group_commit(path: Path, work: Work, run: Run) -> float:
     """Append everything; return events a second."""
     log = open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1), migrate=True)
-    began = time.perf_counter()
-    run(log, work)
-    seconds = time.perf_counter() - began
+    measured = rate(log, work, run)
     log.close()
-    return sum(map(len, work)) / seconds
+    return measured
 
 
-def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
+def bare(folder: Path, work: Work, batch: int) -> float:
     """Insert the same rows with executemany, `batch` a transaction; return events a second."""
     url = f"sqlite:///{folder}/bare.db"
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 10000"):
         connection.execute(f"PRAGMA {pragma}")
-    flat = [obj for turn in zip(*work, strict=True) for obj in turn]  # in the order in which callers take turns
+    flat = [
+        proposal.object for turn in zip(*work, strict=True) for proposal in turn
+    ]  # in the order in which callers take turns
     events = [
-        (i + 1, i + 1, 0, 1, 1_700_000_000_000_000, "bench", "", 0, 0, i + 1, b"h" * 32, obj.body.decode())
+        (
+            i + 1,
+            i + 1,
+            0,
+            1,
+            1_700_000_000_000_000,
+            AUTHOR.actor,
+            AUTHOR.user_agent,
+            0,
+            0,
+            i + 1,
+            b"h" * 32,
+            obj.body.decode(),
+        )
         for i, obj in enumerate(flat)
     ]
     objects = [("pods", "bench", obj.name, i + 1, i + 1, False, obj.uid, i + 1) for i, obj in enumerate(flat)]
@@ -122,7 +100,7 @@ def bare(folder: Path, work: Sequence[Sequence[Object]], batch: int) -> float:
 def main() -> int:
     """Print the claims; with --check exit 1 when one is missed."""
     interpreter.tune()
-    work = [pods(caller, PER_CALLER) for caller in range(CALLERS)]
+    work = [creations(caller, PER_CALLER) for caller in range(CALLERS)]
     gc.freeze()
     looped, threaded, limits = [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -130,8 +108,8 @@ def main() -> int:
             folder = Path(name) / str(turn)
             folder.mkdir()
             limits.append(bare(folder, work, CALLERS))
-            looped.append(group_commit(folder / "loop.db", work, callers_on_a_loop))
-            threaded.append(group_commit(folder / "threads.db", work, callers_on_threads))
+            looped.append(group_commit(folder / "loop.db", work, on_a_loop))
+            threaded.append(group_commit(folder / "threads.db", work, on_threads))
     limit = median(limits)
     return report(
         [

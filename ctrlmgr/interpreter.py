@@ -1,5 +1,6 @@
-"""How the interpreter is set up for a process that serves: measured choices, made once, at the start.
+"""How the interpreter is set up: measured choices about threads and the cycle collector, all in one place.
 
+For a process that serves, once, at the start (`tune`):
 - Threads hand the interpreter over every half millisecond: beside one busy thread this brings the event loop's
   lateness, at the 99th percentile, from 18 ms to 2 ms.
 - The cycle collector looks at young objects every 20,000 allocations rather than every 700. Hardly anything here is
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (20_000, 20, 20)
@@ -19,3 +22,23 @@ def tune() -> None:
     """Apply both, for the whole process."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.set_threshold(*_THRESHOLDS)
+
+
+@contextmanager
+def collector_paused(*, freeze: bool = False) -> Iterator[None]:
+    """Keep the cycle collector off while very many objects are made that stay.
+
+    It counts allocations: loading 50,000 objects sets it off over and over, to walk everything loaded so far and
+    find nothing, since objects hold bytes and no cycles (1.6 s against 0.48 s with it off). Reference counting goes
+    on. With `freeze`, what there is at the end is out of the collector's sight for good, or the next full collection
+    would walk all of it: a stall of 0.3 to 0.6 s.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if freeze and was_on:
+            gc.freeze()
+        if was_on:
+            gc.enable()

@@ -83,17 +83,20 @@ class Committer:
         self._ended = 0  # how many of them have ended; never more than _queued
         self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
         self._flushing = 0  # how many wait for _ended to grow
-        self._last_group = 0
+        self._last_group = 0  # how many appends the thread committed together last
+        self._tidied = -1  # _ended when the writer last had its idle moment
         self._closing = False
         self._thread = threads.start("committer", self._run)
 
     def commit(self, pending: PendingAppend) -> None:
         """Commit an append right here if nobody is at work, else queue it; raises as `submit` does.
 
-        A lone caller is spared two switches between threads; several at a time form groups.
+        A lone caller is spared two switches between threads. In a crowd, which the last group tells, the first one
+        back would only keep the others waiting for a group of its own.
         """
         with self._lock:
-            if self._working or self._waiting or self._outcomes or self._closing:
+            in_company = self._working or self._waiting or self._outcomes or self._last_group >= _CROWD
+            if in_company or self._closing:
                 self._enqueue(pending)
                 return
             self._queued += 1
@@ -179,19 +182,24 @@ class Committer:
         self._wake_at = 0
 
     def _sleep(self) -> None:
-        """Wait for work, with _lock held; after a quiet second give the writer its idle moment, once."""
+        """Wait for work, with _lock held, for a second at most; after a quiet one the writer has its idle moment."""
+        ended = self._ended
         self._wake_at = 1
-        if not self._condition.wait(_IDLE) and not self._working:
-            self._working = True
-            self._lock.release()
-            try:
-                self._writer.idle()
-            finally:
-                self._lock.acquire()
-                self._working = False
-            if not (self._waiting or self._outcomes or self._closing):
-                self._condition.wait()
+        is_quiet = not self._condition.wait(_IDLE) and not self._working and ended == self._ended
         self._wake_at = 0
+        if is_quiet and self._tidied != ended:
+            self._tidied = ended
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Let the writer keep house, with _lock held before and after but not meanwhile."""
+        self._working = True
+        self._lock.release()
+        try:
+            self._writer.idle()
+        finally:
+            self._lock.acquire()
+            self._working = False
 
     def _work(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
         try:
@@ -200,7 +208,8 @@ class Committer:
             with self._lock:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
-                if self._wake_at or self._flushing:
+                # A thread that sleeps over an empty line is left alone, or each lone append would wake it.
+                if self._waiting or self._outcomes or self._flushing or self._closing:
                     self._condition.notify_all()
 
     def _take(self) -> list[PendingAppend]:

@@ -28,7 +28,6 @@ class PendingAppend:
     __slots__ = (
         "_callbacks",
         "_ended",
-        "append_id",
         "cause",
         "digests",
         "error",
@@ -59,7 +58,6 @@ class PendingAppend:
         self.proposals = proposals
         self.fence = fence
         self.cause = cause
-        self.append_id = append_id
         self.stamp = stamp = Stamp(
             recorded_at,
             author.actor,

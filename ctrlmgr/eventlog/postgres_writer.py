@@ -167,7 +167,7 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
     sizes = [len(pending.proposals) for pending in group]
     return (
         known,
-        BigintArray.of([pending.append_id for pending in group]),
+        BigintArray.of([pending.stamp.append_id for pending in group]),
         IntegerArray.of(sizes),
         *_fences(group),
         _reconciles(group),

@@ -29,8 +29,9 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Event
+from ctrlmgr.eventlog.file_lock import FileLock
 from ctrlmgr.eventlog.schema import require_latest
-from ctrlmgr.eventlog.sqlite_writer import FileLock, SQLiteWriter
+from ctrlmgr.eventlog.sqlite_writer import SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
 
 _POLL = 0.01

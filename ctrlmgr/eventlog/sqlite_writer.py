@@ -8,75 +8,25 @@ for as long as nobody else has written (`data_version` says so, under the write 
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
 from ctrlmgr.eventlog.chain import Place, link
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
+from ctrlmgr.eventlog.file_lock import FileLock
 from ctrlmgr.eventlog.pending import PendingAppend
 
 _CHECKPOINT_PAGES = 10_000
-_TURN_POLL = 0.0003
 _REMEMBERED_PLACES = 20_000
 _LARGEST_INSERT = 128
 """Rows in one INSERT."""
-
-
-class FileLock:
-    """The turn to write: an advisory lock that a dying process loses and that threads share through a mutex."""
-
-    def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
-        """Use the file at `path`, made when missing; give up after `patience` seconds."""
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._clock = clock
-        self._patience = patience
-        self._mutex = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._mutex.acquire(timeout=self._patience):
-            raise LogUnavailable("another thread keeps the database locked")
-        try:
-            self._acquire()
-        except BaseException:
-            self._mutex.release()
-            raise
-
-    def _acquire(self) -> None:
-        """Poll: only so can one give up. The holder keeps it for a millisecond or so, so look several times in one."""
-        deadline = self._clock.monotonic() + self._patience
-        pause = threading.Condition()
-        while not self._taken():
-            if self._clock.monotonic() >= deadline:
-                raise LogUnavailable("the database is locked: another process has had the turn to write for too long")
-            with pause:
-                self._clock.wait(pause, _TURN_POLL)
-
-    def _taken(self) -> bool:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def __exit__(self, *exc_info: object) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._mutex.release()
-
-    def close(self) -> None:
-        """Give the file back."""
-        os.close(self._file)
 
 
 class _State:
@@ -200,7 +150,7 @@ class SQLiteWriter:
         """Return the events of an append that an earlier try has committed after all."""
         rows = self._connection.execute(
             "SELECT revision, previous, hash FROM event WHERE revision > ? AND append_id = ? ORDER BY revision",
-            (since, pending.append_id),
+            (since, pending.stamp.append_id),
         ).fetchall()
         return [pending.event(index, *row) for index, row in enumerate(rows)]
 

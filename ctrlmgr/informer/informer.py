@@ -20,7 +20,6 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import structlog
@@ -33,6 +32,7 @@ from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.store import IndexFunction, Lister, Store
 from ctrlmgr.informer.watchcache import Feed
+from ctrlmgr.interpreter import collector_paused
 
 log = structlog.get_logger(__name__)
 
@@ -173,11 +173,11 @@ class Informers:
         Handlers are told ADDED for everything at the first sync and the difference at later ones, once all
         the stores are replaced.
         """
-        with _collector_paused():
+        with collector_paused():
             at, snapshots = self._snapshots()
             told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
-                gc.freeze()
+                gc.freeze()  # as `collector_paused` would, but only where it pays
         self._revision = at
         for informer, changes in told:
             informer._tell_synced(changes)
@@ -239,21 +239,3 @@ class Informers:
             self._feed.wait(self._revision, _LOOK_UP)
             while not stop.is_set() and self.step():
                 pass
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep the cyclic garbage collector off while very many objects are made.
-
-    The collector counts allocations: loading 50,000 objects sets it off over and over, to walk everything
-    loaded so far and find nothing, since objects hold bytes and no cycles (1.6 s against 0.48 s with it off).
-    And once they are loaded, each full collection would walk them all again, a stall of 0.3–0.6 s; so `sync`
-    freezes what it loaded, which takes it out of the collector's sight. Reference counting still frees it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -26,10 +26,8 @@ ours is told to look at that object without a reason of its own.
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -38,6 +36,7 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.informer import Informer
+from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict, comparable, differences
 from ctrlmgr.recording.expectation import Expectation, Ownership, ownerships_of
@@ -123,7 +122,7 @@ class Replay:
         self._file = reader.path
         began = time.perf_counter()  # the one reading of real time: it goes into the report's rate only
         try:
-            with _collector_off():
+            with collector_paused(freeze=True):  # a log in memory is hundreds of thousands of objects that stay
                 self._stage.start()
                 self._play(reader, on_progress)
         except Restless as restless:
@@ -248,16 +247,3 @@ def _as_incarnation_of(ours: Object | None, recorded: Object) -> Object:
     if ours is None or ours.uid == recorded.uid:
         return recorded
     return recorded.with_metadata(uid=ours.uid, creation_timestamp=ours.metadata.creation_timestamp)
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Keep the cycle collector off: a log in memory is hundreds of thousands of objects, none of them garbage."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.freeze()  # or the first collection walks all of it
-            gc.enable()

@@ -108,6 +108,41 @@ def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Commi
     assert writer.groups == [["first"], [f"p{i}" for i in range(9)]]
 
 
+def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
+    writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_IDLE", 1000.0)  # only being woken helps
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    gate = Gate(writer)
+    alone, next_one = pending("alone"), pending("next")
+    caller = threading.Thread(target=line.commit, args=(alone,))
+    caller.start()
+    assert gate.entered.wait(10)
+    line.submit(next_one)
+    gate.opened.set()
+    assert next_one.result(10)[0].revision == 12
+    caller.join(10)
+    line.close()
+
+
+def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, writer: ScriptedWriter) -> None:
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    crowd = [pending(f"p{i}") for i in range(5)]
+    for append in crowd:
+        line.submit(append)
+    gate.opened.set()
+    crowd[-1].result(10)
+    line.flush()
+    back, alone = pending("back"), pending("alone")
+    line.commit(back)
+    back.result(10)
+    line.flush()
+    line.commit(alone)
+    assert [thread == threading.get_ident() for thread in writer.threads] == [False, False, False, True]
+
+
 def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "GROUP_EVENTS", 4)
     gate = Gate(writer)
@@ -255,9 +290,12 @@ def test_a_quiet_moment_is_used_for_housekeeping(writer: ScriptedWriter, monkeyp
     monkeypatch.setattr(committer, "_IDLE", 0.01)
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
     assert writer.idled.wait(10)
-    append = pending("a")
-    line.submit(append)
-    assert append.result(10)[0].revision == 11
+    for enqueue in (line.submit, line.commit):
+        writer.idled.clear()
+        append = pending("a")
+        enqueue(append)
+        append.result(10)
+        assert writer.idled.wait(10)
     line.close()
 
 
