@@ -1,15 +1,26 @@
 """Every error ctrlmgr raises, as a drawn tree. A class's docstring is its default message.
 
     CtrlmgrError
-    ├── ApiError                  code and reason on the class: a metav1.Status without a mapping table
+    ├── ApiError                  code and reason on the class, details on the instance: a metav1.Status
     │   ├── BadRequest            400
+    │   ├── Unauthorized          401
     │   ├── Forbidden             403
     │   │   └── NamespaceTerminating   403, cause NamespaceTerminating
     │   ├── NotFound              404
+    │   ├── MethodNotAllowed      405
+    │   ├── NotAcceptable         406
     │   ├── AlreadyExists         409
     │   ├── Conflict              409   retryable: read again, decide again
+    │   │   └── ApplyConflict     409   causes name the managers; `force` takes their fields
     │   ├── Expired               410
-    │   └── TooManyRequests       429   retryable
+    │   ├── RequestEntityTooLarge 413
+    │   ├── UnsupportedMediaType  415
+    │   ├── Invalid               422   causes name the fields
+    │   ├── TooManyRequests       429   retryable
+    │   ├── InternalError         500
+    │   ├── UnknownError          500, without a reason: where Kubernetes passes an error on as it came
+    │   ├── ServiceUnavailable    503   retryable
+    │   └── RequestTimeout        504   retryable
     ├── LogError
     │   ├── LogUnavailable        retryable: nothing was written
     │   ├── OutcomeUnknown        the append may or may not be in the log
@@ -28,7 +39,8 @@ A class says how to react to it in `retryable`; nobody matches on message text.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 
 class CtrlmgrError(Exception):
@@ -42,11 +54,37 @@ class CtrlmgrError(Exception):
         super().__init__(message or (self.__doc__ or "").strip().split("\n")[0])
 
 
+class StatusCause(NamedTuple):
+    """One cause of a refusal (meta/v1 StatusCause); empty strings are left out on the wire."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(NamedTuple):
+    """What a refusal is about (meta/v1 StatusDetails); `kind` is a resource (`services`) or a kind (`Service`)."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
 class ApiError(CtrlmgrError):
     """The API refused a request."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
+    warnings: Sequence[str] = ()
+    """What else the caller is told in `Warning` headers."""
+
+    def __init__(self, message: str | None = None, *, details: StatusDetails | None = None) -> None:
+        """Take `details` too, where there is more to say than a message."""
+        super().__init__(message)
+        self.details = details
 
 
 class BadRequest(ApiError):
@@ -54,6 +92,13 @@ class BadRequest(ApiError):
 
     code = 400
     reason = "BadRequest"
+
+
+class Unauthorized(ApiError):
+    """Unauthorized"""  # noqa: D400, D415  # Kubernetes' message has no full stop
+
+    code = 401
+    reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
@@ -74,6 +119,20 @@ class NotFound(ApiError):
     reason = "NotFound"
 
 
+class MethodNotAllowed(ApiError):
+    """the server does not allow this method on the requested resource"""  # noqa: D400, D415  # Kubernetes' message
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    """None of the media types asked for can be produced."""
+
+    code = 406
+    reason = "NotAcceptable"
+
+
 class AlreadyExists(ApiError):
     """An object of that name exists already."""
 
@@ -88,11 +147,24 @@ class Conflict(ApiError):
     reason = "Conflict"
     retryable = True
 
-    def __init__(self, message: str | None = None, *, expected: int | None = None, actual: int = 0) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        expected: int | None = None,
+        actual: int = 0,
+        details: StatusDetails | None = None,
+    ) -> None:
         """Take the revisions too: the one `expected` and the `actual` one, 0 when the object does not exist."""
-        super().__init__(message)
+        super().__init__(message, details=details)
         self.expected = expected
         self.actual = actual
+
+
+class ApplyConflict(Conflict):
+    """A server-side apply would change fields that others manage."""
+
+    retryable = False
 
 
 class Expired(ApiError):
@@ -101,11 +173,36 @@ class Expired(ApiError):
     code = 410
     reason = "Expired"
 
-    def __init__(self, asked: int, oldest: int) -> None:
-        """`asked` is the revision wanted, `oldest` the oldest one still complete."""
-        super().__init__(f"too old resource version: {asked} ({oldest})")
+    def __init__(self, asked: int, oldest: int, message: str = "", *, continue_token: str = "") -> None:
+        """`asked` is the revision wanted, `oldest` the oldest one still complete.
+
+        A `continue_token`, where there is one, goes on with the list that expired, at the newest revision.
+        """
+        super().__init__(message or f"too old resource version: {asked} ({oldest})")
         self.asked = asked
         self.oldest = oldest
+        self.continue_token = continue_token
+
+
+class RequestEntityTooLarge(ApiError):
+    """The request is too large."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):
+    """The body of the request was in a format that cannot be read."""
+
+    code = 415
+    reason = "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    """The object or the options are not valid; `details.causes` name the fields."""
+
+    code = 422
+    reason = "Invalid"
 
 
 class TooManyRequests(ApiError):
@@ -113,6 +210,32 @@ class TooManyRequests(ApiError):
 
     code = 429
     reason = "TooManyRequests"
+    retryable = True
+
+
+class InternalError(ApiError):
+    """Something went wrong in the server."""
+
+
+class UnknownError(ApiError):
+    """The server failed in a way that has no reason."""
+
+    reason = ""
+
+
+class ServiceUnavailable(ApiError):
+    """The server cannot do this now; nothing was changed."""
+
+    code = 503
+    reason = "ServiceUnavailable"
+    retryable = True
+
+
+class RequestTimeout(ApiError):
+    """The request could not be completed in time; whether it took effect is not known."""
+
+    code = 504
+    reason = "Timeout"
     retryable = True
 
 

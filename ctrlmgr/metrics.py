@@ -2,7 +2,8 @@
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
-  registration) and controller-runtime (`pkg/internal/controller/metrics`), so dashboards made for them work.
+  registration), controller-runtime (`pkg/internal/controller/metrics`) and kube-apiserver
+  (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work.
 - A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
   the families are put together when somebody scrapes. Nothing ticks; what is unfinished is measured at that moment.
 - A queue that is gone takes its series with it; queues of one name are reported as one.
@@ -21,7 +22,16 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-__all__ = ["REGISTRY", "Durations", "MeasuredQueue", "QueueReading", "ReconcileMetrics", "watch_queue"]
+__all__ = [
+    "REGISTRY",
+    "Durations",
+    "MeasuredQueue",
+    "QueueReading",
+    "ReconcileMetrics",
+    "RequestMetrics",
+    "in_flight",
+    "watch_queue",
+]
 
 _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Upper bounds in seconds: client-go's ExponentialBuckets(10e-9, 10, 10)."""
@@ -30,6 +40,9 @@ _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _RECONCILE_BUCKETS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+)
+_REQUEST_BUCKETS = (
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )
 # fmt: on
 
@@ -212,3 +225,48 @@ class ReconcileMetrics:
         self.seconds = _seconds.labels(controller)
         self.active_workers = _active.labels(controller)
         _max_concurrent.labels(controller).set(workers)
+
+
+_ROUTE = ["verb", "group", "version", "resource", "subresource", "scope"]
+_requests = Counter("apiserver_request", "Requests answered", [*_ROUTE, "dry_run", "code"])
+_request_seconds = Histogram(
+    "apiserver_request_duration_seconds",
+    "Time from the request's head to its answer",
+    [*_ROUTE, "dry_run"],
+    buckets=_REQUEST_BUCKETS,
+)
+_long_running = Gauge("apiserver_longrunning_requests", "Requests that last and are under way: watches", _ROUTE)
+_watch_events = Counter("apiserver_watch_events", "Events sent to watchers", ["group", "version", "resource"])
+_terminated = Counter(
+    "apiserver_terminated_watchers", "Watchers cut off because they did not read", ["group", "resource"]
+)
+_in_flight = Gauge("apiserver_current_inflight_requests", "Requests being worked on", ["request_kind"])
+
+
+def in_flight(request_kind: str) -> Gauge:
+    """Return the gauge of requests being worked on, `readOnly` or `mutating`."""
+    return _in_flight.labels(request_kind)
+
+
+class RequestMetrics:
+    """kube-apiserver's `apiserver_*` for one kind of request; made once a route and kept."""
+
+    def __init__(
+        self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
+    ) -> None:
+        """Take what tells requests apart: the verb is upper case, the scope `resource`, `namespace` or `cluster`."""
+        route = (verb, group, version, resource, subresource, scope)
+        self._route = (*route, dry_run)
+        self._codes: dict[int, Counter] = {}
+        self._seconds = _request_seconds.labels(*self._route)
+        self.long_running = _long_running.labels(*route) if verb == "WATCH" else None
+        self.watch_events = _watch_events.labels(group, version, resource) if verb == "WATCH" else None
+        self.terminated = _terminated.labels(group, resource) if verb == "WATCH" else None
+
+    def answered(self, code: int, seconds: float) -> None:
+        """Count an answer with HTTP status `code` after `seconds`."""
+        counter = self._codes.get(code)
+        if counter is None:
+            counter = self._codes[code] = _requests.labels(*self._route, str(code))
+        counter.inc()
+        self._seconds.observe(seconds)

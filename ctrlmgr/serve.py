@@ -139,7 +139,7 @@ class Application:
         parts = Parts(settings, informers, event_log, clock, random, namespaces)
         controllers = [_Watched(CONTROLLERS[name](parts)) for name in names]
         probe = LogProbe(event_log, clock=clock)
-        self.server = HttpServer(App(self._health(probe, informers, controllers), REGISTRY), settings.http.address)
+        self.server = HttpServer(App(self._health(probe, informers, controllers), REGISTRY), settings.server.address)
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)

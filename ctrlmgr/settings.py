@@ -12,6 +12,7 @@ Durations are float seconds here and `"15s"` in text. `settings.toml` shows ever
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -27,13 +28,18 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
+"""The variables that Kubernetes makes for a service called ctrlmgr."""
 
 
 FLAGS = {
     "data_dir": "--data-dir",
     "database.url": "--database",
     "database.anchor": "--anchor",
-    "http.listen": "--listen",
+    "server.listen": "--listen",
+    "server.advertise_address": "--advertise-address",
+    "service.cluster_ip_range": "--service-cluster-ip-range",
+    "service.node_port_range": "--service-node-port-range",
     "controllers.enabled": "--controllers",
     "log.level": "--log-level",
     "log.format": "--log-format",
@@ -85,6 +91,25 @@ def _read_listen(value: Any) -> str:
     return text
 
 
+def _read_address(value: Any) -> str:
+    text = _read_text(value)
+    return text and str(ipaddress.ip_address(text))
+
+
+def _read_ranges(value: Any) -> str:
+    networks = [ipaddress.ip_network(part.strip()) for part in _read_text(value).split(",")]
+    if len({network.version for network in networks}) != len(networks):
+        raise ValueError(value)
+    return ",".join(str(network) for network in networks)
+
+
+def _read_ports(value: Any) -> str:
+    first, _, last = _read_text(value).partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= 65535):
+        raise ValueError(value)
+    return f"{int(first)}-{int(last)}"
+
+
 def _read_list(value: Any) -> tuple[str, ...]:
     items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
@@ -114,7 +139,13 @@ def _one_of(*words: str) -> Kind:
 
 _TEXT = Kind("a text", _read_text)
 _DURATION_KIND = Kind('a duration such as "15s", "10m" or "1h30m"', _read_duration)
-_LISTEN = Kind('HOST:PORT such as "127.0.0.1:8080", "[::1]:8080" or "0.0.0.0:0" (any free port)', _read_listen)
+_LISTEN = Kind('HOST:PORT such as "127.0.0.1:6443", "[::1]:6443" or "0.0.0.0:0" (any free port)', _read_listen)
+_ADDRESS = Kind('an IP address such as "192.0.2.10", or empty', _read_address)
+_RANGES = Kind(
+    'a range such as "10.96.0.0/16", or one of each family such as "10.96.0.0/16,fd00:10:96::/112"', _read_ranges
+)
+_PORTS = Kind('a range of ports such as "30000-32767"', _read_ports)
+_NAMES = Kind('a list of names such as ["ctrlmgr.example.com", "192.0.2.10"]', lambda value: _read_list(value or []))
 _LIST = Kind('a list of names such as ["*", "-endpoint-controller"]', _read_list)
 
 
@@ -155,16 +186,33 @@ class DatabaseSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpSettings:
-    """Where `serve` answers."""
+class ServerSettings:
+    """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
 
-    listen: Annotated[str, _LISTEN] = "127.0.0.1:8080"
+    `shutdown_delay` is in seconds, `max_reads` and `max_writes` are requests at a time.
+    """
+
+    listen: Annotated[str, _LISTEN] = "127.0.0.1:6443"
+    advertise_address: Annotated[str, _ADDRESS] = ""
+    certificate_names: Annotated[tuple[str, ...], _NAMES] = ()
+    tokens: Annotated[str, _TEXT] = ""
+    shutdown_delay: Annotated[float, _DURATION_KIND] = 0.0
+    max_reads: Annotated[int, _whole(1)] = 400
+    max_writes: Annotated[int, _whole(1)] = 200
 
     @property
     def address(self) -> tuple[str, int]:
         """The host, without an IPv6 address' brackets, and the port."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings:
+    """What Services are given: ClusterIPs from one range a family, node ports from another (both ends included)."""
+
+    cluster_ip_range: Annotated[str, _RANGES] = "10.96.0.0/16"
+    node_port_range: Annotated[str, _PORTS] = "30000-32767"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +261,8 @@ class Settings:
 
     data_dir: Annotated[str, _TEXT] = "~/.local/state/ctrlmgr"
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
-    http: HttpSettings = field(default_factory=HttpSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     endpoints: EndpointsSettings = field(default_factory=EndpointsSettings)
     watch_cache: WatchCacheSettings = field(default_factory=WatchCacheSettings)
@@ -324,11 +373,11 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     """Take the variables that name a setting, and refuse those that nearly do.
 
-    Others starting with CTRLMGR_ are left alone: Kubernetes puts CTRLMGR_PORT and such into pods by itself.
+    Others starting with CTRLMGR_ are left alone, above all those that Kubernetes puts into the pods beside a service.
     """
     variables = {variable(key): key for key in keys()}
     for name in environment.keys() - variables.keys() - {"CTRLMGR_SETTINGS"}:
-        if name.startswith("CTRLMGR_") and (hint := _did_you_mean(name, variables)):
+        if name.startswith("CTRLMGR_") and not _OF_A_SERVICE.match(name) and (hint := _did_you_mean(name, variables)):
             raise SettingsError(f"environment: {name} is not a setting's variable{hint}")
     return {
         key: _Raw(environment[name], f"environment {name}") for name, key in variables.items() if name in environment

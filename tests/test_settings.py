@@ -44,17 +44,19 @@ def test_settings_toml_explains_every_key() -> None:
 
 def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:
     file = write(
-        tmp_path, '[log]\nlevel = "error"\nformat = "json"\n[http]\nlisten = "a:1"\n[endpoints]\nworkers = 5\n'
+        tmp_path, '[log]\nlevel = "error"\nformat = "json"\n[server]\nlisten = "a:1"\n[endpoints]\nworkers = 5\n'
     )
-    environment = {"CTRLMGR_LOG_LEVEL": "warning", "CTRLMGR_HTTP_LISTEN": "b:2"}
+    environment = {"CTRLMGR_LOG_LEVEL": "warning", "CTRLMGR_SERVER_LISTEN": "b:2"}
     loaded = load({"log.level": "debug", "log.format": None}, environment, file)
     assert loaded.settings.log.level == "debug"
-    assert loaded.settings.http.listen == "b:2"
+    assert loaded.settings.server.listen == "b:2"
     assert loaded.settings.log.format == "json"
     assert loaded.settings.watch_cache.capacity == Settings().watch_cache.capacity
-    assert {key: loaded.origins[key] for key in ("log.level", "http.listen", "log.format", "watch_cache.capacity")} == {
+    assert {
+        key: loaded.origins[key] for key in ("log.level", "server.listen", "log.format", "watch_cache.capacity")
+    } == {
         "log.level": "--log-level",
-        "http.listen": "environment CTRLMGR_HTTP_LISTEN",
+        "server.listen": "environment CTRLMGR_SERVER_LISTEN",
         "log.format": str(file),
         "watch_cache.capacity": "default",
     }
@@ -72,7 +74,15 @@ VALUES = {
     "data_dir": "/elsewhere",
     "database.url": "memory:",
     "database.anchor": "/elsewhere/anchor",
-    "http.listen": "[::1]:0",
+    "server.listen": "[::1]:0",
+    "server.advertise_address": "192.0.2.10",
+    "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
+    "server.tokens": "/elsewhere/tokens.csv",
+    "server.shutdown_delay": "3s",
+    "server.max_reads": "7",
+    "server.max_writes": "8",
+    "service.cluster_ip_range": "10.0.0.0/24,fd00::/112",
+    "service.node_port_range": "31000-31999",
     "controllers.enabled": "*,-endpoint-controller",
     "endpoints.workers": "3",
     "endpoints.batch_period": "500ms",
@@ -105,8 +115,14 @@ def test_every_key_can_come_from_its_variable(key: str) -> None:
         pytest.param('[compaction]\nevery = "5 min"', "it must be a duration such as", id="a duration in words"),
         pytest.param("[endpoints]\nworkers = 0", "it must be a whole number of at least 1", id="no workers"),
         pytest.param("[endpoints]\nworkers = true", "it must be a whole number", id="a bool for a number"),
-        pytest.param('[http]\nlisten = "8080"', "it must be HOST:PORT", id="a port without host"),
-        pytest.param('[http]\nlisten = "a:65536"', "it must be HOST:PORT", id="a port too large"),
+        pytest.param('[server]\nlisten = "8080"', "it must be HOST:PORT", id="a port without host"),
+        pytest.param('[server]\nlisten = "a:65536"', "it must be HOST:PORT", id="a port too large"),
+        pytest.param('[server]\nadvertise_address = "here"', "it must be an IP address", id="no address"),
+        pytest.param('[service]\ncluster_ip_range = "10.0.0.1/24"', "it must be a range", id="a range with host bits"),
+        pytest.param(
+            '[service]\ncluster_ip_range = "10.0.0.0/24,10.1.0.0/24"', "it must be a range", id="one family twice"
+        ),
+        pytest.param('[service]\nnode_port_range = "9-1"', "it must be a range of ports", id="ports backwards"),
         pytest.param("[controllers]\nenabled = [1]", "it must be a list of names", id="a list of numbers"),
         pytest.param("data_dir = 1", "data_dir is 1; it must be a text", id="a number for a path"),
         pytest.param("[compaction.resources]\nevents = 5", "it must be resources and what", id="a number for a rule"),
@@ -131,7 +147,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_wrong_flag_is_called_by_its_name() -> None:
     with pytest.raises(SettingsError, match=r"^--listen is 'x'; it must be HOST:PORT"):
-        load({"http.listen": "x"}, {})
+        load({"server.listen": "x"}, {})
 
 
 def test_a_variable_that_is_nearly_a_settings_is_refused() -> None:
@@ -180,7 +196,7 @@ def test_durations_are_written_as_they_are_read(seconds: float) -> None:
     [("127.0.0.1:8080", ("127.0.0.1", 8080)), ("[::1]:0", ("::1", 0)), ("localhost:80", ("localhost", 80))],
 )
 def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]) -> None:
-    assert load({"http.listen": listen}, {}).settings.http.address == address
+    assert load({"server.listen": listen}, {}).settings.server.address == address
 
 
 @pytest.mark.parametrize(

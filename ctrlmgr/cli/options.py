@@ -23,8 +23,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _OPTIONS: dict[str, tuple[str, str]] = {
     "database.url": ("URL", "Where the log is: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:."),
     "database.anchor": ("FILE", "The file that remembers how far the log had come; by default beside the database."),
-    "data_dir": ("DIR", "Directory of the SQLite database, when no --database is given."),
-    "http.listen": ("HOST:PORT", "Where to answer health checks and metrics; port 0 takes a free one."),
+    "data_dir": ("DIR", "Directory of the SQLite database (unless --database says otherwise) and of what serve keeps."),
+    "server.listen": ("HOST:PORT", "Where to answer, over TLS; port 0 takes a free one."),
+    "server.advertise_address": ("IP", "Address under which others reach this server, for the kubernetes service."),
+    "service.cluster_ip_range": ("CIDR[,CIDR]", "Where ClusterIPs come from; two ranges make it dual-stack."),
+    "service.node_port_range": ("A-B", "Where node ports come from."),
     "controllers.enabled": ("LIST", 'Which controllers run: "*" for all, "*,-NAME" for all but one, or names.'),
     "log.level": ("LEVEL", "How much to log: debug, info, warning or error."),
     "log.format": ("FORMAT", "How to log: console or json."),

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run the control plane.")
-@takes_settings(*DATABASE, "http.listen", "controllers.enabled", *LOG)
+@takes_settings(
+    *DATABASE,
+    "server.listen",
+    "server.advertise_address",
+    "service.cluster_ip_range",
+    "service.node_port_range",
+    "controllers.enabled",
+    *LOG,
+)
 def serve(loaded: Loaded) -> None:
     """Run the control plane: open the log, follow it, reconcile, and answer health checks and metrics over HTTP.
 

@@ -12,7 +12,7 @@ import click
 from ctrlmgr.cli.options import output_option, takes_settings
 from ctrlmgr.settings import FLAGS, Loaded, Retention, format_duration, keys, value_of
 
-_DURATIONS = {"endpoints.batch_period", "compaction.every", "compaction.min_age"}
+_DURATIONS = {"server.shutdown_delay", "endpoints.batch_period", "compaction.every", "compaction.min_age"}
 
 
 @click.command(short_help="Print the settings in force and where they come from.")

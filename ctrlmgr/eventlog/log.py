@@ -80,6 +80,12 @@ class EventLog(Protocol):
     def head(self) -> Head:
         """Return where the log ends."""
 
+    def peek(self) -> Revision | None:
+        """Return the newest revision, by whichever process, if it can be known in microseconds.
+
+        None when finding out takes a round trip: then ask `head`, on a thread that may wait.
+        """
+
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any of them) has been compacted."""
 

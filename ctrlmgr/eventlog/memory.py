@@ -204,6 +204,12 @@ class MemoryEventLog:
         with self._open():
             return Head(self._uuid, self._head, self._hash)
 
+    def peek(self) -> Revision:
+        """Return the newest revision; without the lock, as reading one attribute needs none."""
+        if self._closed:
+            raise LogClosed
+        return self._head
+
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any) has been compacted."""
         with self._open():

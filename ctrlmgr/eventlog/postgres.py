@@ -178,6 +178,9 @@ class PostgresEventLog(SQLLog):
             connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
             yield connection
 
+    def peek(self) -> None:
+        """Return None: what other processes have committed takes a round trip to know."""
+
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
 

@@ -27,7 +27,7 @@ from sqlalchemy.sql.selectable import FromClause
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import LogClosed
+from ctrlmgr.errors import LogClosed, LogUnavailable
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.file_lock import FileLock
 from ctrlmgr.eventlog.schema import require_latest
@@ -90,6 +90,10 @@ class SQLiteEventLog(SQLLog):
             self._waiting = _own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
+            self._peeking = _own_connection(engine)
+            undo.callback(self._peeking.close)
+            self._peeker = threading.Lock()
+            self._peeked: tuple[int, Revision] = (-1, 0)  # a data_version, and the head that went with it
             self._changed = threading.Condition()
             super().__init__(
                 engine,
@@ -153,9 +157,28 @@ class SQLiteEventLog(SQLLog):
                 if slept and left <= _POLL and deadline is not None:
                     return self.head().revision
 
+    def peek(self) -> Revision:
+        """Return the newest revision: a look at shared memory, and one row when a commit has changed it.
+
+        Takes some 5 µs, 20 after a commit. Raises `LogUnavailable` when the file cannot be read.
+        """
+        with self._peeker:
+            if self._closed:
+                raise LogClosed
+            try:
+                version = self._peeking.execute("PRAGMA data_version").fetchone()[0]
+                if version != self._peeked[0]:
+                    row = self._peeking.execute("SELECT revision FROM log_head").fetchone()
+                    self._peeked = version, row[0]
+            except sqlite3.Error as error:
+                raise LogUnavailable(f"the event log cannot be read: {error}") from error
+            return self._peeked[1]
+
     def _release(self) -> None:
         with self._changed:
             self._changed.notify_all()
         with self._waiter:
             self._waiting.close()
+        with self._peeker:
+            self._peeking.close()
         self._sqlite_writer.close()

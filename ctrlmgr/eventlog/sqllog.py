@@ -93,6 +93,10 @@ class SQLLog(ABC):
         """Open a write transaction beside the committer's, for compaction and restore."""
 
     @abstractmethod
+    def peek(self) -> Revision | None:
+        """Return the newest revision if that takes microseconds, else None."""
+
+    @abstractmethod
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
 

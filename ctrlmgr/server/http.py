@@ -76,7 +76,7 @@ def _bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise SettingsError(f"http.listen: {host} is no address of this machine: {error.strerror}") from error
+        raise SettingsError(f"server.listen: {host} is no address of this machine: {error.strerror}") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -84,6 +84,6 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise SettingsError(
-            f"http.listen: cannot listen on {host}:{port}: {error.strerror}; give another with --listen HOST:PORT"
+            f"server.listen: cannot listen on {host}:{port}: {error.strerror}; give another with --listen HOST:PORT"
         ) from error
     return listening

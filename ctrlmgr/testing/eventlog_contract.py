@@ -89,6 +89,12 @@ class EventLogContract:
         assert [event.revision for event in self.put(log, add(thing("c")))] == [3]
         assert log.head().revision == 3
 
+    def test_a_peek_is_the_head_or_nothing(self, log: VerifiableLog) -> None:
+        for expected in (0, 2, 3):
+            assert log.peek() in (log.head().revision, None)
+            assert log.head().revision == expected
+            self.put(log, *([add(thing("a")), add(thing("b"))] if not expected else [modify(thing("a"), None)]))
+
     def test_creating_what_exists_is_refused(self, log: VerifiableLog) -> None:
         self.put(log, add(thing("a")))
         with pytest.raises(AlreadyExists, match='pods "a" already exists'):

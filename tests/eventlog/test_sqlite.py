@@ -15,7 +15,7 @@ import pytest
 
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.errors import LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
+from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog import migrate_log, open_log, verify
 from ctrlmgr.eventlog.sqlite import SQLiteEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
@@ -56,6 +56,23 @@ def test_an_acknowledged_append_is_durable_to_the_disk(log: SQLiteEventLog, path
     writer = log._sqlite_writer._connection
     assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_a_peek_sees_what_others_commit_and_what_is_broken(log: SQLiteEventLog, path: Path) -> None:
+    other = opened(path, seed=2)
+    for revision in (1, 2):
+        other.append([add(thing(f"pod-{revision}"))], author=AUTHOR)
+        assert (log.peek(), other.peek()) == (revision, revision)
+    other.close()
+    with pytest.raises(LogClosed):
+        other.peek()
+    with damaged(path) as connection:
+        connection.execute("ALTER TABLE log_head RENAME TO lost")
+    with pytest.raises(LogUnavailable, match="log_head"):
+        log.peek()
+    with damaged(path) as connection:
+        connection.execute("ALTER TABLE lost RENAME TO log_head")
+    assert log.peek() == 2
 
 
 def test_a_log_keeps_its_identity_and_content_when_opened_again(log: SQLiteEventLog, path: Path) -> None:

@@ -1,0 +1,99 @@
+"""The API through TLS: how fast it reads and writes, against the bare server library sending the same bytes.
+
+The load comes from another process over keep-alive connections. Reads are answered from the watch cache and are
+never older than an acknowledged write; creates are durable (SQLite, synchronous=FULL) and validated, defaulted,
+allocated and given managedFields like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from bench.https_load import Load, Measured, measure
+from bench.memory import pod
+from bench.report import Claim, report
+from bench.served import Served, bare, serving
+
+READERS = 32
+WRITERS = 16
+SECONDS = 3.0
+ROUNDS = 3
+PODS = 10_000
+NAMESPACE = "bench"
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s-{n}"},
+    "spec": {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}},
+}
+
+
+def load(
+    served: Served, connections: int, requests: Sequence[str], seconds: float = SECONDS, expect: int = 200
+) -> Measured:
+    """Send `requests` in turns on so many connections."""
+    return measure(Load(served.host, served.port, served.authority, connections, seconds, requests, expect=expect))
+
+
+def fill(served: Served) -> None:
+    """Create the pods to read, as a Deployment's, each with its status."""
+    served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
+    requests = []
+    for number in range(PODS):
+        fields = pod(number).to_dict()
+        fields["metadata"] = {**fields["metadata"], "namespace": NAMESPACE}
+        del fields["metadata"]["uid"], fields["metadata"]["ownerReferences"], fields["status"]
+        body = json.dumps(fields)
+        requests.append(served.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body))
+    # Each is sent once: the load ends with the requests, not with the clock.
+    measure(Load(served.host, served.port, served.authority, WRITERS, 600.0, requests, 0.0, 201, once=True))
+
+
+def first_pod(served: Served) -> str:
+    """Return the path of one pod."""
+    listed = msgspec.json.decode(served.open("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?limit=1"))
+    return f"/api/v1/namespaces/{NAMESPACE}/pods/{listed['items'][0]['metadata']['name']}"
+
+
+def against_bare(served: Served, folder: Path, path: str, connections: int) -> tuple[float, float]:
+    """Return requests a second for `path`, ours and the bare server's with the same bytes: medians of rounds in turns."""
+    ours, limits = [], []
+    with bare(served, folder, served.open("GET", path)) as other:
+        for _ in range(ROUNDS):
+            limits.append(load(other, connections, [other.request("GET", path)]).rate)
+            ours.append(load(served, connections, [served.request("GET", path)]).rate)
+    return median(ours), median(limits)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark."""
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    with tempfile.TemporaryDirectory() as name, serving(Path(name)) as served:
+        folder = Path(name)
+        began = time.perf_counter()
+        fill(served)
+        print(f"created {PODS} pods in {time.perf_counter() - began:.1f} s")
+        get, bare_get = against_bare(served, folder, first_pod(served), READERS)
+        some, bare_some = against_bare(served, folder, f"{pods}?limit=500", 8)
+        all_, bare_all = against_bare(served, folder, pods, 1)
+        create = served.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", json.dumps(SERVICE))
+        creates = median(load(served, WRITERS, [create], expect=201).rate for _ in range(ROUNDS))
+    claims = [
+        Claim("GET of a pod, 32 clients", get, bare_get, 0.60, "requests/s"),
+        Claim("LIST of 500 pods, 8 clients", some, bare_some, 0.60, "requests/s"),
+        Claim("LIST of 10,000 pods, time", 1e3 / all_, 1e3 / bare_all, 3.0, "ms", at_most=True),
+        Claim("creates of Services, 16 clients, to GET rate", creates, get, 0.30, "requests/s"),
+    ]
+    return report(claims, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""A load generator for HTTPS, in a process of its own: closed loops on keep-alive connections, as lean as it gets.
+
+`python -m bench.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It does
+just enough HTTP to know where an answer ends, so that the server is what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import uvloop
+
+
+class Load(msgspec.Struct, frozen=True):
+    """What to send: `requests` in turns on `connections` connections for `seconds`, after `warm_up` seconds."""
+
+    host: str
+    port: int
+    authority: str
+    """The file of the certificate authority."""
+    connections: int
+    seconds: float
+    requests: Sequence[str]
+    """Whole requests; `{n}` becomes a number that is used once."""
+    warm_up: float = 0.5
+    expect: int = 200
+    once: bool = False
+    """Whether to end when each request has been sent once."""
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What came of it: answers, bytes of bodies, the seconds measured, latencies in milliseconds."""
+
+    answers: int
+    bytes: int
+    seconds: float
+    p50: float
+    p99: float
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return self.answers / self.seconds
+
+
+def measure(load: Load) -> Measured:
+    """Run the load in a process of its own; raises CalledProcessError when an answer is not as expected."""
+    command = [sys.executable, "-m", "bench.https_load"]
+    done = subprocess.run(command, input=msgspec.json.encode(load), stdout=subprocess.PIPE, check=True)
+    return msgspec.json.decode(done.stdout, type=Measured)
+
+
+class _Connection(asyncio.Protocol):
+    """One closed loop: sends the next request when the answer to the last has come in full."""
+
+    def __init__(self, load: Load, requests: Iterator[bytes], latencies: list[float], done: asyncio.Future[None]):
+        self._requests = requests
+        self._latencies = latencies
+        self._done = done
+        self._status = f"HTTP/1.1 {load.expect} ".encode()
+        self._head = b""
+        self._left = -1  # bytes of the body still to come; negative while the head is read
+        self.bytes = 0
+        self.stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        if self._left < 0:
+            data = self._head + data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                self._head = data
+                return
+            if not data.startswith(self._status):
+                self._fail(data)
+                return
+            at = data.lower().find(b"content-length: ", 0, end) + 16
+            self._left = int(data[at : data.find(b"\r\n", at)])
+            self.bytes += self._left
+            data, self._head = data[end + 4 :], b""
+        self._left -= len(data)
+        if self._left == 0:
+            self._left = -1
+            self._latencies.append(time.perf_counter() - self._sent)
+            if self.stopped:
+                self._transport.close()
+            else:
+                self._send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def _send(self) -> None:
+        request = next(self._requests, None)
+        if request is None:
+            self._transport.close()
+            return
+        self._sent = time.perf_counter()
+        self._transport.write(request)
+
+    def _fail(self, data: bytes) -> None:
+        if not self._done.done():
+            self._done.set_exception(RuntimeError(f"unexpected answer: {data[:600]!r}"))
+        self._transport.close()
+
+
+def _requests(load: Load) -> Iterator[bytes]:
+    number = 0
+    stamp = f"{time.time_ns():x}"
+    while True:
+        for request in load.requests:
+            number += 1
+            yield (request.replace("{n}", f"{stamp}-{number}") if "{n}" in request else request).encode()
+        if load.once:
+            return
+
+
+async def _run(load: Load) -> Measured:
+    context = ssl.create_default_context(cafile=load.authority)
+    loop = asyncio.get_running_loop()
+    latencies: list[float] = []
+    ended = [loop.create_future() for _ in range(load.connections)]
+    requests = _requests(load)
+    connections = []
+    for done in ended:
+        _, connection = await loop.create_connection(
+            lambda done=done: _Connection(load, requests, latencies, done),  # type: ignore[misc]  # binds the variable
+            load.host,
+            load.port,
+            ssl=context,
+        )
+        connections.append(connection)
+    await asyncio.sleep(load.warm_up)
+    latencies.clear()
+    before, began = sum(each.bytes for each in connections), time.perf_counter()
+    finished, _ = await asyncio.wait(
+        ended,
+        timeout=load.seconds,
+        return_when=asyncio.ALL_COMPLETED if load.once else asyncio.FIRST_EXCEPTION,
+    )
+    took = time.perf_counter() - began
+    taken = sorted(latencies)
+    moved = sum(each.bytes for each in connections) - before
+    for each in connections:
+        each.stopped = True
+    await asyncio.gather(*ended)
+    assert taken, f"no answer in {load.seconds} seconds; {len(finished)} connections were lost"
+    return Measured(len(taken), moved, took, taken[len(taken) // 2] * 1e3, taken[len(taken) * 99 // 100] * 1e3)
+
+
+def main() -> None:
+    """Run the load on standard input."""
+    load = msgspec.json.decode(sys.stdin.buffer.read(), type=Load)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        measured = runner.run(_run(load))
+    sys.stdout.buffer.write(msgspec.json.encode(measured))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Servers to measure, each in a process of its own: `ctrlmgr serve`, and the bare server library that is its limit."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+
+
+class Served(NamedTuple):
+    """A running server: where it is and how to be let in."""
+
+    host: str
+    port: int
+    authority: str
+    token: str
+    process: int
+
+    def request(self, method: str, path: str, body: str = "", content_type: str = "application/json") -> str:
+        """Return a whole request, to be sent as it is."""
+        head = [f"{method} {path} HTTP/1.1", f"host: {self.host}", f"authorization: Bearer {self.token}"]
+        head.append("accept: application/json")
+        if body:
+            head += [f"content-type: {content_type}", f"content-length: {len(body.encode())}"]
+        return "\r\n".join([*head, "", body])
+
+    def open(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """Send one request and return the body of its answer; raises HTTPError when it is an error."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        url = f"https://{self.host}:{self.port}{path}"
+        request = urllib.request.Request(url, body, headers, method=method)
+        context = ssl.create_default_context(cafile=self.authority)
+        with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+            return bytes(answer.read())
+
+    def resident(self) -> int:
+        """Return the resident bytes of the server's process (Linux)."""
+        return int(Path(f"/proc/{self.process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Served]:
+    """Run `ctrlmgr serve` with its data in `folder` until the block ends; ready when the block begins."""
+    port = free_port()
+    command = [sys.executable, "-m", "ctrlmgr", "serve", "--data-dir", str(folder), "--listen", f"127.0.0.1:{port}"]
+    with running([*command, "--log-level", "warning", *options], folder / "serve.log") as process:
+        config = _wait(process, folder / "kubeconfig")
+        where = urlsplit(config["clusters"][0]["cluster"]["server"])
+        token = config["users"][0]["user"]["token"]
+        authority = str(folder / "pki" / "ca.crt")
+        served = Served(where.hostname or "", where.port or 0, authority, token, process.pid)
+        _wait_until_ready(served, process)
+        yield served
+
+
+@contextmanager
+def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
+    """Run the server library alone, with the certificate of `like`: it answers every request with `body`."""
+    port = free_port()
+    (folder / "body").write_bytes(body)
+    command = [sys.executable, "-m", "bench.bare_server", str(port), str(folder)]
+    with running(command, folder / "bare.log") as process:
+        served = like._replace(port=port, process=process.pid)
+        _wait_until_ready(served, process)
+        yield served
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command with its output in `log` until the block ends."""
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def _wait(process: subprocess.Popen[bytes], path: Path) -> Any:
+    while not path.exists():
+        assert process.poll() is None, "the server ended; its log says why"
+        time.sleep(0.01)
+    return yaml.safe_load(path.read_text())
+
+
+def _wait_until_ready(served: Served, process: subprocess.Popen[bytes]) -> None:
+    while True:
+        assert process.poll() is None, "the server ended; its log says why"
+        try:
+            served.open("GET", "/readyz")
+        except OSError:
+            time.sleep(0.01)
+            continue
+        return

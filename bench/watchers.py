@@ -1,0 +1,126 @@
+"""Watching through TLS: how long an event takes to a thousand watchers, and what an idle one costs.
+
+The limit is a bare server with the same certificate that writes one frame to each of as many connections, and does
+nothing else: from the moment before the first write to the moment the last client has it. Ours is from before the
+request that makes the event is sent, through validation, the disk and the watch cache, to the same clients.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bench.report import Claim, report
+from bench.served import Served, free_port, running, serving
+from bench.watch_load import Seen, Watchers
+
+WATCHERS = 1000
+EVENTS_PER_SECOND = 100
+SECONDS = 5.0
+PATH = "/api/v1/namespaces/default/configmaps"
+KILOBYTE = 1024
+
+
+@contextmanager
+def watching(served: Served, count: int, request: str, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
+    """Have `count` watchers connected while the block runs."""
+    watchers = Watchers(served.host, served.port, served.authority, count, request, seconds)
+    command = [sys.executable, "-m", "bench.watch_load"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(watchers) + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+
+
+def seen(process: subprocess.Popen[bytes]) -> Seen:
+    """Return what the watchers have seen, once they are done."""
+    assert process.stdout is not None
+    return msgspec.json.decode(process.stdout.readline(), type=Seen)
+
+
+def write_events(served: Served, stop: threading.Event) -> None:
+    """Change one object at the rate, each time saying when that began."""
+    from http.client import HTTPSConnection
+    from ssl import create_default_context
+
+    context = create_default_context(cafile=served.authority)
+    connection = HTTPSConnection(served.host, served.port, context=context)
+    headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/merge-patch+json"}
+    began, number = time.monotonic(), 0
+    while not stop.wait(max(0.0, began + number / EVENTS_PER_SECOND - time.monotonic())):
+        number += 1
+        body = json.dumps({"data": {"sent": str(time.monotonic_ns())}})
+        connection.request("PATCH", f"{PATH}/watched", body, headers)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+    connection.close()
+
+
+def ours(served: Served) -> Seen:
+    """Measure deliveries while one client writes."""
+    request = served.request("GET", f"{PATH}?watch=true&fieldSelector=metadata.name%3Dwatched&resourceVersion=0")
+    with watching(served, WATCHERS, request, SECONDS + 1) as process:
+        stop = threading.Event()
+        writer = threading.Thread(target=write_events, args=(served, stop))
+        writer.start()
+        stop.wait(SECONDS)
+        stop.set()
+        writer.join()
+        return seen(process)
+
+
+def bare_pass(like: Served, folder: Path) -> Seen:
+    """Measure single passes of bare writes to as many connections."""
+    port = free_port()
+    command = [sys.executable, "-m", "bench.bare_fan_out", str(port), str(folder), str(WATCHERS)]
+    with running(command, folder / "fan-out.log"):
+        time.sleep(1.0)
+        other = like._replace(port=port)
+        with watching(other, WATCHERS, other.request("GET", "/"), SECONDS) as process:
+            return seen(process)
+
+
+def idle_cost(served: Served) -> float:
+    """Return the bytes that one idle watcher costs the server."""
+    before = served.resident()
+    request = served.request("GET", f"{PATH}?watch=true&resourceVersion=0")
+    with watching(served, WATCHERS, request, 2.0) as process:
+        time.sleep(1.0)
+        cost = (served.resident() - before) / WATCHERS
+        seen_nothing = process.poll() is None
+    assert seen_nothing
+    return cost
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark."""
+    with tempfile.TemporaryDirectory() as name, serving(Path(name)) as served:
+        fields = {"metadata": {"name": "watched"}, "data": {"sent": str(time.monotonic_ns())}}
+        served.open("POST", PATH, json.dumps(fields).encode())
+        cost = idle_cost(served)
+        limit = bare_pass(served, Path(name))
+        got = ours(served)
+    print(f"{got.deliveries:,} deliveries, p50 {got.p50:.1f} ms, p99 {got.p99:.1f} ms, worst {got.worst:.1f} ms")
+    print(f"the slowest watcher got {got.fewest} events; a bare pass takes {limit.p99:.1f} ms (p50 {limit.p50:.1f})")
+    claims = [
+        Claim("event to 1,000 TLS watchers, p99", got.p99, limit.p99, 3.0, "ms", at_most=True),
+        Claim("memory of an idle TLS watcher", cost / KILOBYTE, 50.0, 1.0, "KB", at_most=True),
+    ]
+    return report(claims, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

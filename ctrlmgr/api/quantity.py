@@ -1,0 +1,107 @@
+"""Amounts of resources: `100m`, `1.5Gi`, `2e3`.
+
+Guarantees:
+- An amount is an exact number of billionths, as an int: what is finer is rounded away from zero, what is larger than
+  2^63-1 is that number; both as Kubernetes does when it reads a quantity.
+- `canonical` writes an amount as Kubernetes stores it, whatever way it was written: in the same notation, without a
+  fraction, with the largest suffix that leaves it whole.
+- Neither costs more for a hostile exponent.
+
+Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+WHOLE = 10**9
+"""One, in billionths."""
+MILLI = 10**6
+"""A thousandth, in billionths."""
+
+_LARGEST = (2**63 - 1) * WHOLE
+_FARTHEST = 64  # decimal places beyond which an exponent only says "too large" or "hardly anything"
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_PATTERN = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
+
+
+@lru_cache(maxsize=4096)  # a cluster says the same few amounts all the time
+def parse(text: str) -> int:
+    """Return an amount in billionths; raises `ValueError` if `text` is none."""
+    return _read(text)[0]
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
+    amount, suffix = _read(text)
+    return _write(amount, suffix)
+
+
+def rounded_up(text: str, unit: int) -> str:
+    """Return the smallest amount that is not below `text` and a multiple of `unit` billionths, in its notation.
+
+    `text` itself if it is one already.
+    """
+    amount, suffix = _read(text)
+    return _write(-(-amount // unit) * unit, suffix) if amount % unit else text
+
+
+def total(amounts: list[str]) -> str:
+    """Return the sum of amounts in the notation of the first, as `Quantity.Add` leaves it; `0` if there are none."""
+    suffix = _read(amounts[0])[1] if amounts else ""
+    return _write(sum(parse(each) for each in amounts), suffix)
+
+
+def _read(text: str) -> tuple[int, str]:
+    """Return an amount in billionths and the suffix it was written with."""
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity")
+    sign, whole, fraction, suffix = match.groups()
+    amount = _scaled(int(whole + (fraction or "") or "0"), -len(fraction or ""), suffix)
+    return (-amount if sign == "-" else amount), suffix
+
+
+def _scaled(digits: int, exponent: int, suffix: str) -> int:
+    bits = _BINARY.get(suffix, 0)
+    if not bits:
+        exponent += _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+    places = exponent + 9
+    if not digits:
+        return 0
+    if places >= 0:
+        return min((digits << bits) * _ten_to(min(places, _FARTHEST)), _LARGEST)
+    return min(-(-(digits << bits) // _ten_to(min(-places, _FARTHEST + digits.bit_length()))), _LARGEST)
+
+
+def _ten_to(places: int) -> int:
+    return int(10**places)
+
+
+def _write(amount: int, suffix: str) -> str:
+    if not amount:
+        return "0"
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    if suffix in _BINARY and amount >= 1024 * WHOLE:
+        return sign + _in_1024s(-(-amount // WHOLE))
+    exponent = -9
+    while not amount % 1000 and exponent < 18:
+        amount //= 1000
+        exponent += 3
+    if suffix in _DECIMAL or suffix in _BINARY:
+        return f"{sign}{amount}{_DECIMAL_SUFFIX[exponent]}"
+    return f"{sign}{amount}e{exponent}" if exponent else f"{sign}{amount}"
+
+
+def _in_1024s(number: int) -> str:
+    suffix = ""
+    for each in _BINARY:
+        if number % 1024:
+            break
+        number //= 1024
+        suffix = each
+    return f"{number}{suffix}"

@@ -1,0 +1,49 @@
+"""Times in objects: RFC 3339 text, brought into the one form in which Kubernetes writes each moment.
+
+Guarantees: `canonical_time` answers whole seconds and `canonical_micro_time` six decimals, both in UTC and ending
+in `Z`. The time that Go calls zero, the first second of the year 1, is no time and answers None.
+
+Rules come from apimachinery's `pkg/apis/meta/v1/time.go` and `micro_time.go`, and from Go's `time.Parse`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_SECONDS = "2006-01-02T15:04:05Z07:00"
+_MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
+_DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
+_TIME = re.compile(f"({_DIGITS})(?:[.,][0-9]+)?({_ZONE})")
+_MICRO_TIME = re.compile(f"({_DIGITS}[.,][0-9]{{6}})({_ZONE})")
+_ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(maxsize=4096)  # an object's times come back with every update
+def canonical_time(text: str) -> str | None:
+    """Write a meta/v1 Time as Kubernetes does, `2026-01-02T03:04:05Z`; raises ValueError if `text` is none."""
+    moment = _parse(text, _TIME, _SECONDS)
+    return _utc(moment, "seconds") if moment != _ZERO else None
+
+
+@lru_cache(maxsize=4096)
+def canonical_micro_time(text: str) -> str | None:
+    """Write a meta/v1 MicroTime as Kubernetes does, `2026-01-02T03:04:05.123456Z`; raises ValueError likewise."""
+    moment = _parse(text, _MICRO_TIME, _MICROSECONDS)
+    return _utc(moment, "microseconds") if moment != _ZERO else None
+
+
+def _parse(text: str, pattern: re.Pattern[str], layout: str) -> datetime:
+    match = pattern.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError
+        return datetime.fromisoformat("".join(match.groups()).replace(",", ".")).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"') from error
+
+
+def _utc(moment: datetime, precision: str) -> str:
+    return moment.isoformat(timespec=precision)[:-6] + "Z"

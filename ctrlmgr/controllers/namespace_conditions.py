@@ -1,0 +1,96 @@
+"""What a namespace's status says while its content is being deleted.
+
+Guarantees: `desired_conditions` is a pure function of what is left, what went wrong and what the status said
+before; called again with the same it returns the same, times included, so nothing is written twice.
+
+The types, reasons and messages are Kubernetes' (`pkg/controller/namespace/deletion/status_condition_utils.go`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+
+Condition = Mapping[str, Any]
+
+
+@dataclass
+class Content:
+    """What is left in a namespace, as its conditions count it."""
+
+    resources: Counter[Resource] = field(default_factory=Counter)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    """Why content could not be deleted, one message a resource."""
+
+    def add(self, objects: Iterable[Object]) -> None:
+        """Count objects that are still there."""
+        for obj in objects:
+            self.resources[obj.resource] += 1
+            self.finalizers.update(obj.metadata.finalizers or ())
+
+
+class _State(NamedTuple):
+    status: str
+    reason: str
+    message: str
+
+
+def desired_conditions(content: Content, before: Sequence[Condition], now: str) -> list[Condition]:
+    """Return all conditions of the namespace; `now` (RFC 3339) is when those that changed their status did so."""
+    known = {condition["type"]: condition for condition in before}
+    ours = _states(content)
+    others = [condition for condition in before if condition["type"] not in ours]
+    return [*others, *(_condition(type_, state, known.get(type_), now) for type_, state in ours.items())]
+
+
+def _states(content: Content) -> dict[str, _State]:
+    return {
+        "NamespaceDeletionDiscoveryFailure": _State(
+            "False", "ResourcesDiscovered", "All resources successfully discovered"
+        ),
+        "NamespaceDeletionGroupVersionParsingFailure": _State(
+            "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"
+        ),
+        "NamespaceDeletionContentFailure": _failure(content.failures),
+        "NamespaceContentRemaining": _remaining(content.resources),
+        "NamespaceFinalizersRemaining": _finalizers(content.finalizers),
+    }
+
+
+def _failure(failures: Sequence[str]) -> _State:
+    if not failures:
+        return _State("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+    text = f"Failed to delete all resource types, {len(failures)} remaining: {', '.join(sorted(failures))}"
+    return _State("True", "ContentDeletionFailed", text)
+
+
+def _remaining(resources: Mapping[Resource, int]) -> _State:
+    if not resources:
+        return _State("False", "ContentRemoved", "All content successfully removed")
+    counts = sorted(f"{each.plural}.{each.group} has {count} resource instances" for each, count in resources.items())
+    return _State("True", "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}")
+
+
+def _finalizers(finalizers: Mapping[str, int]) -> _State:
+    if not finalizers:
+        return _State("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    counts = sorted(f"{name} in {count} resource instances" for name, count in finalizers.items())
+    text = f"Some content in the namespace has finalizers remaining: {', '.join(counts)}"
+    return _State("True", "SomeFinalizersRemain", text)
+
+
+def _condition(type_: str, state: _State, before: Condition | None, now: str) -> Condition:
+    since = before.get("lastTransitionTime", now) if before and before["status"] == state.status else now
+    return {
+        "type": type_,
+        "status": state.status,
+        "lastTransitionTime": since,
+        "reason": state.reason,
+        "message": state.message,
+    }

@@ -1,0 +1,149 @@
+"""What Services can be given: one range of addresses per IP family, and one of node ports.
+
+Guarantees: each range knows which of its values are never given out, which ones only on request, and in which
+order the others are tried. The lower band is left to requests for a certain value until the rest is full, which
+makes such requests likely to succeed (KEP-3070 for addresses, KEP-3668 for ports).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.resources.validation.addresses import IPAddress
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+IPV4 = "IPv4"
+IPV6 = "IPv6"
+
+SMALLEST = 8
+"""The fewest addresses a range may have, in all (`ServiceIPRange` of Kubernetes' control plane)."""
+SHORTEST_IPV6_PREFIX = 64
+
+
+class AddressRange:
+    """The addresses of one CIDR, counted from 0: the one after the network's own, which is the `kubernetes` service's.
+
+    The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
+    (`pkg/registry/core/service/ipallocator`).
+    """
+
+    __slots__ = ("_first", "_ipv4", "bands", "count", "family", "network")
+
+    def __init__(self, network: Network) -> None:
+        """Take a network without host bits."""
+        self.network = network
+        self._ipv4 = network.version == 4
+        self.family = IPV4 if self._ipv4 else IPV6
+        self._first = int(network.network_address) + 1
+        self.count = network.num_addresses - (2 if self._ipv4 else 1)
+        static = static_band(network.num_addresses, share=16, most=256)
+        self.bands = ((max(static, 1), self.count), (1, static))
+
+    def __contains__(self, address: IPAddress) -> bool:
+        return address.version == self.network.version and 0 <= int(address) - self._first < self.count
+
+    def __getitem__(self, index: int) -> str:
+        """Return an address in its canonical form, as IPAddress objects are named."""
+        value = self._first + index
+        if self._ipv4:
+            return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
+        return str(ipaddress.IPv6Address(value))
+
+    @property
+    def base(self) -> str:
+        """The network's own address: what a dry run shows as the one that would be allocated."""
+        return str(self.network.network_address)
+
+    def __str__(self) -> str:
+        return str(self.network)
+
+
+class PortRange(NamedTuple):
+    """The node ports from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def bands(self) -> tuple[tuple[int, int], ...]:
+        """What may be chosen for a caller that asks for no certain port, in the order of preference."""
+        static = self.first + static_band(self.last - self.first + 1, share=32, most=128)
+        return ((static, self.last + 1), (self.first, static))
+
+    def __contains__(self, port: object) -> bool:
+        return isinstance(port, int) and self.first <= port <= self.last
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+def static_band(size: int, share: int, most: int) -> int:
+    """Return how many values at the start of a range are left to requests: a share, but from 16 up to `most`.
+
+    A range of 16 or fewer has none (`calculateRangeOffset` of both of Kubernetes' allocators).
+    """
+    return 0 if size <= 16 else min(max(16, size // share), most)
+
+
+class Ranges(NamedTuple):
+    """All there is to give out; the first address range is that of the default family."""
+
+    addresses: tuple[AddressRange, ...]
+    ports: PortRange
+
+    @classmethod
+    def parse(cls, cidrs: str, ports: str) -> Ranges:
+        """Read `10.96.0.0/16` or `10.96.0.0/16,fd00:10:96::/112`, and `30000-32767` or `30000+2767`.
+
+        Raises `SettingsError`: for what cannot be read, for two ranges of one family, for one too small to serve
+        or too large to count.
+        """
+        networks = [_network(part.strip()) for part in cidrs.split(",")]
+        if len(networks) > 2 or len({network.version for network in networks}) != len(networks):
+            raise SettingsError(
+                f'service.cluster_ip_range: "{cidrs}" should be one range, or two of different IP families such as '
+                '"10.96.0.0/16,fd00:10:96::/112"'
+            )
+        return cls(tuple(AddressRange(network) for network in networks), _ports(ports))
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The configured IP families, the default one first."""
+        return tuple(each.family for each in self.addresses)
+
+    def of(self, family: str) -> AddressRange | None:
+        """Return the range of a family, None if the family is not configured."""
+        return next((each for each in self.addresses if each.family == family), None)
+
+
+def _network(text: str) -> Network:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise SettingsError(f'service.cluster_ip_range: {error}; should be a range such as "10.96.0.0/16"') from error
+    if network.num_addresses < SMALLEST:
+        raise SettingsError(f'service.cluster_ip_range: "{text}" should have at least {SMALLEST} addresses')
+    if network.version == 6 and network.prefixlen < SHORTEST_IPV6_PREFIX:
+        raise SettingsError(
+            f'service.cluster_ip_range: "{text}" should have a prefix of at least {SHORTEST_IPV6_PREFIX} bits'
+        )
+    return network
+
+
+def _ports(text: str) -> PortRange:
+    low, dash, high = text.strip().partition("-")
+    base, plus, offset = text.strip().partition("+")
+    numbers = (low, high) if dash else (base, offset) if plus else (low, low)
+    if all(each.isascii() and each.isdigit() and len(each) <= 5 for each in numbers):
+        first, last = int(numbers[0]), int(numbers[1])
+        last += first if plus else 0
+        if 1 <= first <= last <= 65535:
+            return PortRange(first, last)
+    raise SettingsError(f'service.node_port_range: "{text}" should be a range of ports such as "30000-32767"')
+
+
+DEFAULT_RANGES = Ranges.parse("10.96.0.0/16", "30000-32767")
+"""What is given out unless somebody says otherwise."""

@@ -1,0 +1,284 @@
+"""What a pod asks for: names and amounts of resources, their sums, and the quality of service that follows.
+
+Guarantees: amounts compare exactly, in whatever notation they come; nothing here looks at a cluster.
+
+Rules come from Kubernetes' `pkg/apis/core/helper/{helpers.go,qos/qos.go}`, `pkg/apis/core/validation/validation.go`
+(resource requirements), `pkg/apis/core/v1/defaults.go` (KEP-2837) and `component-helpers/resource/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
+from ctrlmgr.api.quantity import WHOLE, canonical, parse, total
+from ctrlmgr.resources.validation import names
+
+Amounts = Mapping[str, str]
+
+HUGE_PAGES = "hugepages-"
+NEGATIVE = "must be greater than or equal to 0"
+_COMPUTE = ("cpu", "memory")
+_CONTAINER_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
+_COUNTED = frozenset(
+    (
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    )
+)
+_STANDARD = (
+    _COUNTED
+    | _CONTAINER_RESOURCES
+    | {"storage", "requests.storage"}
+    | {f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES}
+)
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_extended(name: str) -> bool:
+    return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
+
+
+def _may_be_overcommitted(name: str) -> bool:
+    return _is_native(name) and not name.startswith(HUGE_PAGES)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in _COMPUTE or name.startswith(HUGE_PAGES)
+
+
+def quality_of_service(spec: Mapping[str, Any]) -> str:
+    """Return `Guaranteed`, `Burstable` or `BestEffort` (`ComputePodQOS`)."""
+    pod_level = spec.get("resources")
+    owners = [spec] if pod_level else [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    guaranteed = True
+    for owner in owners:
+        resources = owner.get("resources") or {}
+        _add_compute(requests, resources.get("requests"))
+        limited = _add_compute(limits, resources.get("limits"))
+        guaranteed = guaranteed and (limited == len(_COMPUTE) or (bool(pod_level) and not resources.get("limits")))
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _add_compute(sums: dict[str, int], amounts: Amounts | None) -> int:
+    """Add cpu and memory to `sums`; return how many of the two are there, and not zero."""
+    found = 0
+    for name in _COMPUTE if amounts else ():
+        amount = parse((amounts or {}).get(name) or "0")
+        if amount > 0:
+            sums[name] = sums.get(name, 0) + amount
+            found += 1
+    return found
+
+
+def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Return what a pod's containers need at once: `field` is `requests` or `limits`.
+
+    Containers and restartable init containers run together; another init container runs beside those before it.
+    """
+    sums: dict[str, str] = {}
+    restartable: dict[str, str] = {}
+    highest: dict[str, str] = {}
+    for container in spec.get("containers") or ():
+        _add(sums, _amounts(container, field))
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts(container, field)
+        if container.get("restartPolicy") == "Always":
+            _add(sums, amounts)
+            _add(restartable, amounts)
+            _raise(highest, restartable)
+        else:
+            together = dict(restartable)
+            _add(together, amounts)
+            _raise(highest, together)
+    _raise(sums, highest)
+    return sums
+
+
+def _amounts(container: Mapping[str, Any], field: str) -> Amounts:
+    return (container.get("resources") or {}).get(field) or {}
+
+
+def _add(sums: dict[str, str], amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        sums[name] = total([sums[name], amount]) if name in sums else amount
+
+
+def _raise(highest: dict[str, str], amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        if name not in highest or parse(amount) > parse(highest[name]):
+            highest[name] = amount
+
+
+def default_pod_resources(spec: dict[str, Any]) -> None:
+    """Default a pod's own limits of huge pages and its requests from those of its containers (KEP-2837)."""
+    resources = spec["resources"]
+    requests: dict[str, str] = dict(resources.get("requests") or {})
+    limits: dict[str, str] = dict(resources.get("limits") or {})
+    if not (requests or limits):
+        return
+    for name, amount in aggregate(spec, "limits").items():
+        if name.startswith(HUGE_PAGES) and name not in requests:
+            limits.setdefault(name, amount)
+    if limits:
+        resources["limits"] = limits
+        for name, amount in aggregate(spec, "requests").items():
+            if _is_pod_level(name) and _may_be_overcommitted(name):
+                requests.setdefault(name, amount)
+        for name, amount in limits.items():
+            if _is_pod_level(name):
+                requests.setdefault(name, amount)
+    if requests:
+        resources["requests"] = requests
+
+
+def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
+    """Check a pod's own resources, and that its containers' fit in."""
+    resources = spec.get("resources")
+    if resources is None:
+        return []
+    errors: list[FieldError] = []
+    if resources.get("claims"):
+        errors.append(forbidden(path.child("claims"), "claims cannot be set for Resources at pod-level"))
+    errors += _validate(resources, _pod_resource_name, claims, path)
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for name, amount in sorted(aggregate(spec, "requests").items()):
+        given = requests.get(name, "0")
+        if parse(amount) > parse(given):
+            detail = f"must be greater than or equal to aggregate container requests of {canonical(amount)}"
+            errors.append(invalid(path.child("requests").key(name), canonical(given), detail))
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, amount in sorted(_amounts(container, "limits").items()):
+            if name in limits and parse(amount) > parse(limits[name]):
+                detail = f"must be less than or equal to pod limits of {canonical(limits[name])}"
+                below = path.child("containers").at(index).key(name).child("limits")
+                errors.append(invalid(below, canonical(amount), detail))
+    return errors
+
+
+def validate_container_resources(resources: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
+    """Check a container's limits, requests and claims; `claims` are the names of the pod's resource claims."""
+    if not resources:
+        return []
+    return _validate(resources, _container_resource_name, claims, path)
+
+
+def _validate(
+    resources: Mapping[str, Any],
+    check_name: Callable[[str, Path], list[FieldError]],
+    claims: Iterable[str],
+    path: Path,
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in sorted(amounts.items()):
+            at = path.child(field).key(name)
+            errors += check_name(name, at)
+            errors += validate_amount(name, amount, at)
+            if field == "requests":
+                errors += _against_limit(name, amount, limits, path)
+            errors += _huge_pages(name, amount, at)
+    asked = {*limits, *requests}
+    if not asked.intersection(_COMPUTE) and any(each.startswith(HUGE_PAGES) for each in asked):
+        errors.append(forbidden(path, "HugePages require cpu or memory"))
+    return errors + _validate_claims(resources.get("claims") or (), sorted(claims), path.child("claims"))
+
+
+def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
+    """Check the amount of a resource: not negative, and whole where things are counted."""
+    value = parse(amount)
+    errors = [invalid(path, canonical(amount), NEGATIVE)] if value < 0 else []
+    if value % WHOLE and (name in _COUNTED or _is_extended(name)):
+        errors.append(invalid(path, canonical(amount), "must be an integer"))
+    return errors
+
+
+def _against_limit(name: str, amount: str, limits: Amounts, path: Path) -> list[FieldError]:
+    if name not in limits:
+        if _may_be_overcommitted(name):
+            return []
+        return [required(path.child("limits"), "Limit must be set for non overcommitable resources")]
+    requested, limit = parse(amount), parse(limits[name])
+    if requested != limit and not _may_be_overcommitted(name):
+        detail = f"must be equal to {name} limit of {canonical(limits[name])}"
+    elif requested > limit:
+        detail = f"must be less than or equal to {name} limit of {canonical(limits[name])}"
+    else:
+        return []
+    return [invalid(path.child("requests"), canonical(amount), detail)]
+
+
+def _huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
+    if not name.startswith(HUGE_PAGES):
+        return []
+    try:
+        size = parse(name.removeprefix(HUGE_PAGES))
+    except ValueError:
+        size = 0
+    if size > 0 and not parse(amount) % size:
+        return []
+    return [invalid(path, canonical(amount), f"{canonical(amount)} is not positive integer multiple of {name}")]
+
+
+def _resource_name(name: str, path: Path) -> list[FieldError]:
+    errors = [invalid(path, name, each) for each in names.qualified_name(name)]
+    huge = name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+    if not errors and "/" not in name and name not in _STANDARD and not huge:
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def _container_resource_name(name: str, path: Path) -> list[FieldError]:
+    if name in _CONTAINER_RESOURCES:
+        return []
+    errors = _resource_name(name, path)
+    if "/" not in name:
+        if not name.startswith(HUGE_PAGES):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not _is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def _pod_resource_name(name: str, path: Path) -> list[FieldError]:
+    if errors := _resource_name(name, path):
+        return errors
+    return [] if _is_pod_level(name) else [not_supported(path, name, {HUGE_PAGES, *_COMPUTE})]
+
+
+def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name, request = claim.get("name") or "", claim.get("request") or ""
+        at = path.at(index)
+        if not name:
+            errors.append(required(at))
+            continue
+        if request:
+            errors += [invalid(at.child("request"), request, each) for each in names.dns1123_label(request)]
+        key = f"{name}/{request}" if request else name
+        if name in seen or key in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
+            errors.append(duplicate(at, name if name in seen or not request else key))
+        seen.add(key)
+        if name not in known:
+            listed = f": {', '.join(known)}" if known else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            errors.append(not_found(at, name, detail))
+    return errors

@@ -1,0 +1,160 @@
+"""Schemas as msgspec Structs: what makes decoding and encoding run at C's speed.
+
+Guarantees:
+- A Struct holds what the Go struct behind a definition would hold and writes what Go would write: fields in Go's
+  order, zero values left out exactly where `omitempty` or `omitzero` leaves them out, nil lists as null elsewhere.
+- Converting refuses whatever is not simply right: unknown fields, wrong types, null in a place where Go only
+  tolerates it. What to say about those, and what is right after all, is the slow path's (`resources.prune`).
+- Quantities and times come out in the form in which Kubernetes writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Optional, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.quantity import canonical
+from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
+from ctrlmgr.resources.schema import Schema
+
+StructType: TypeAlias = type[msgspec.Struct]
+
+
+class _Text(type):
+    """Makes a class a msgspec type that is converted by a hook, while its values are, and stay, plain strings."""
+
+    canonical: Callable[[str], str | None]
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(instance) is str
+
+
+class Quantity(metaclass=_Text):
+    """resource.Quantity."""
+
+    canonical = staticmethod(canonical)
+
+
+class Time(metaclass=_Text):
+    """meta/v1 Time."""
+
+    canonical = staticmethod(canonical_time)
+
+
+class MicroTime(metaclass=_Text):
+    """meta/v1 MicroTime."""
+
+    canonical = staticmethod(canonical_micro_time)
+
+
+def canonical_text(type_: Any, value: Any) -> str | None:
+    """Bring a value of one of the types above into its canonical form, a msgspec `dec_hook`; raises ValueError.
+
+    A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
+    """
+    if type(value) is str:
+        return type_.canonical(value.strip() if type_ is Quantity else value)  # type: ignore[no-any-return]  # see _Text
+    if type_ is Quantity and type(value) in (int, float):
+        return canonical(repr(value))
+    raise ValueError(f"{value!r} is no {type_.__name__}")
+
+
+_INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_INT64: Any = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TYPES: dict[tuple[str, str], Any] = {
+    ("string", ""): str,
+    ("string", "byte"): bytes,
+    ("string", "quantity"): Quantity,
+    ("string", "date-time"): Time,
+    ("string", "micro-time"): MicroTime,
+    ("integer", "int32"): _INT32,
+    ("integer", "int64"): _INT64,
+    ("number", "double"): int | float,
+    ("boolean", ""): bool,
+    ("int-or-string", ""): _INT32 | str,
+    ("any", ""): Any,
+}
+_ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+"""What is left out, where zero is; compared by identity, which these have."""
+
+
+def _null() -> None:
+    """Make a default that is written: msgspec leaves out what is the default itself, not what a function made."""
+
+
+def _zero_quantity() -> str:
+    return "0"
+
+
+class Structs:
+    """The Structs of some definitions, made when first asked for."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._made: dict[str, StructType] = {}
+        self._making: dict[str, str] = {}
+
+    def of(self, schema: Schema) -> StructType:
+        """Return the Struct of a schema that is a struct in Go."""
+        made = self._made.get(schema.definition)
+        if made is None:
+            made = self._made[schema.definition] = self._make(schema)
+        return made
+
+    def _make(self, schema: Schema) -> StructType:
+        name = schema.definition.rpartition(".")[2]
+        self._making[schema.definition] = name
+        properties = list(schema.properties.items())
+        # Attributes are numbered: JSON's names (`$ref`, `from`) need not be Python's.
+        struct = msgspec.defstruct(
+            name,
+            [(f"_{index}", *self._field(field)) for index, (_, field) in enumerate(properties)],
+            rename={f"_{index}": json_name for index, (json_name, _) in enumerate(properties)},
+            omit_defaults=True,
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
+        del self._making[schema.definition]
+        return struct
+
+    def _type(self, schema: Schema) -> Any:
+        if schema.is_struct:
+            return self._making.get(schema.definition) or self.of(schema)
+        if schema.items:
+            return list[self._type(schema.items)]  # type: ignore[misc]  # made at run time
+        if schema.values:
+            return dict[str, self._type(schema.values)]  # type: ignore[misc]  # made at run time
+        return _TYPES[schema.kind, schema.format]
+
+    def _field(self, schema: Schema) -> tuple[Any, Any]:
+        """Return a field's type and its default, which say when it is written."""
+        type_ = self._type(schema)
+        if schema.go_type.startswith("*") or schema.format in ("date-time", "micro-time"):
+            return Optional[type_], None if schema.omitted else msgspec.field(default_factory=_null)
+        if schema.is_struct:
+            return type_, msgspec.field(default_factory=type_)
+        if schema.items:
+            if schema.omitted:
+                return type_, msgspec.field(default_factory=list)
+            # An empty list does not survive Kubernetes' storage: it is nil from then on.
+            return Optional[Annotated[type_, msgspec.Meta(min_length=1)]], msgspec.field(default_factory=_null)
+        if schema.values:
+            return (type_, msgspec.field(default_factory=dict)) if schema.omitted else (
+                Optional[Annotated[type_, msgspec.Meta(min_length=1)]], msgspec.field(default_factory=_null)
+            )
+        return self._scalar(schema, type_)
+
+    def _scalar(self, schema: Schema, type_: Any) -> tuple[Any, Any]:
+        if schema.kind == "any":
+            return type_, None if schema.omitted else msgspec.field(default_factory=_null)
+        if schema.format == "quantity":
+            return type_, msgspec.field(default_factory=_zero_quantity)
+        if schema.format == "byte":
+            return (type_, b"") if schema.omitted else (Optional[type_], msgspec.field(default_factory=_null))
+        if schema.kind == "int-or-string":
+            return type_, msgspec.field(default_factory=int)
+        zero = _ZEROS[schema.kind]
+        return type_, zero if schema.omitted else msgspec.field(default_factory=type(zero))

@@ -1,0 +1,71 @@
+"""The published structure of Kubernetes' API, as shipped with this package, read when first asked for.
+
+- `definitions`: the definitions of the OpenAPI v2 document of Kubernetes 1.36, without their prose;
+- `openapi`: the rest of that document (paths, parameters, info);
+- `go`: what OpenAPI does not say of the Go types behind it: for each definition its fields in Go's order (embedded
+  structs inlined, as in JSON), each with its Go type and whether a zero value is left out (`omitempty`, `omitzero`);
+- `discovery`: what every discovery path answers.
+
+What these functions return is shared: nobody changes it.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class GoField(NamedTuple):
+    """One field of a Go struct, as encoding/json sees it."""
+
+    name: str
+    """Its name in JSON."""
+    type: str
+    """Its type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
+    omitted: bool
+    """Whether it is left out when zero; never of structs, for which `omitempty` has no meaning."""
+
+
+def _read(name: str, type_: type[T]) -> T:
+    packed = (files(__package__) / "data" / f"{name}.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=type_)
+
+
+@cache
+def definitions() -> Mapping[str, msgspec.Raw]:
+    """Return each definition of the OpenAPI v2 document as JSON, by name; most are never looked at."""
+    return _read("definitions", dict[str, msgspec.Raw])
+
+
+@cache
+def go() -> Mapping[str, msgspec.Raw]:
+    """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are not there."""
+    return _read("go", dict[str, msgspec.Raw])
+
+
+_decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode
+
+
+def go_fields(definition: str) -> tuple[GoField, ...] | None:
+    """Return the fields of a definition's Go struct, in its order; None if it is no struct."""
+    raw = go().get(definition)
+    return None if raw is None else _decode_fields(raw)
+
+
+@cache
+def openapi() -> Mapping[str, Any]:
+    """Return the OpenAPI v2 document without its definitions."""
+    return _read("openapi", dict[str, Any])
+
+
+@cache
+def discovery() -> Mapping[str, Any]:
+    """Return what each discovery path (`/apis/apps/v1`, `aggregated/apis`, …) answers."""
+    return _read("discovery", dict[str, Any])

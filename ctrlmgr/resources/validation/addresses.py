@@ -1,0 +1,216 @@
+"""IP addresses and CIDRs as Kubernetes reads them, and what it says of those it does not like.
+
+Guarantees:
+- `parse_ip` and `parse_cidr` accept what `netutils.ParseIPSloppy` and `ParseCIDRSloppy` do: leading zeros and IPv4
+  mapped into IPv6 included, because old objects hold them. A mapped address reads as the IPv4 address it is.
+- The `validate_` functions refuse both for new values (KEP-4858, on since 1.36); those for legacy fields let a value
+  stay that the field already held, the others demand the canonical form of RFC 5952 too.
+
+Rules come from apimachinery's `pkg/util/validation/ip.go` and `pkg/apis/core/validation`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.api.field import FieldError, Path, invalid, quoted
+
+IPAddress: TypeAlias = IPv4Address | IPv6Address
+
+NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+_NUMBER = r"0*(\d{1,3})"
+_dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
+_number = re.compile(_NUMBER, re.ASCII).fullmatch
+_zeros_first = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
+
+
+class Network(NamedTuple):
+    """A CIDR: the address as it was written, and how many of its bits are the network's."""
+
+    address: IPAddress
+    length: int
+
+    @property
+    def base(self) -> IPAddress:
+        """The network's own address: all bits beyond its length are 0."""
+        host_bits = self.address.max_prefixlen - self.length
+        return type(self.address)(int(self.address) >> host_bits << host_bits)
+
+    def __str__(self) -> str:
+        return f"{self.base}/{self.length}"
+
+
+@lru_cache(maxsize=4096)  # a Service's or Pod's address is parsed by several rules in one request
+def parse_ip(text: str) -> IPAddress | None:
+    """Return the address that `text` stands for, None if it stands for none."""
+    if ":" not in text:
+        return _parse_ipv4(text)
+    if "%" in text:
+        return None
+    try:
+        address = IPv6Address(_zeros_first.sub("", text))
+    except ValueError:
+        return None
+    return address.ipv4_mapped or address
+
+
+def _parse_ipv4(text: str) -> IPv4Address | None:
+    match = _dotted(text)
+    octets = [int(each) for each in match.groups()] if match else [256]
+    return IPv4Address(bytes(octets)) if max(octets) < 256 else None
+
+
+def is_ipv6(text: str) -> bool:
+    """Whether `text` is an IPv6 address; one that maps an IPv4 address is not."""
+    return isinstance(parse_ip(text), IPv6Address)
+
+
+def _is_mapped(text: str) -> bool:
+    """Whether an address that `parse_ip` took is an IPv4 address written as an IPv6 one."""
+    return ":" in text and not is_ipv6(text)
+
+
+def _has_leading_zeros(text: str) -> bool:
+    """Whether an address that `parse_ip` took is none to Go's `netip`, which leading zeros are the only reason for."""
+    if ":" not in text:
+        return any(len(each) > 1 and each[0] == "0" for each in text.split("."))
+    groups, _, last = text.rpartition(":")
+    if "." in last:
+        return _has_leading_zeros(last) or any(len(each) > 4 for each in groups.split(":"))
+    return any(len(each) > 4 for each in text.split(":"))
+
+
+def validate_legacy_ip(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
+    """Check an address in a field that has always been lenient about its form; what it held before may stay."""
+    return [] if value in existing else _strict_ip(path, value)
+
+
+def validate_ip(path: Path, value: str) -> list[FieldError]:
+    """Check an address in a field that demands the canonical form."""
+    errors = _strict_ip(path, value)
+    canonical = str(parse_ip(value))
+    if not errors and value != canonical:
+        errors.append(invalid(path, value, f"must be in canonical form ({quoted(canonical)})"))
+    return errors
+
+
+def _strict_ip(path: Path, value: str) -> list[FieldError]:
+    if parse_ip(value) is None:
+        return [invalid(path, value, NOT_AN_IP)]
+    errors = [invalid(path, value, "must not have leading 0s")] if _has_leading_zeros(value) else []
+    if _is_mapped(value) and not errors:
+        errors.append(invalid(path, value, "must not be an IPv4-mapped IPv6 address"))
+    return errors
+
+
+def validate_endpoint_ip(path: Path, value: str) -> list[FieldError]:
+    """Check that an address can be an endpoint: neither unspecified, nor loopback, nor link-local."""
+    address = parse_ip(value)
+    if address is None:
+        return [invalid(path, value, "must be a valid IP address")]
+    errors = []
+    if address.is_unspecified:
+        errors.append(invalid(path, value, f"may not be unspecified ({value})"))
+    if address.is_loopback:
+        errors.append(invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+    if address.is_link_local:
+        errors.append(invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+    if _is_link_local_multicast(address):
+        words = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        errors.append(invalid(path, value, words))
+    return errors
+
+
+def _is_link_local_multicast(address: IPAddress) -> bool:
+    """Go's `IsLinkLocalMulticast`: 224.0.0.0/24, and ff?2 whatever the flags."""
+    packed = address.packed
+    if len(packed) == 4:
+        return packed[:3] == b"\xe0\x00\x00"
+    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
+
+
+def ip_warnings(path: Path, value: str) -> list[str]:
+    """Return what to warn of in a legacy field's address; nothing if it is no address at all."""
+    address = parse_ip(value)
+    if address is None:
+        return []
+    if _has_leading_zeros(value) or _is_mapped(value):
+        words = "will be considered invalid in a future Kubernetes release: use"
+        return [f"{path}: non-standard IP address {quoted(value)} {words} {quoted(str(address))}"]
+    if str(address) != value:
+        form = f"should be in RFC 5952 canonical format ({quoted(str(address))})"
+        return [f"{path}: IPv6 address {quoted(value)} {form}"]
+    return []
+
+
+@lru_cache(maxsize=1024)
+def parse_cidr(text: str) -> Network | None:
+    """Return the network that `text` stands for, None if it stands for none."""
+    written, _, length = text.partition("/")
+    address = parse_ip(written)
+    match = _number(length)
+    if address is None or match is None:
+        return None
+    bits = int(match[1])
+    if not _is_mapped(written):
+        return Network(address, bits) if bits <= address.max_prefixlen else None
+    if bits > 128:
+        return None
+    return Network(address, bits - 96) if bits >= 96 else Network(IPv6Address(0), bits)
+
+
+def validate_legacy_cidr(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
+    """Check a CIDR in a field that has always been lenient about its form; what it held before may stay."""
+    return [] if value in existing else _strict_cidr(path, value)
+
+
+def validate_cidr(path: Path, value: str) -> list[FieldError]:
+    """Check a CIDR in a field that demands the canonical form."""
+    errors = _strict_cidr(path, value)
+    canonical = str(parse_cidr(value))
+    if not errors and value != canonical:
+        errors.append(invalid(path, value, f"must be in canonical form ({quoted(canonical)})"))
+    return errors
+
+
+def _strict_cidr(path: Path, value: str) -> list[FieldError]:
+    network = parse_cidr(value)
+    if network is None:
+        return [invalid(path, value, NOT_A_CIDR)]
+    if _cidr_has_leading_zeros(value):
+        return [invalid(path, value, "must not have leading 0s in IP or prefix length")]
+    if _is_mapped(value.partition("/")[0]):
+        return [invalid(path, value, "must not have an IPv4-mapped IPv6 address")]
+    if network.address != network.base:
+        return [invalid(path, value, "must not have bits set beyond the prefix length")]
+    return []
+
+
+def _cidr_has_leading_zeros(value: str) -> bool:
+    written, _, length = value.partition("/")
+    return _has_leading_zeros(written) or (len(length) > 1 and length[0] == "0")
+
+
+def cidr_warnings(path: Path, value: str) -> list[str]:
+    """Return what to warn of in a legacy field's CIDR; nothing if it is no CIDR at all."""
+    network = parse_cidr(value)
+    if network is None:
+        return []
+    warnings = []
+    if network.address != network.base:
+        single = quoted(f"{network.address}/{network.address.max_prefixlen}")
+        choice = f"(should be {quoted(str(network))} or {single}?)"
+        warnings.append(f"{path}: CIDR value {quoted(value)} is ambiguous in this context {choice}")
+    if _cidr_has_leading_zeros(value) or _is_mapped(value.partition("/")[0]):
+        words = "will be considered invalid in a future Kubernetes release: use"
+        warnings.append(f"{path}: non-standard CIDR value {quoted(value)} {words} {quoted(str(network))}")
+    if not warnings and str(network) != value:
+        form = f"should be in RFC 5952 canonical format ({quoted(str(network))})"
+        warnings.append(f"{path}: IPv6 CIDR value {quoted(value)} {form}")
+    return warnings

@@ -1,0 +1,293 @@
+"""What may be a name, a label, a key or a port: one function a format, each saying what is wrong in Kubernetes' words.
+
+Guarantees:
+- A function returns the messages Kubernetes gives for a value, byte for byte and in its order; none when it is right.
+- Lengths are counted in bytes of UTF-8, as Go does.
+- What is right costs one match of one regular expression.
+
+Functions of type `NameCheck` say what an object of a kind may be called; `Strategy.name_check` is one of them.
+
+Rules come from apimachinery's `pkg/util/validation/validation.go`, `pkg/api/validate/content` and
+`pkg/api/validation/generic.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+NameCheck: TypeAlias = Callable[[str, bool], list[str]]
+"""Says what is wrong with an object's name; the flag says that the value is a `generateName`, so only a prefix."""
+
+LABEL_LENGTH = 63
+SUBDOMAIN_LENGTH = 253
+PORT_NAME_LENGTH = 15
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORED = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORED_SUBDOMAIN = rf"{_UNDERSCORED}(\.{_UNDERSCORED})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_KEY_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_KEY_NAME})?"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_HEADER = "[-A-Za-z0-9]+"
+_PERCENT = "[0-9]+%"
+_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_underscored_subdomain = re.compile(_UNDERSCORED_SUBDOMAIN).fullmatch
+_is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_is_wildcard = re.compile(_WILDCARD).fullmatch
+_is_key_name = re.compile(_KEY_NAME).fullmatch
+_is_value = re.compile(_VALUE).fullmatch
+_is_config_key = re.compile(_CONFIG_KEY).fullmatch
+_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
+_is_header = re.compile(_HEADER).fullmatch
+_is_percent = re.compile(_PERCENT).fullmatch
+_is_path = re.compile(_PATH).fullmatch
+_is_port_name = re.compile("[-a-z0-9]+").fullmatch
+_has_letter = re.compile("[a-z]").search
+_is_printable_ascii = re.compile("[ -<>-~]+").fullmatch
+
+_ALPHANUMERIC_ENDS = "and must start and end with an alphanumeric character"
+_LABEL_WORDS = (
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ALPHANUMERIC_ENDS}"
+)
+_SUBDOMAIN_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    f"{_ALPHANUMERIC_ENDS}"
+)
+_UNDERSCORED_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+    f"{_ALPHANUMERIC_ENDS}"
+)
+_LABEL_1035_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
+)
+_WILDCARD_WORDS = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
+)
+_KEY_WORDS = f"must consist of alphanumeric characters, '-', '_' or '.', {_ALPHANUMERIC_ENDS}"
+_VALUE_WORDS = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    f"{_ALPHANUMERIC_ENDS}"
+)
+_CONFIG_KEY_WORDS = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+_ENV_WORDS = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_C_IDENTIFIER_WORDS = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
+    "characters or '_'"
+)
+
+
+def too_long(limit: int, unit: str = "characters") -> str:
+    """Return the message for a value of more than `limit` bytes (Go's older code says characters)."""
+    return f"must be no more than {limit} {unit}"
+
+
+def mismatch(words: str, pattern: str, *examples: str) -> str:
+    """Return the message for a value that `pattern` does not match (Go's `RegexError`)."""
+    if not examples:
+        return f"{words} (regex used for validation is '{pattern}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def out_of_range(low: int, high: int) -> str:
+    """Return the message for a number outside of `low` to `high`."""
+    return f"must be between {low} and {high}, inclusive"
+
+
+def length(value: str) -> int:
+    """Return the length of `value` in bytes of UTF-8, Go's `len`."""
+    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+def dns1123_label(value: str) -> list[str]:
+    """Check a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
+    problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
+    if not _is_label(value):
+        dotted = _is_subdomain(value) is not None
+        words = "must not contain dots" if dotted else mismatch(_LABEL_WORDS, _LABEL, "my-name", "123-abc")
+        problems.append(words)
+    return problems
+
+
+def dns1123_subdomain(value: str) -> list[str]:
+    """Check a domain name in lower case: `example.com`; at most 253 bytes."""
+    problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
+    if not _is_subdomain(value):
+        problems.append(mismatch(_SUBDOMAIN_WORDS, _SUBDOMAIN, "example.com"))
+    return problems
+
+
+def dns1123_subdomain_with_underscore(value: str) -> list[str]:
+    """Check a domain name whose labels may hold underscores, as SRV records' do."""
+    problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
+    if not _is_underscored_subdomain(value):
+        problems.append(mismatch(_UNDERSCORED_WORDS, _UNDERSCORED_SUBDOMAIN, "example.com"))
+    return problems
+
+
+def dns1035_label(value: str) -> list[str]:
+    """Check a label that starts with a letter: `my-name`, `abc-123`."""
+    problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
+    if not _is_label_1035(value):
+        problems.append(mismatch(_LABEL_1035_WORDS, _LABEL_1035, "my-name", "abc-123"))
+    return problems
+
+
+def wildcard_dns1123_subdomain(value: str) -> list[str]:
+    """Check `*.example.com` (RFC 1034, 4.3.3)."""
+    problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
+    if not _is_wildcard(value):
+        problems.append(mismatch(_WILDCARD_WORDS, _WILDCARD, "*.example.com"))
+    return problems
+
+
+def qualified_name(value: str) -> list[str]:
+    """Check a label key, a finalizer, a condition type: `name` or `example.com/name`."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        return [
+            f"a valid label key {mismatch(_KEY_WORDS, _KEY_NAME, 'MyName', 'my.name', '123-abc')}"
+            " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    problems: list[str] = []
+    if slash:
+        problems += [f"prefix part {each}" for each in (_key_prefix(prefix) if prefix else ["must be non-empty"])]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif length(name) > LABEL_LENGTH:
+        problems.append(f"name part {too_long(LABEL_LENGTH, 'bytes')}")
+    if not _is_key_name(name):
+        problems.append(f"name part {mismatch(_KEY_WORDS, _KEY_NAME, 'MyName', 'my.name', '123-abc')}")
+    return problems
+
+
+def _key_prefix(value: str) -> list[str]:
+    problems = [too_long(SUBDOMAIN_LENGTH, "bytes")] if length(value) > SUBDOMAIN_LENGTH else []
+    if not _is_subdomain(value):
+        problems.append(mismatch(_SUBDOMAIN_WORDS, _SUBDOMAIN, "example.com"))
+    return problems
+
+
+def label_value(value: str) -> list[str]:
+    """Check a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
+    problems = [too_long(LABEL_LENGTH, "bytes")] if length(value) > LABEL_LENGTH else []
+    if not _is_value(value):
+        problems.append(mismatch(_VALUE_WORDS, _VALUE, "MyValue", "my_value", "12345"))
+    return problems
+
+
+def config_map_key(value: str) -> list[str]:
+    """Check a key of a ConfigMap's or Secret's data, which is a file name once it is mounted."""
+    problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
+    if not _is_config_key(value):
+        problems.append(mismatch(_CONFIG_KEY_WORDS, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    return problems + _leaves_directory(value)
+
+
+def _leaves_directory(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+def env_var_name(value: str) -> list[str]:
+    """Check an environment variable's name: any printable ASCII but `=` (KEP-4369)."""
+    if not value:
+        return ["environment variable name must be non-empty"]
+    return [] if _is_printable_ascii(value) else [_ENV_WORDS]
+
+
+def c_identifier(value: str) -> list[str]:
+    """Check an identifier as C has them."""
+    if _is_c_identifier(value):
+        return []
+    return [mismatch(_C_IDENTIFIER_WORDS, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
+
+
+def port_number(value: int) -> list[str]:
+    """Check a port: 1 to 65535."""
+    return [] if 1 <= value <= 65535 else [out_of_range(1, 65535)]
+
+
+def in_range(value: int, low: int, high: int) -> list[str]:
+    """Check a number against an inclusive range."""
+    return [] if low <= value <= high else [out_of_range(low, high)]
+
+
+def user_id(value: int) -> list[str]:
+    """Check a Unix uid or gid: 32 bits, unsigned."""
+    return in_range(value, 0, 0xFFFFFFFF)
+
+
+def port_name(value: str) -> list[str]:
+    """Check a port's name: up to 15 of `a-z0-9-`, with a letter, no two hyphens together, none at the ends."""
+    problems = [too_long(PORT_NAME_LENGTH)] if length(value) > PORT_NAME_LENGTH else []
+    if not _is_port_name(value):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _has_letter(value):
+        problems.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        problems.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        problems.append("must not begin or end with a hyphen")
+    return problems
+
+
+def percent(value: str) -> list[str]:
+    """Check a percentage: `93%`."""
+    words = "a valid percent string must be a numeric string followed by an ending '%'"
+    return [] if _is_percent(value) else [mismatch(words, _PERCENT, "1%", "93%")]
+
+
+def http_header_name(value: str) -> list[str]:
+    """Check a header's name."""
+    words = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [] if _is_header(value) else [mismatch(words, _HEADER, "X-Header-Name")]
+
+
+def http_path(value: str) -> list[str]:
+    """Check the characters of an HTTP path (RFC 3986)."""
+    return [] if _is_path(value) else [mismatch("Invalid path", _PATH)]
+
+
+def path_segment_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check that a name can be a segment of a URL; all that every kind's names have in common."""
+    if not is_prefix and name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{each}'" for each in "/%" if each in name]
+
+
+def subdomain_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check the name of an object that is called like a domain, as most are (`NameIsDNSSubdomain`)."""
+    return dns1123_subdomain(_as_whole(name) if is_prefix else name)
+
+
+def label_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check the name of an object that is part of a domain name (`NameIsDNSLabel`)."""
+    return dns1123_label(_as_whole(name) if is_prefix else name)
+
+
+def label_1035_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check the name of an object that must not start with a digit (`NameIsDNS1035Label`)."""
+    return dns1035_label(_as_whole(name) if is_prefix else name)
+
+
+def any_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check nothing: for kinds whose names are theirs to choose."""
+    return []
+
+
+def _as_whole(prefix: str) -> str:
+    """Let a prefix end in a hyphen, because a suffix will follow it (Go's `maskTrailingDash`, quirk included)."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix

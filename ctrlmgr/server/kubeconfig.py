@@ -1,0 +1,63 @@
+"""The kubeconfig that `serve` writes, so that kubectl and every client library find it and may do everything.
+
+Guarantees: the file has mode 0600, is written whole or not at all, and keeps its token over restarts, so that a
+client holding one goes on working.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.tls import write_private
+
+_NAME = "ctrlmgr"
+_TOKEN_BYTES = 32
+
+
+def admin_token(path: Path) -> str:
+    """Return the token in the kubeconfig at `path`, or a new one if there is none.
+
+    Raises `SettingsError` when the file is there and is not a kubeconfig with a token, or others may read it.
+    """
+    try:
+        mode, text = path.stat().st_mode, path.read_text()
+    except FileNotFoundError:
+        return secrets.token_urlsafe(_TOKEN_BYTES)
+    except OSError as error:
+        raise SettingsError(f"data_dir: {path} cannot be read: {error.strerror}") from error
+    if mode & 0o077:
+        raise SettingsError(f"data_dir: others may read {path}, which holds a token; chmod 600 it, or delete it")
+    try:
+        token = yaml.safe_load(text)["users"][0]["user"]["token"]
+    except (yaml.YAMLError, LookupError, TypeError) as error:
+        raise SettingsError(f"data_dir: {path} is not a kubeconfig with a token; delete it for a new one") from error
+    return str(token)
+
+
+def write_kubeconfig(path: Path, *, server: str, authority: bytes, token: str) -> None:
+    """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
+
+    Raises `SettingsError` when that cannot be done.
+    """
+    try:
+        write_private(path, yaml.safe_dump(_kubeconfig(server, authority, token), sort_keys=False).encode())
+    except OSError as error:
+        raise SettingsError(f"data_dir: {path} cannot be written: {error.strerror}") from error
+
+
+def _kubeconfig(server: str, authority: bytes, token: str) -> dict[str, Any]:
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": cluster}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": "admin"}}],
+        "current-context": _NAME,
+    }

@@ -1,0 +1,82 @@
+"""One HTTP connection: uvicorn's, with the bounds it leaves to a proxy and the client certificate it does not pass on.
+
+Guarantees:
+- A client that has not sent its whole head `HEAD_TIMEOUT` seconds after it connected, or after it began a request,
+  is disconnected (net/http's ReadHeaderTimeout in kube-apiserver).
+- A head of more than `HEAD_LIMIT` bytes is answered 431 without being kept.
+- `scope["client_certificate"]` is the verified certificate of the client as `ssl` decodes it, None without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_TIMEOUT = 32.0
+"""Seconds for the head of a request."""
+
+HEAD_LIMIT = 1 << 20
+"""Bytes of request line and headers together."""
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"connection: close\r\ncontent-length: 35\r\n\r\n431 Request Header Fields Too Large"
+)
+
+
+class Protocol(HttpToolsProtocol):
+    """See the module's docstring. One instance a connection, used on the event loop only."""
+
+    def __init__(self, config: uvicorn.Config, *args: Any, **kwargs: Any) -> None:
+        """Start with nothing received."""
+        super().__init__(config, *args, **kwargs)
+        self._certificate: dict[str, Any] | None = None
+        # While the head of a request is awaited: its size so far and the timer that ends the wait.
+        self._head_size = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._certificate = transport.get_extra_info("peercert") or None
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timer."""
+        self._head_is_here()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come, unless the head has grown too large."""
+        if self._head_timer is not None:
+            self._head_size += len(data)
+            # A body may come with its head; more than that and a head that is still not over is too large.
+            if self._head_size > HEAD_LIMIT + len(data):
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self.scope["client_certificate"] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """Hand the request to the application."""
+        self._head_is_here()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        self._head_size = 0
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
+
+    def _head_is_here(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

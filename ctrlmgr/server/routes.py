@@ -1,0 +1,118 @@
+"""Where a path leads: the URL space of the Kubernetes API, read by one parser.
+
+Guarantees:
+- A path is decoded once. One that would mean something else to somebody who decodes it again or normalises it (`..`,
+  `//`, an encoded slash or NUL) leads nowhere.
+- What a path is about does not depend on what is served here, so that who may not ask learns nothing
+  (apiserver `pkg/endpoints/request/requestinfo.go`).
+
+| path | is |
+|---|---|
+| `/api/v1/…`, `/apis/GROUP/VERSION/…` | a resource, as follows |
+| `…/RESOURCE`, `…/namespaces/NAMESPACE/RESOURCE` | a collection |
+| `…/RESOURCE/NAME[/SUBRESOURCE[/REST]]` | an object, or a part of it |
+| `…/watch/…` | the same to be watched, as one did before `?watch=true` |
+| anything else | no resource |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import unquote
+
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+"""What follows `namespaces/NAME` and belongs to the namespace itself, not to something in it."""
+
+_AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
+"""A slash, NUL, percent sign or backslash that was encoded; and a backslash that was not."""
+
+_NOWHERE = frozenset({"", ".", ".."})
+_REMEMBERED = 4096
+_LONGEST_REMEMBERED = 512
+
+
+class ResourcePath(NamedTuple):
+    """What a path says about a resource; empty strings for what it does not."""
+
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    """What follows the subresource, for those that pass it on (`proxy`)."""
+    watch: bool = False
+    """Whether it has the `watch/` of old."""
+
+
+class Location(NamedTuple):
+    """Where a path leads."""
+
+    path: str
+    """The path, decoded."""
+    parts: tuple[str, ...] | None
+    """Its segments; None if it leads nowhere."""
+    resource: ResourcePath | None
+    """What they say about a resource; None if it is about none."""
+    is_api: bool
+    """Whether what is unknown here is answered with a `Status`."""
+
+
+class Routes:
+    """Finds locations, remembering those it has found."""
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self._found: dict[bytes, Location] = {}
+
+    def locate(self, raw_path: bytes) -> Location:
+        """Return where a path leads, given as it stands in the request line (without the query)."""
+        location = self._found.get(raw_path)
+        if location is None:
+            location = _locate(raw_path.decode("latin-1"))
+            if len(raw_path) <= _LONGEST_REMEMBERED:
+                if len(self._found) >= _REMEMBERED:
+                    self._found.clear()
+                self._found[raw_path] = location
+        return location
+
+
+def _locate(path: str) -> Location:
+    is_api = path.startswith(("/api/", "/apis/"))
+    ambiguous = _AMBIGUOUS.search(path) is not None
+    if "%" in path:
+        path = unquote(path)
+    parts = path.removeprefix("/").removesuffix("/").split("/")
+    if path == "/":
+        return Location(path, (), None, is_api)
+    if ambiguous or not path.startswith("/") or not _NOWHERE.isdisjoint(parts):
+        return Location(path, None, None, is_api)
+    return Location(path, tuple(parts), _resource_path(parts), is_api)
+
+
+def _resource_path(parts: Sequence[str]) -> ResourcePath | None:
+    match parts:
+        case ["api", version, *rest] if rest:
+            return _within(rest, "", version)
+        case ["apis", group, version, *rest] if rest:
+            return _within(rest, group, version)
+    return None
+
+
+def _within(parts: list[str], group: str, version: str) -> ResourcePath | None:
+    watch = parts[0] == "watch"
+    if watch:
+        parts = parts[1:]
+    namespace = ""
+    match parts:
+        case []:
+            return None
+        case ["namespaces", namespace, inner, *_] if inner not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+        case ["namespaces", name, *_]:
+            namespace = name
+    resource, name, subresource = (*parts[:3], "", "")[:3]
+    return ResourcePath(group, version, resource, namespace, name, subresource, "/".join(parts[3:]), watch)

@@ -1,0 +1,280 @@
+"""TLS: a certificate authority and a serving certificate made on first start, and a context that follows the files.
+
+Guarantees:
+- Private keys are written with mode 0600 into a directory of mode 0700, each file whole or not at all; a file that is
+  there is never overwritten unless it is a serving certificate that does not fit (expiring, or lacking a name).
+- A certificate replaced on disk is used for the next handshake; one that cannot be read is reported and the old one
+  stays in use.
+- A client certificate counts only if the authority signed it for client authentication; another one ends the
+  handshake (OpenSSL checks the chain, the time and the purpose).
+
+Only TLS 1.2 and newer, and of TLS 1.2 only the forward secret AEAD ciphers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+_AUTHORITY_LIFE = timedelta(days=3650)
+_SERVING_LIFE = timedelta(days=365)
+_RENEW_BEFORE = timedelta(days=30)
+_BACKDATED = timedelta(hours=1)
+"""How far a certificate's start lies in the past, for clients whose clock is behind."""
+
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority and its key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+@dataclass(frozen=True)
+class CertificateFiles:
+    """Where the certificates are (PEM)."""
+
+    directory: Path
+
+    @property
+    def authority(self) -> Path:
+        """The authority's certificate: what clients verify the server with, and the server its clients."""
+        return self.directory / "ca.crt"
+
+    @property
+    def authority_key(self) -> Path:
+        """The authority's key."""
+        return self.directory / "ca.key"
+
+    @property
+    def serving(self) -> Path:
+        """The server's certificate."""
+        return self.directory / "server.crt"
+
+    @property
+    def serving_key(self) -> Path:
+        """The server's key."""
+        return self.directory / "server.key"
+
+
+def ensure_certificates(directory: Path, names: Sequence[str], *, clock: Clock) -> CertificateFiles:
+    """Make what is missing in `directory`; the serving certificate is for `names` (host names and IP addresses).
+
+    A serving certificate and key put there by somebody else are left alone as long as they fit together and have not
+    expired. Raises `SettingsError` when the directory cannot be used.
+    """
+    files = CertificateFiles(directory)
+    now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        authority = _ensure_authority(files, now)
+        if _needs_serving(files, authority, names, now):
+            _write_serving(files, authority, names, now)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data_dir: the certificates in {directory} cannot be used: {error}") from error
+    return files
+
+
+def issue_client_certificate(
+    files: CertificateFiles, user: str, groups: Sequence[str], *, clock: Clock, life: timedelta = _SERVING_LIFE
+) -> tuple[bytes, bytes]:
+    """Return a client certificate for `user` in `groups` and its key, both PEM.
+
+    The user is the subject's common name and each group an organization, as Kubernetes reads them
+    (apiserver `pkg/authentication/request/x509`).
+    """
+    authority = _load_authority(files)
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+    now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
+    builder = _builder(subject, authority.certificate.subject, key, now, life)
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    certificate = builder.add_extension(usage, critical=False).sign(authority.key, hashes.SHA256())
+    return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
+
+
+class ServingContext:
+    """The `ssl.SSLContext` the server listens with; `reload` takes up what has changed on disk."""
+
+    def __init__(self, files: CertificateFiles) -> None:
+        """Read the files; raises `SettingsError` if they do not fit together."""
+        self._files = files
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_ciphers(_CIPHERS)
+        self.context.verify_mode = ssl.CERT_OPTIONAL
+        self._loaded = self._stamps()
+        try:
+            self._load()
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"data_dir: the certificates in {files.directory} cannot be used: {error}") from error
+
+    def reload(self) -> bool:
+        """Use the files as they are now if they have changed; return whether they were taken up."""
+        stamps = self._stamps()
+        if stamps == self._loaded:
+            return False
+        self._loaded = stamps
+        try:
+            self._load()
+        except (OSError, ssl.SSLError) as error:
+            log.warning("certificates not reloaded, the old ones stay in use", error=str(error))
+            return False
+        log.info("certificates reloaded", directory=str(self._files.directory))
+        return True
+
+    def _load(self) -> None:
+        # A context that cannot take the pair in would be left with half of it: try a fresh one first.
+        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
+            context.load_cert_chain(self._files.serving, self._files.serving_key)
+            context.load_verify_locations(self._files.authority)
+
+    def _stamps(self) -> list[tuple[int, int] | None]:
+        return [_stamp(path) for path in (self._files.serving, self._files.serving_key, self._files.authority)]
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _ensure_authority(files: CertificateFiles, now: datetime) -> Authority:
+    if files.authority.exists():
+        return _load_authority(files)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ctrlmgr-ca")])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        crl_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    certificate = (
+        _builder(name, name, key, now, _AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_private(files.authority_key, _pem(key))
+    write_private(files.authority, certificate.public_bytes(serialization.Encoding.PEM))
+    return Authority(certificate, key)
+
+
+def _load_authority(files: CertificateFiles) -> Authority:
+    certificate = x509.load_pem_x509_certificate(files.authority.read_bytes())
+    return Authority(certificate, _load_key(files.authority_key))
+
+
+def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError(f"{path} is not an elliptic curve key")
+    return key
+
+
+def _needs_serving(files: CertificateFiles, authority: Authority, names: Sequence[str], now: datetime) -> bool:
+    if not (files.serving.exists() and files.serving_key.exists()):
+        return True
+    certificate = x509.load_pem_x509_certificate(files.serving.read_bytes())
+    key = serialization.load_pem_private_key(files.serving_key.read_bytes(), password=None)
+    if key.public_key() != certificate.public_key():
+        return True  # half of a pair: the process was killed between the two files
+    if not _is_ours(certificate, authority):
+        return False  # somebody brought their own
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return certificate.not_valid_after_utc - _RENEW_BEFORE < now or not set(_general_names(names)) <= set(alternatives)
+
+
+def _is_ours(certificate: x509.Certificate, authority: Authority) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _write_serving(files: CertificateFiles, authority: Authority, names: Sequence[str], now: datetime) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ctrlmgr")])
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    certificate = (
+        _builder(subject, authority.certificate.subject, key, now, _SERVING_LIFE)
+        .add_extension(x509.SubjectAlternativeName(_general_names(names)), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(identifier, critical=False)
+        .sign(authority.key, hashes.SHA256())
+    )
+    write_private(files.serving_key, _pem(key))
+    write_private(files.serving, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + life)
+    )
+
+
+def _general_names(names: Sequence[str]) -> list[x509.GeneralName]:
+    return [_general_name(name) for name in dict.fromkeys(names)]
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

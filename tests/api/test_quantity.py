@@ -1,0 +1,76 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctrlmgr.api.quantity import WHOLE, canonical, parse, rounded_up, total
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("0", "0"),
+        ("0.0Gi", "0"),
+        ("1", "1"),
+        ("+1", "1"),
+        ("-1.5", "-1500m"),
+        ("0.5", "500m"),
+        (".5", "500m"),
+        ("5.", "5"),
+        ("1000m", "1"),
+        ("100m", "100m"),
+        ("1000", "1k"),
+        ("10000", "10k"),
+        ("12345", "12345"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("512", "512"),
+        ("0.5Ki", "512"),
+        ("0.1Ki", "102400m"),
+        ("1000Ki", "1000Ki"),
+        ("2048Ki", "2Mi"),
+        ("1e3", "1e3"),
+        ("12E2", "1200"),
+        ("15e2", "1500"),
+        ("1E", "1E"),
+        ("1n", "1n"),
+        ("0.1n", "1n"),
+        ("1e999999999", "9223372036854775807"),
+        ("1e-999999999", "1e-9"),
+    ],
+)
+def test_canonical_form(text: str, written: str) -> None:
+    assert canonical(text) == written
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "+", "1K", "1ki", "1 Gi", "1e", "1.2.3", "e3", "--1", "0x1", "١", "1" * 5000]
+)
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse(text)
+
+
+def test_amounts_compare_across_notations() -> None:
+    assert parse("1Gi") == parse("1024Mi") == (1 << 30) * WHOLE
+    assert parse("1") == parse("1000m") == parse("1e0")
+    assert parse("100m") < parse("0.2") < parse("1")
+
+
+@pytest.mark.parametrize(("text", "rounded"), [("1u", "1m"), ("1500u", "2m"), ("0.1Ki", "0.1Ki"), ("-1u", "0")])
+def test_rounding_up_to_milli(text: str, rounded: str) -> None:
+    assert rounded_up(text, 10**6) == rounded
+
+
+@pytest.mark.parametrize(
+    ("amounts", "sum_"), [([], "0"), (["500m", "0.5"], "1"), (["1Gi", "512Mi"], "1536Mi"), (["1", "1Gi"], "1073741825")]
+)
+def test_sums(amounts: list[str], sum_: str) -> None:
+    assert total(amounts) == sum_
+
+
+@given(st.from_regex(r"\A[+-]?[0-9]{1,12}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE]?|e-?[0-9]{1,2})\Z"))
+def test_writing_changes_no_amount(text: str) -> None:
+    written = canonical(text)
+    assert canonical(written) == written
+    small = abs(parse(text)) < 1024 * WHOLE or not text.endswith("i")
+    assert parse(written) == parse(text) if small else 0 <= abs(parse(written)) - abs(parse(text)) < WHOLE
