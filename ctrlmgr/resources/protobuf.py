@@ -22,6 +22,8 @@ from ctrlmgr.resources.protobuf_message import Message, message, message_of
 MAGIC = b"k8s\x00"
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
+
 _TYPE_META = Message("TypeMeta", [(1, "apiVersion", "string"), (2, "kind", "string")])
 _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")])
 
@@ -62,9 +64,7 @@ def _open(data: bytes) -> dict[str, Any]:
 def _definition(api_version: str, kind: str) -> Message:
     name = message_of(api_version, kind)
     if name is None:
-        group, _, version = api_version.rpartition("/")
-        where = f'in group "{group}" for version' if group else "for version"
-        raise BadRequest(f'no kind "{kind}" is registered {where} "{version}"')
+        raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"')
     return message(name)
 
 

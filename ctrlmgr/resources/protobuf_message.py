@@ -1,6 +1,6 @@
 """Messages of Kubernetes' protobuf form, each compiled to one function a field when it is first met.
 
-What they are is in `data/protobuf-1.36.json.gz`: for every message its fields as (number, JSON name, type). The name is
+What they are is in `data/protobuf.json.gz`: for every message its fields as (number, JSON name, type). The name is
 empty where a field's own fields stand in its place in JSON (an embedded struct in Go); a type is a scalar, another
 message, `json` (bytes that hold JSON), `repeated T` or `map<string,T>`. Invariant of the file, held by a test: these
 names are those of the published OpenAPI definitions.
@@ -99,7 +99,7 @@ class _Structure(msgspec.Struct, frozen=True):
 
 @cache
 def _structure() -> _Structure:
-    packed = files("ctrlmgr.resources").joinpath("data/protobuf-1.36.json.gz").read_bytes()
+    packed = files("ctrlmgr.resources").joinpath("data/protobuf.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed), type=_Structure)
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from ctrlmgr.resources import structure
-
-if TYPE_CHECKING:
-    from ctrlmgr.resources.codec import Codec
+from ctrlmgr.resources.codec import Codec
+from ctrlmgr.resources.structs import Structs
 
 MISSING: Final = msgspec.UNSET
 """The `default` of a schema that has none."""
@@ -31,6 +30,19 @@ _LEAVES: Mapping[str, tuple[str, str]] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("int-or-string", ""),
 }
 """The definitions that are not what their OpenAPI type says, or not only."""
+
+
+class _Name(msgspec.Struct, frozen=True, gc=False):
+    group: str
+    version: str
+    kind: str
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.group, self.version, self.kind))
+
+
+class _Kinds(msgspec.Struct, frozen=True, gc=False):
+    names: tuple[_Name, ...] = msgspec.field(default=(), name="x-kubernetes-group-version-kind")
 
 
 class Schema:
@@ -62,7 +74,9 @@ class Schema:
         self.list_map_keys: tuple[str, ...] = tuple(merged.get("x-kubernetes-list-map-keys", ()))
         self.map_type: str = merged.get("x-kubernetes-map-type", "")
         """"atomic", "granular" or empty."""
-        self.patch_strategy: tuple[str, ...] = tuple(filter(None, merged.get("x-kubernetes-patch-strategy", "").split(",")))
+        self.patch_strategy: tuple[str, ...] = tuple(
+            filter(None, merged.get("x-kubernetes-patch-strategy", "").split(","))
+        )
         """What a strategic merge patch does with it: "merge", "replace", "retainKeys", or nothing."""
         self.patch_merge_key: str = merged.get("x-kubernetes-patch-merge-key", "")
         self.go_type = go.type if go else ""
@@ -86,6 +100,10 @@ class Schema:
     @cached_property
     def properties(self) -> Mapping[str, Schema]:
         """The fields of an object, in Go's order."""
+        if self.definition:
+            origin = self._definitions.schema(self.definition)
+            if origin is not self:
+                return origin.properties
         raw = self._raw.get("properties", _ANY)
         fields = structure.go_fields(self.definition)
         if fields is None:
@@ -114,6 +132,7 @@ class Definitions:
         self._raw = raw
         self._schemas: dict[str, Schema] = {}
         self._codecs: dict[tuple[str, str, str], Codec] = {}
+        self.structs = Structs()
 
     @classmethod
     @cache
@@ -144,13 +163,20 @@ class Definitions:
 
     def codec(self, kind: str, api_version: str, definition: str) -> Codec:
         """Return the codec of a kind, which is `definition` in `api_version`; raises KeyError as `schema` does."""
-        from ctrlmgr.resources.codec import Codec  # noqa: PLC0415  # a codec is built of schemas
-
         key = (kind, api_version, definition)
         codec = self._codecs.get(key)
         if codec is None:
-            codec = self._codecs[key] = Codec(kind, api_version, self.schema(definition))
+            codec = self._codecs[key] = Codec(kind, api_version, self.schema(definition), self)
         return codec
+
+    @cached_property
+    def by_kind(self) -> Mapping[tuple[str, str], str]:
+        """The definitions that are whole kinds, by apiVersion and kind; some are several groups' (DeleteOptions)."""
+        found = {}
+        for definition, raw in self._raw.items():
+            for group, version, kind in msgspec.json.decode(raw, type=_Kinds).names:
+                found[f"{group}/{version}" if group else version, kind] = definition
+        return found
 
     def __contains__(self, definition: object) -> bool:
         return definition in self._raw

@@ -62,6 +62,8 @@ class Context:
     """What must be appended together with the object: allocations, and their release."""
     warnings: list[str] = field(default_factory=list)
     """What the caller is told in `Warning` headers, without the code and agent."""
+    old: Unstructured | None = None
+    """The object as it is stored, not to be changed; None on creation."""
 
 
 class Strategy:

@@ -11,13 +11,15 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Optional, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, TypeAlias
 
 import msgspec
 
 from ctrlmgr.api.quantity import canonical
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
-from ctrlmgr.resources.schema import Schema
+
+if TYPE_CHECKING:
+    from ctrlmgr.resources.schema import Schema
 
 StructType: TypeAlias = type[msgspec.Struct]
 
@@ -29,6 +31,15 @@ class _Text(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type(instance) is str
+
+
+class _Anything(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+class FreeForm(metaclass=_Anything):
+    """Whatever JSON a client likes: RawExtension, FieldsV1, JSON. Go keeps its bytes, so its order of keys too."""
 
 
 class Quantity(metaclass=_Text):
@@ -50,7 +61,7 @@ class MicroTime(metaclass=_Text):
 
 
 def canonical_text(type_: Any, value: Any) -> str | None:
-    """Bring a value of one of the types above into its canonical form, a msgspec `dec_hook`; raises ValueError.
+    """Bring a value of one of the text types into its canonical form; raises ValueError for what is none.
 
     A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
     """
@@ -61,20 +72,33 @@ def canonical_text(type_: Any, value: Any) -> str | None:
     raise ValueError(f"{value!r} is no {type_.__name__}")
 
 
+def read_value(type_: Any, value: Any) -> Any:
+    """Convert a value of one of the types above, for reading; a msgspec `dec_hook`."""
+    return value if type_ is FreeForm else canonical_text(type_, value)
+
+
+def write_value(type_: Any, value: Any) -> Any:
+    """Convert a value of one of the types above, for writing: what is free-form is written before maps are sorted."""
+    return msgspec.Raw(_encode(value)) if type_ is FreeForm else canonical_text(type_, value)
+
+
+_encode = msgspec.json.Encoder().encode
+
+TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
+"""Those types by a schema's `format`."""
+
 _INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64: Any = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _TYPES: dict[tuple[str, str], Any] = {
     ("string", ""): str,
     ("string", "byte"): bytes,
-    ("string", "quantity"): Quantity,
-    ("string", "date-time"): Time,
-    ("string", "micro-time"): MicroTime,
+    **{("string", name): type_ for name, type_ in TEXTS.items()},
     ("integer", "int32"): _INT32,
     ("integer", "int64"): _INT64,
     ("number", "double"): int | float,
     ("boolean", ""): bool,
     ("int-or-string", ""): _INT32 | str,
-    ("any", ""): Any,
+    ("any", ""): FreeForm,
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 """What is left out, where zero is; compared by identity, which these have."""
@@ -94,67 +118,87 @@ class Structs:
     def __init__(self) -> None:
         """Start with none."""
         self._made: dict[str, StructType] = {}
-        self._making: dict[str, str] = {}
+        self._unbounded: dict[str, bool] = {}
 
-    def of(self, schema: Schema) -> StructType:
-        """Return the Struct of a schema that is a struct in Go."""
+    def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
+        """Return the Struct of a schema that is a struct in Go; `within` are the definitions being made."""
         made = self._made.get(schema.definition)
         if made is None:
-            made = self._made[schema.definition] = self._make(schema)
+            made = self._made[schema.definition] = self._make(schema, (*within, schema.definition))
         return made
 
-    def _make(self, schema: Schema) -> StructType:
+    def is_unbounded(self, schema: Schema) -> bool:
+        """Return whether there is no limit to how deep an object may be, its managed fields aside."""
+        known = self._unbounded.get(schema.definition)
+        if known is None:
+            known = self._unbounded[schema.definition] = _is_unbounded(schema, ())
+        return known
+
+    def _make(self, schema: Schema, within: tuple[str, ...]) -> StructType:
         name = schema.definition.rpartition(".")[2]
-        self._making[schema.definition] = name
         properties = list(schema.properties.items())
         # Attributes are numbered: JSON's names (`$ref`, `from`) need not be Python's.
         struct = msgspec.defstruct(
             name,
-            [(f"_{index}", *self._field(field)) for index, (_, field) in enumerate(properties)],
+            [(f"_{index}", *self._field(field, within)) for index, (_, field) in enumerate(properties)],
             rename={f"_{index}": json_name for index, (json_name, _) in enumerate(properties)},
             omit_defaults=True,
             forbid_unknown_fields=True,
             gc=False,
         )
         setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
-        del self._making[schema.definition]
         return struct
 
-    def _type(self, schema: Schema) -> Any:
-        if schema.is_struct:
-            return self._making.get(schema.definition) or self.of(schema)
-        if schema.items:
-            return list[self._type(schema.items)]  # type: ignore[misc]  # made at run time
-        if schema.values:
-            return dict[str, self._type(schema.values)]  # type: ignore[misc]  # made at run time
-        return _TYPES[schema.kind, schema.format]
-
-    def _field(self, schema: Schema) -> tuple[Any, Any]:
+    def _field(self, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
         """Return a field's type and its default, which say when it is written."""
-        type_ = self._type(schema)
+        type_ = self._type(schema, within)
         if schema.go_type.startswith("*") or schema.format in ("date-time", "micro-time"):
-            return Optional[type_], None if schema.omitted else msgspec.field(default_factory=_null)
+            return type_ | None, None if schema.omitted else msgspec.field(default_factory=_null)
         if schema.is_struct:
             return type_, msgspec.field(default_factory=type_)
-        if schema.items:
-            if schema.omitted:
-                return type_, msgspec.field(default_factory=list)
-            # An empty list does not survive Kubernetes' storage: it is nil from then on.
-            return Optional[Annotated[type_, msgspec.Meta(min_length=1)]], msgspec.field(default_factory=_null)
-        if schema.values:
-            return (type_, msgspec.field(default_factory=dict)) if schema.omitted else (
-                Optional[Annotated[type_, msgspec.Meta(min_length=1)]], msgspec.field(default_factory=_null)
-            )
-        return self._scalar(schema, type_)
+        if schema.items or schema.values:
+            return _collection(schema, type_)
+        return _scalar(schema, type_)
 
-    def _scalar(self, schema: Schema, type_: Any) -> tuple[Any, Any]:
-        if schema.kind == "any":
-            return type_, None if schema.omitted else msgspec.field(default_factory=_null)
-        if schema.format == "quantity":
-            return type_, msgspec.field(default_factory=_zero_quantity)
-        if schema.format == "byte":
-            return (type_, b"") if schema.omitted else (Optional[type_], msgspec.field(default_factory=_null))
-        if schema.kind == "int-or-string":
-            return type_, msgspec.field(default_factory=int)
-        zero = _ZEROS[schema.kind]
-        return type_, zero if schema.omitted else msgspec.field(default_factory=type(zero))
+    def _type(self, schema: Schema, within: tuple[str, ...]) -> Any:
+        if schema.is_struct:
+            name = schema.definition
+            return ForwardRef(name.rpartition(".")[2]) if name in within else self.of(schema, within)
+        if schema.items:
+            return list[self._type(schema.items, within)]  # type: ignore[misc]  # made at run time
+        if schema.values:
+            return dict[str, self._type(schema.values, within)]  # type: ignore[misc]  # made at run time
+        return _TYPES[schema.kind, schema.format]
+
+
+def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
+    if schema.omitted:
+        return type_, msgspec.field(default_factory=list if schema.items else dict)
+    # An empty list does not survive Kubernetes' storage, it is nil from then on: refused, so that pruning drops it.
+    return Annotated[type_, msgspec.Meta(min_length=1)] | None, msgspec.field(default_factory=_null)
+
+
+def _scalar(schema: Schema, type_: Any) -> tuple[Any, Any]:
+    if schema.kind == "any":
+        return type_, None if schema.omitted else msgspec.field(default_factory=_null)
+    if schema.format == "byte":
+        return (type_, b"") if schema.omitted else (type_ | None, msgspec.field(default_factory=_null))
+    if schema.format == "quantity":
+        return type_, msgspec.field(default_factory=_zero_quantity)
+    if schema.kind == "int-or-string":
+        return type_, msgspec.field(default_factory=int)
+    zero = _ZEROS[schema.kind]
+    return type_, zero if schema.omitted else msgspec.field(default_factory=type(zero))
+
+
+def attribute(schema: Schema, name: str) -> str:
+    """Return what the Struct of `schema` calls the field that is `name` in JSON."""
+    return f"_{list(schema.properties).index(name)}"
+
+
+def _is_unbounded(schema: Schema, within: tuple[str, ...]) -> bool:
+    if schema.kind == "any" or (schema.definition and schema.definition in within):
+        return True
+    below = (*within, schema.definition) if schema.definition else within
+    fields = (each for name, each in schema.properties.items() if name != "managedFields")
+    return any(_is_unbounded(each, below) for each in (*fields, schema.items, schema.values) if each)

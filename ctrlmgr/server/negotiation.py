@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctrlmgr.errors import NotAcceptable, StatusDetails, UnsupportedMediaType
+from ctrlmgr.server.document import Clause, preferred
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -100,15 +101,15 @@ class Accepts:
             available = ", ".join(self._produces)
             message = f"406: Not Acceptable\n\nAvailable representations: {available}"
             raise NotAcceptable(message, details=StatusDetails())
-        clauses = sorted((_clause(text) for text in accept.split(",")), key=_preference)
+        clauses = preferred(accept)
         for clause in clauses:
             if representation := self._representation(clause):
                 return representation
-        types = ", ".join(_TYPES if any(_is_json(clause.type) for clause in clauses) else (JSON, YAML))
+        types = ", ".join(_TYPES if any(_is_json(clause.media_type) for clause in clauses) else (JSON, YAML))
         raise NotAcceptable(f"only the following media types are accepted: {types}")
 
-    def _representation(self, clause: _Clause) -> Representation | None:
-        if not (_is_json(clause.type) or clause.type == YAML):
+    def _representation(self, clause: Clause) -> Representation | None:
+        if not (_is_json(clause.media_type) or clause.media_type == YAML):
             return None
         parameters = clause.parameters
         form = AS_IS
@@ -118,31 +119,7 @@ class Accepts:
                 return None
         if parameters.get("stream", "watch") not in ("watch", ""):
             return None
-        return Representation(form, clause.type == YAML, parameters.get("pretty") == "1")
-
-
-class _Clause(NamedTuple):
-    type: str
-    parameters: dict[str, str]
-    quality: float
-
-
-def _clause(text: str) -> _Clause:
-    media_type, *rest = (part.strip() for part in text.split(";"))
-    parameters = {}
-    for part in rest:
-        name, _, value = part.partition("=")
-        parameters[name.strip()] = value.strip().strip('"')
-    try:
-        quality = float(parameters.pop("q", "1"))
-    except ValueError:
-        quality = 1.0
-    return _Clause(media_type, parameters, quality)
-
-
-def _preference(clause: _Clause) -> tuple[float, bool, bool]:
-    """Order clauses as goautoneg does: by quality, then stars last."""
-    return -clause.quality, clause.type.startswith("*/"), clause.type.endswith("/*")
+        return Representation(form, clause.media_type == YAML, parameters.get("pretty") == "1")
 
 
 def _is_json(media_type: str) -> bool:

@@ -8,7 +8,8 @@ makes such requests likely to succeed (KEP-3070 for addresses, KEP-3668 for port
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.resources.validation.addresses import IPAddress
@@ -27,7 +28,8 @@ class AddressRange:
     """The addresses of one CIDR, counted from 0: the one after the network's own, which is the `kubernetes` service's.
 
     The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
-    (`pkg/registry/core/service/ipallocator`).
+    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that may be chosen for a caller that asks for no
+    certain address, in the order of preference.
     """
 
     __slots__ = ("_first", "_ipv4", "bands", "count", "family", "network")
@@ -61,17 +63,17 @@ class AddressRange:
         return str(self.network)
 
 
-class PortRange(NamedTuple):
+class PortRange:
     """The node ports from `first` to `last`, both included."""
 
-    first: int
-    last: int
+    __slots__ = ("bands", "first", "last")
 
-    @property
-    def bands(self) -> tuple[tuple[int, int], ...]:
-        """What may be chosen for a caller that asks for no certain port, in the order of preference."""
-        static = self.first + static_band(self.last - self.first + 1, share=32, most=128)
-        return ((static, self.last + 1), (self.first, static))
+    def __init__(self, first: int, last: int) -> None:
+        """Take the ends."""
+        self.first = first
+        self.last = last
+        static = first + static_band(last - first + 1, share=32, most=128)
+        self.bands = ((static, last + 1), (first, static))
 
     def __contains__(self, port: object) -> bool:
         return isinstance(port, int) and self.first <= port <= self.last
@@ -88,11 +90,17 @@ def static_band(size: int, share: int, most: int) -> int:
     return 0 if size <= 16 else min(max(16, size // share), most)
 
 
-class Ranges(NamedTuple):
-    """All there is to give out; the first address range is that of the default family."""
+class Ranges:
+    """All there is to give out: one or two ranges of addresses, that of the default family first, and one of ports."""
 
-    addresses: tuple[AddressRange, ...]
-    ports: PortRange
+    __slots__ = ("_by_family", "addresses", "families", "ports")
+
+    def __init__(self, addresses: Sequence[AddressRange], ports: PortRange) -> None:
+        """Take ranges of different families."""
+        self.addresses = tuple(addresses)
+        self.ports = ports
+        self.families = tuple(each.family for each in addresses)
+        self._by_family = {each.family: each for each in addresses}
 
     @classmethod
     def parse(cls, cidrs: str, ports: str) -> Ranges:
@@ -107,16 +115,11 @@ class Ranges(NamedTuple):
                 f'service.cluster_ip_range: "{cidrs}" should be one range, or two of different IP families such as '
                 '"10.96.0.0/16,fd00:10:96::/112"'
             )
-        return cls(tuple(AddressRange(network) for network in networks), _ports(ports))
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The configured IP families, the default one first."""
-        return tuple(each.family for each in self.addresses)
+        return cls([AddressRange(network) for network in networks], _ports(ports))
 
     def of(self, family: str) -> AddressRange | None:
         """Return the range of a family, None if the family is not configured."""
-        return next((each for each in self.addresses if each.family == family), None)
+        return self._by_family.get(family)
 
 
 def _network(text: str) -> Network:

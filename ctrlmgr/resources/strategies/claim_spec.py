@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
-from ctrlmgr.api.quantity import canonical, parse
+from ctrlmgr.api.quantity import parse
 from ctrlmgr.resources.strategies.rules import each_problem
 from ctrlmgr.resources.validation import names
 from ctrlmgr.resources.validation.labels import validate_label_selector
@@ -60,7 +60,7 @@ def _validate_size(resources: Mapping[str, Any], path: Path) -> list[FieldError]
     size = (resources.get("requests") or {}).get("storage")
     if size is None:
         return [required(path)]
-    return [] if parse(size) > 0 else [invalid(path, canonical(size), NOT_POSITIVE)]
+    return [] if parse(size) > 0 else [invalid(path, size, NOT_POSITIVE)]
 
 
 def _validate_data_source(source: Mapping[str, Any], path: Path) -> list[FieldError]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
-from ctrlmgr.api.quantity import canonical, parse
+from ctrlmgr.api.quantity import parse
 from ctrlmgr.resources.strategies.rules import each_problem
 from ctrlmgr.resources.validation import names
 
@@ -83,8 +83,8 @@ def _validate_divisor(resource: str, divisor: str, path: Path) -> list[FieldErro
         return []
     if kind == "cpu":
         detail = "only divisor's values 1m and 1 are supported with the cpu resource"
-        return [] if canonical(divisor) in _CPU_UNITS else [invalid(path.child("divisor"), resource, detail)]
-    if canonical(divisor) in _BYTE_UNITS:
+        return [] if divisor in _CPU_UNITS else [invalid(path.child("divisor"), resource, detail)]
+    if divisor in _BYTE_UNITS:
         return []
     what = "local ephemeral storage" if kind == "ephemeral-storage" else kind
     detail = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported with the {what} resource"

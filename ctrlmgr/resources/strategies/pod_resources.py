@@ -12,50 +12,25 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
-from ctrlmgr.api.quantity import WHOLE, canonical, parse, total
+from ctrlmgr.api.quantity import parse, total
+from ctrlmgr.resources.strategies.rules import each_problem
 from ctrlmgr.resources.validation import names
+from ctrlmgr.resources.validation.quantities import (
+    is_huge_pages,
+    is_overcommittable,
+    validate_amount,
+    validate_container_resource_name,
+    validate_resource_name,
+)
 
 Amounts = Mapping[str, str]
 
-HUGE_PAGES = "hugepages-"
-NEGATIVE = "must be greater than or equal to 0"
 _COMPUTE = ("cpu", "memory")
-_CONTAINER_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
-_COUNTED = frozenset(
-    (
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    )
-)
-_STANDARD = (
-    _COUNTED
-    | _CONTAINER_RESOURCES
-    | {"storage", "requests.storage"}
-    | {f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER_RESOURCES}
-)
-
-
-def _is_native(name: str) -> bool:
-    return "/" not in name or "kubernetes.io/" in name
-
-
-def _is_extended(name: str) -> bool:
-    return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
-
-
-def _may_be_overcommitted(name: str) -> bool:
-    return _is_native(name) and not name.startswith(HUGE_PAGES)
+_HUGE_PAGES = "hugepages-"
 
 
 def _is_pod_level(name: str) -> bool:
-    return name in _COMPUTE or name.startswith(HUGE_PAGES)
+    return name in _COMPUTE or is_huge_pages(name)
 
 
 def quality_of_service(spec: Mapping[str, Any]) -> str:
@@ -133,12 +108,12 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
     if not (requests or limits):
         return
     for name, amount in aggregate(spec, "limits").items():
-        if name.startswith(HUGE_PAGES) and name not in requests:
+        if is_huge_pages(name) and name not in requests:
             limits.setdefault(name, amount)
     if limits:
         resources["limits"] = limits
         for name, amount in aggregate(spec, "requests").items():
-            if _is_pod_level(name) and _may_be_overcommitted(name):
+            if _is_pod_level(name) and is_overcommittable(name):
                 requests.setdefault(name, amount)
         for name, amount in limits.items():
             if _is_pod_level(name):
@@ -160,14 +135,14 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
     for name, amount in sorted(aggregate(spec, "requests").items()):
         given = requests.get(name, "0")
         if parse(amount) > parse(given):
-            detail = f"must be greater than or equal to aggregate container requests of {canonical(amount)}"
-            errors.append(invalid(path.child("requests").key(name), canonical(given), detail))
+            detail = f"must be greater than or equal to aggregate container requests of {amount}"
+            errors.append(invalid(path.child("requests").key(name), given, detail))
     for index, container in enumerate(spec.get("containers") or ()):
         for name, amount in sorted(_amounts(container, "limits").items()):
             if name in limits and parse(amount) > parse(limits[name]):
-                detail = f"must be less than or equal to pod limits of {canonical(limits[name])}"
+                detail = f"must be less than or equal to pod limits of {limits[name]}"
                 below = path.child("containers").at(index).key(name).child("limits")
-                errors.append(invalid(below, canonical(amount), detail))
+                errors.append(invalid(below, amount, detail))
     return errors
 
 
@@ -175,7 +150,7 @@ def validate_container_resources(resources: Mapping[str, Any], claims: Iterable[
     """Check a container's limits, requests and claims; `claims` are the names of the pod's resource claims."""
     if not resources:
         return []
-    return _validate(resources, _container_resource_name, claims, path)
+    return _validate(resources, validate_container_resource_name, claims, path)
 
 
 def _validate(
@@ -195,71 +170,42 @@ def _validate(
                 errors += _against_limit(name, amount, limits, path)
             errors += _huge_pages(name, amount, at)
     asked = {*limits, *requests}
-    if not asked.intersection(_COMPUTE) and any(each.startswith(HUGE_PAGES) for each in asked):
+    if not asked.intersection(_COMPUTE) and any(is_huge_pages(each) for each in asked):
         errors.append(forbidden(path, "HugePages require cpu or memory"))
     return errors + _validate_claims(resources.get("claims") or (), sorted(claims), path.child("claims"))
 
 
-def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
-    """Check the amount of a resource: not negative, and whole where things are counted."""
-    value = parse(amount)
-    errors = [invalid(path, canonical(amount), NEGATIVE)] if value < 0 else []
-    if value % WHOLE and (name in _COUNTED or _is_extended(name)):
-        errors.append(invalid(path, canonical(amount), "must be an integer"))
-    return errors
-
-
 def _against_limit(name: str, amount: str, limits: Amounts, path: Path) -> list[FieldError]:
     if name not in limits:
-        if _may_be_overcommitted(name):
+        if is_overcommittable(name):
             return []
         return [required(path.child("limits"), "Limit must be set for non overcommitable resources")]
     requested, limit = parse(amount), parse(limits[name])
-    if requested != limit and not _may_be_overcommitted(name):
-        detail = f"must be equal to {name} limit of {canonical(limits[name])}"
+    if requested != limit and not is_overcommittable(name):
+        detail = f"must be equal to {name} limit of {limits[name]}"
     elif requested > limit:
-        detail = f"must be less than or equal to {name} limit of {canonical(limits[name])}"
+        detail = f"must be less than or equal to {name} limit of {limits[name]}"
     else:
         return []
-    return [invalid(path.child("requests"), canonical(amount), detail)]
+    return [invalid(path.child("requests"), amount, detail)]
 
 
 def _huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
-    if not name.startswith(HUGE_PAGES):
+    if not is_huge_pages(name):
         return []
     try:
-        size = parse(name.removeprefix(HUGE_PAGES))
+        size = parse(name.removeprefix(_HUGE_PAGES))
     except ValueError:
         size = 0
     if size > 0 and not parse(amount) % size:
         return []
-    return [invalid(path, canonical(amount), f"{canonical(amount)} is not positive integer multiple of {name}")]
-
-
-def _resource_name(name: str, path: Path) -> list[FieldError]:
-    errors = [invalid(path, name, each) for each in names.qualified_name(name)]
-    huge = name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
-    if not errors and "/" not in name and name not in _STANDARD and not huge:
-        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-    return errors
-
-
-def _container_resource_name(name: str, path: Path) -> list[FieldError]:
-    if name in _CONTAINER_RESOURCES:
-        return []
-    errors = _resource_name(name, path)
-    if "/" not in name:
-        if not name.startswith(HUGE_PAGES):
-            errors.append(invalid(path, name, "must be a standard resource for containers"))
-    elif not _is_native(name) and not _is_extended(name):
-        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
-    return errors
+    return [invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
 
 
 def _pod_resource_name(name: str, path: Path) -> list[FieldError]:
-    if errors := _resource_name(name, path):
+    if errors := validate_resource_name(name, path):
         return errors
-    return [] if _is_pod_level(name) else [not_supported(path, name, {HUGE_PAGES, *_COMPUTE})]
+    return [] if _is_pod_level(name) else [not_supported(path, name, {_HUGE_PAGES, *_COMPUTE})]
 
 
 def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path: Path) -> list[FieldError]:
@@ -272,7 +218,7 @@ def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path
             errors.append(required(at))
             continue
         if request:
-            errors += [invalid(at.child("request"), request, each) for each in names.dns1123_label(request)]
+            errors += each_problem(names.dns1123_label, request, at.child("request"))
         key = f"{name}/{request}" if request else name
         if name in seen or key in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
             errors.append(duplicate(at, name if name in seen or not request else key))

@@ -1,9 +1,8 @@
 """Rules that the validation of many kinds is made of: what is not negative, what may not change, what is a percentage.
 
-Guarantees: `same` says of two values what Go's `apiequality.Semantic.DeepEqual` says of the structs they stand for:
-that a field is absent means the same as that it has Go's zero value, except where the field is a pointer.
+Values are what a codec made of them: what means nothing is absent, so equal values mean the same.
 
-Rules come from apimachinery's `pkg/api/validation/objectmeta.go` and `pkg/api/equality`, and from Kubernetes'
+Rules come from apimachinery's `pkg/api/validation/objectmeta.go` and from Kubernetes'
 `pkg/apis/apps/validation/validation.go`.
 """
 
@@ -17,63 +16,6 @@ from ctrlmgr.resources.validation import names
 
 NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
-
-_POINTERS = frozenset(
-    (
-        "activeDeadlineSeconds",
-        "allowPrivilegeEscalation",
-        "automountServiceAccountToken",
-        "averageUtilization",
-        "backoffLimit",
-        "backoffLimitPerIndex",
-        "completions",
-        "defaultMode",
-        "enableServiceLinks",
-        "endPort",
-        "expirationSeconds",
-        "failedJobsHistoryLimit",
-        "fsGroup",
-        "hostProcess",
-        "hostUsers",
-        "hostnameOverride",
-        "ingressClassName",
-        "localhostProfile",
-        "manualSelector",
-        "maxFailedIndexes",
-        "maxSurge",
-        "maxUnavailable",
-        "minAvailable",
-        "minDomains",
-        "minReplicas",
-        "mode",
-        "optional",
-        "parallelism",
-        "partition",
-        "priority",
-        "privileged",
-        "progressDeadlineSeconds",
-        "readOnlyRootFilesystem",
-        "replicas",
-        "revisionHistoryLimit",
-        "runAsGroup",
-        "runAsNonRoot",
-        "runAsUser",
-        "runtimeClassName",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "startingDeadlineSeconds",
-        "storageClassName",
-        "succeededCount",
-        "successfulJobsHistoryLimit",
-        "suspend",
-        "terminationGracePeriodSeconds",
-        "timeZone",
-        "tolerationSeconds",
-        "ttlSecondsAfterFinished",
-        "volumeAttributesClassName",
-    )
-)
-"""Fields that are pointers to scalars wherever they occur: for these a zero is not the same as nothing."""
 
 
 def nonnegative(value: int | None, path: Path) -> list[FieldError]:
@@ -93,25 +35,7 @@ def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> l
 
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
     """Check that a field has not changed."""
-    return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]
-
-
-def same(new: Any, old: Any) -> bool:
-    """Say whether two values mean the same; see the module's guarantees."""
-    if new == old:
-        return True
-    if isinstance(new, dict) and isinstance(old, dict):
-        return all(_same_field(key, new.get(key), old.get(key)) for key in new.keys() | old.keys())
-    if isinstance(new, list) and isinstance(old, list):
-        return len(new) == len(old) and all(map(same, new, old))
-    return not isinstance(new or old, (bool, int, str)) and not new and not old
-
-
-def _same_field(key: str, new: Any, old: Any) -> bool:
-    if new is None or old is None:
-        present = old if new is None else new
-        return not present and (key not in _POINTERS or present is None)
-    return same(new, old)
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 
 def int_or_percent(value: int | str, path: Path) -> list[FieldError]:

@@ -192,6 +192,11 @@ def known_finalizer(name: str, path: Path) -> list[FieldError]:
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
+def validate_finalizer(name: str, path: Path) -> list[FieldError]:
+    """Check a finalizer in a field of its own: Namespace's spec.finalizers."""
+    return [invalid(path, name, each) for each in names.qualified_name(name)] + known_finalizer(name, path)
+
+
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
     """Check a field manager's name: up to 128 printable characters."""
     errors = [too_long(path, FIELD_MANAGER_LENGTH)] if names.length(manager) > FIELD_MANAGER_LENGTH else []

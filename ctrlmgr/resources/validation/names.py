@@ -17,6 +17,9 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
+Check: TypeAlias = Callable[[str], list[str]]
+"""Says what is wrong with a value."""
+
 NameCheck: TypeAlias = Callable[[str, bool], list[str]]
 """Says what is wrong with an object's name; the flag says that the value is a `generateName`, so only a prefix."""
 

@@ -1,0 +1,49 @@
+"""Admission: where things may be created (the NamespaceLifecycle plugin of apiserver `pkg/admission/plugin`).
+
+Guarantees: nothing is created or changed in a namespace that does not exist, nothing is created in one that is being
+terminated. Namespaces themselves and deletions are never held up; who may not be deleted is for strategies to say.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.errors import StatusCause
+from ctrlmgr.resources.kind import Kind
+from ctrlmgr.resources.refusals import forbidden, not_found
+from ctrlmgr.resources.strategy import View
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Namespace(msgspec.Struct):
+    status: _Status | None = None
+
+
+def is_terminating(namespace: Object) -> bool:
+    """Whether a Namespace takes nothing new any more."""
+    status = namespace.view(_Namespace).status
+    return status is not None and status.phase == "Terminating"
+
+
+def admit_create(view: View, kind: Kind, namespace: str, name: str) -> None:
+    """Refuse to create in a namespace that is missing (`NotFound`) or terminating (`Forbidden`)."""
+    if not kind.namespaced:
+        return
+    found = view.get(NAMESPACES, Key("", namespace))
+    if found is None:
+        raise not_found(NAMESPACES, namespace)
+    if is_terminating(found):
+        cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+        detail = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(kind.resource, name or "Unknown", detail, cause)
+
+
+def admit_update(view: View, kind: Kind, namespace: str) -> None:
+    """Refuse to change what is in a namespace that is missing."""
+    if kind.namespaced and view.get(NAMESPACES, Key("", namespace)) is None:
+        raise not_found(NAMESPACES, namespace)

@@ -1,0 +1,80 @@
+"""One write's search for addresses and ports: what may be had by name, and what is next.
+
+Guarantees: nothing is given that somebody holds in the write's view, or that the write itself was given before.
+A dry run claims nothing, so it is told what Kubernetes tells one: requests are only checked loosely, and the values
+it would be given are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
+
+The messages are those of Kubernetes' `ipallocator` and `portallocator`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.resources.allocators.claims import IP_ADDRESSES, NODE_PORTS, is_claimed
+from ctrlmgr.resources.allocators.ranges import AddressRange, Ranges
+from ctrlmgr.resources.allocators.search import find_free
+from ctrlmgr.resources.strategy import Context
+from ctrlmgr.resources.validation.addresses import parse_ip
+
+FULL = "range is full"
+_DRY_RUN_PORT = 32769
+
+
+class Allocation:
+    """What one write takes, of all that `ranges` has."""
+
+    def __init__(self, ctx: Context, ranges: Ranges) -> None:
+        """Begin with nothing taken."""
+        self._view = ctx.view
+        self._random = ctx.random
+        self._dry_run = ctx.dry_run
+        self._ranges = ranges
+        self._ports: set[int] = set()
+
+    def address_problem(self, family: str, text: str) -> str:
+        """Say why a certain address cannot be had; the empty string means that it can."""
+        addresses, address = self._ranges.of(family), parse_ip(text)
+        if addresses is None or address is None or address not in addresses:
+            return self._out_of_range(text, addresses)
+        taken = not self._dry_run and is_claimed(self._view, IP_ADDRESSES, str(address))
+        return "provided IP is already allocated" if taken else ""
+
+    def _out_of_range(self, text: str, addresses: AddressRange | None) -> str:
+        if self._dry_run and addresses is not None:
+            return (
+                f"the provided IP ({parse_ip(text)}) is not in the valid range. The range of valid IPs is {addresses}"
+            )
+        return "the provided network does not match the current range"
+
+    def next_address(self, family: str) -> str | None:
+        """Return an address nobody holds, None if the family's range is full."""
+        addresses = self._ranges.of(family)
+        if addresses is None:
+            return None
+        if self._dry_run:
+            return addresses.base
+        index = find_free(
+            addresses.bands, lambda at: not is_claimed(self._view, IP_ADDRESSES, addresses[at]), self._random
+        )
+        return None if index is None else addresses[index]
+
+    def port_problem(self, port: int) -> str:
+        """Say why a certain port cannot be had; one that can is taken, and the empty string returned."""
+        if not self._dry_run and port not in self._ranges.ports:
+            return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
+        if not self._is_free_port(port):
+            return "provided port is already allocated"
+        self._ports.add(port)
+        return ""
+
+    def next_port(self) -> int | None:
+        """Take and return a port nobody holds, None if the range is full."""
+        if self._dry_run:
+            port: int | None = max(self._ports) + 1 if self._ports else _DRY_RUN_PORT
+        else:
+            port = find_free(self._ranges.ports.bands, self._is_free_port, self._random)
+        if port is not None:
+            self._ports.add(port)
+        return port
+
+    def _is_free_port(self, port: int) -> bool:
+        return port not in self._ports and not is_claimed(self._view, NODE_PORTS, str(port))

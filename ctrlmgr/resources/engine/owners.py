@@ -1,0 +1,27 @@
+"""Owner references stand once each (apiserver `endpoints/handlers/create.go`, `dedupOwnerReferences`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WARNING = (
+    "metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
+
+
+def deduplicate_owners(metadata: dict[str, Any], warnings: list[str]) -> None:
+    """Drop owner references that stand in `metadata` before, and warn of them."""
+    owners = metadata.get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    kept: list[dict[str, Any]] = []
+    dropped: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            dropped.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if dropped:
+        metadata["ownerReferences"] = kept
+        warnings.append(_WARNING + ", ".join(dropped))

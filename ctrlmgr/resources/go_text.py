@@ -1,0 +1,40 @@
+"""How Go writes things that Python writes otherwise: quoted strings, and JSON that is safe within HTML."""
+
+from __future__ import annotations
+
+_ESCAPES = {
+    "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
+    "\\": r"\\", '"': r"\"",
+}  # fmt: skip
+_HTML = ((b"<", rb"\u003c"), (b">", rb"\u003e"), (b"&", rb"\u0026"))
+_SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"))
+
+
+def quote(text: str) -> str:
+    """Write a string as Go's `%q` and `strconv.Quote` do."""
+    return '"' + "".join(map(_escape, text)) + '"'
+
+
+def _escape(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def escape_html(data: bytes) -> bytes:
+    r"""Write `<`, `>`, `&` and the line separators as `\u003c` and so on, as encoding/json does in every string.
+
+    `data` is well-formed JSON, so these can only be in strings.
+    """
+    for plain, escaped in _HTML:
+        if plain in data:
+            data = data.replace(plain, escaped)
+    if b"\xe2\x80" in data:
+        for plain, escaped in _SEPARATORS:
+            data = data.replace(plain, escaped)
+    return data

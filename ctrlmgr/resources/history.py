@@ -1,0 +1,40 @@
+"""Changes older than the cacher's window, put together from the log; for a thread that may block.
+
+Guarantees: the changes are what the cacher's were when it still had them, `old` included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.informer import Change
+
+
+class History(NamedTuple):
+    """A stretch of one resource's changes."""
+
+    changes: Sequence[Change]
+    whole: bool
+    """Whether there were no more when they were read."""
+
+
+def read_history(log: EventLog, resource: Resource, revision: Revision, limit: int) -> History:
+    """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed some of them."""
+    events = log.events_after(revision, resource=resource, limit=limit)
+    states: dict[Key, Object | None] = {}  # what the events so far have left
+    changes: list[Change] = []
+    for event in events:
+        key = event.key
+        old = None
+        if event.type is not EventType.ADDED:
+            # Before its first event here an object was what it was at `revision`, whichever event had made it that.
+            old = states[key] if key in states else log.get(resource, key, at=revision)
+        new = None if event.type is EventType.DELETED else event.object
+        changes.append(Change(event.type, old, new, event.revision))
+        states[key] = new
+    return History(changes, len(events) < limit)

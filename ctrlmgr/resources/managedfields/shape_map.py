@@ -1,0 +1,242 @@
+"""The shapes of objects: structs, whose fields are declared, maps, whose keys are not, and what has no schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ctrlmgr.resources.managedfields.field_set import SELF, FieldSet, as_member
+from ctrlmgr.resources.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape
+from ctrlmgr.resources.patch.go_value import plain
+from ctrlmgr.resources.schema import MISSING
+
+
+class Field(NamedTuple):
+    """A declared field of a struct."""
+
+    element: str
+    shape: Shape
+    zero: Any
+    """What it is when it is not there; MISSING for what Go leaves out then."""
+
+
+class _Object(Shape):
+    """What structs and maps have in common; they differ in which shape is behind a name."""
+
+    def _shape(self, name: str) -> Shape | None:
+        raise NotImplementedError
+
+    def merge(self, old: Any, new: Any) -> Any:
+        if not old or not new:
+            return old or new
+        result = dict(old)
+        for name, value in new.items():
+            shape = self._shape(name) if name in old else None
+            result[name] = value if shape is None else shape.merge(old[name], value)
+        return result
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        if not isinstance(value, dict):
+            return None
+        result = {}
+        for name, each in value.items():
+            node = fields.get(f"f:{name}")
+            if node is None:
+                result[name] = each
+            elif node and SELF not in node:
+                shape = self._shape(name)
+                result[name] = each if shape is None else shape.remove(each, node)
+        return result or None
+
+    def settled(self, fields: FieldSet) -> FieldSet:
+        result = {}
+        for element, node in fields.items():
+            shape = self._shape(element[2:]) if node else None
+            result[element] = node if shape is None else shape.settled(node)
+        return result
+
+    def check(self, value: Any, path: str) -> Iterator[str]:
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            yield f"{path}: expected map, got &{{{plain(value)}}}"
+            return
+        for name, each in value.items():
+            shape = self._shape(name)
+            if shape is None:
+                yield f"{path}.{name}: field not declared in schema"
+                return
+            yield from shape.check(each, f"{path}.{name}")
+
+
+class Struct(_Object):
+    """An object with declared fields.
+
+    The fields are made when they are first asked for: structs may hold themselves.
+    """
+
+    def __init__(self, fields: Callable[[], Mapping[str, Field]]) -> None:
+        """Take what makes its fields, by name."""
+        self._make = fields
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Its fields, by name."""
+        return self._make()
+
+    @cached_property
+    def _always(self) -> list[tuple[str, Field]]:
+        return [(name, field) for name, field in self.fields.items() if field.zero is not MISSING]
+
+    def _shape(self, name: str) -> Shape | None:
+        field = self.fields.get(name)
+        return field and field.shape
+
+    def _is_empty(self, value: Any) -> bool:
+        return not value and not self._always
+
+    def whole(self, value: Any) -> FieldSet:
+        if self._is_empty(value):
+            return {}
+        result: FieldSet = {SELF: {}}
+        fields = self.fields
+        for name, each in (value or {}).items():
+            if name in fields:
+                element, shape, _ = fields[name]
+                result[element] = shape.whole(each)
+        for name, (element, shape, zero) in self._always:
+            if not value or name not in value:
+                result[element] = shape.whole(zero)
+        return result
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        if self._is_empty(old) and self._is_empty(new):
+            return SAME if old == new else MODIFIED
+        added: FieldSet = {}
+        modified: FieldSet = {}
+        removed: FieldSet = {}
+        old, new, fields = old or {}, new or {}, self.fields
+        for name, value in new.items():
+            if name not in fields:
+                continue
+            element, shape, zero = fields[name]
+            before = old.get(name, zero)
+            if before is MISSING:
+                added[element] = shape.whole(value)
+            elif before is not value and before != value:
+                _collect(element, shape.compare(before, value), added, modified, removed)
+        for name, value in old.items():
+            if name not in new and name in fields:
+                element, shape, zero = fields[name]
+                if zero is MISSING:
+                    removed[element] = shape.whole(value)
+                elif value != zero:
+                    _collect(element, shape.compare(value, zero), added, modified, removed)
+        return (added or None, modified or None, removed or None)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        result = {}
+        for name, each in (value or {}).items():
+            if name in self.fields:
+                element, shape, _ = self.fields[name]
+                node = shape.owned(each)
+                if each is None or (each == {} and isinstance(each, dict)):
+                    node = as_member(node or {})
+                if node is not None:
+                    result[element] = node
+        return result or None
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        result = {}
+        for element, node in fields.items():
+            field = self.fields.get(element[2:]) if node else None
+            result[element] = node if field is None else as_member(field.shape.named(node))
+        return result
+
+
+class Map(_Object):
+    """An object with keys that are not declared, each of them owned on its own."""
+
+    def __init__(self, values: Shape | None = None) -> None:
+        """Take the shape of its values; `Untyped` gives itself later."""
+        self.values = values
+
+    def _shape(self, name: str) -> Shape:
+        assert self.values is not None  # a map without a shape for its values is not used
+        return self.values
+
+    def whole(self, value: Any) -> FieldSet:
+        if not value:
+            return {}
+        values = self._shape("")
+        return {SELF: {}, **{f"f:{name}": values.whole(each) for name, each in value.items()}}
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        if not old and not new:
+            return SAME if old == new else MODIFIED
+        added: FieldSet = {}
+        modified: FieldSet = {}
+        removed: FieldSet = {}
+        old, new, values = old or {}, new or {}, self._shape("")
+        for name, value in new.items():
+            if name not in old:
+                added[f"f:{name}"] = values.whole(value)
+            elif old[name] != value:
+                _collect(f"f:{name}", values.compare(old[name], value), added, modified, removed)
+        for name, value in old.items():
+            if name not in new:
+                removed[f"f:{name}"] = values.whole(value)
+        return (added or None, modified or None, removed or None)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        values = self._shape("")
+        return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        values = self._shape("")
+        return {element: values.named(node) if node else node for element, node in fields.items()}
+
+
+def _collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
+    for node, nodes in zip(difference, (added, modified, removed), strict=True):
+        if node is not None:
+            nodes[element] = node
+
+
+class Untyped(Shape):
+    """What has no schema: objects are maps of such values, all else is owned as a whole (smd's deduced type)."""
+
+    def __init__(self) -> None:
+        """Hold itself, as maps of anything do."""
+        self._map = Map(self)
+        self._leaf = Leaf()
+
+    def _of(self, *values: Any) -> Shape:
+        return self._map if any(isinstance(value, dict) for value in values) else self._leaf
+
+    def whole(self, value: Any) -> FieldSet:
+        return self._of(value).whole(value)
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        if isinstance(old, dict) == isinstance(new, dict):
+            return self._of(new).compare(old, new)
+        # An object came, or went: the value is modified, and what was in the object added or removed.
+        after = self._map.compare({}, new)[0] if isinstance(new, dict) else None
+        before = self._map.compare(old, {})[2] if isinstance(old, dict) else None
+        return (after, {}, before)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        return None if value is None else self._of(value).owned(value)
+
+    def merge(self, old: Any, new: Any) -> Any:
+        return self._map.merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        return self._of(value).remove(value, fields)
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        return self._map.named(fields)
+
+    def check(self, value: Any, path: str) -> Iterator[str]:
+        return iter(())

@@ -1,0 +1,126 @@
+r"""Field selectors: `metadata.name=web,status.phase!=Running`, as apimachinery's `fields.ParseSelector` reads them.
+
+Guarantees: a selector matches exactly what Kubernetes' would. Which fields a kind has besides its name and namespace
+is `Strategy.fields`; asking for others is refused in the words that Kubernetes has for that kind. In values, `\` makes
+the comma, the equals sign and itself ordinary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.errors import BadRequest
+
+Selectable: TypeAlias = Callable[[Object], Mapping[str, str]]
+
+_NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
+_OPERATOR = re.compile("!=|==|=")
+_PLAIN = re.compile(r"[^\\,=]*")
+_JOBS = Resource("batch", "jobs")
+
+
+class Term(NamedTuple):
+    """One condition: the field has the value, or `negated` has another one."""
+
+    field: str
+    value: str
+    negated: bool
+
+
+class FieldSelector:
+    """A conjunction of terms; an empty one matches everything."""
+
+    __slots__ = ("_metadata", "_others", "name", "namespace", "terms")
+
+    def __init__(self, terms: tuple[Term, ...] = ()) -> None:
+        """Compile `terms`."""
+        self.terms = terms
+        self.name = _required(terms, _NAME)
+        """The name that an object must have to match, None if it may have several."""
+        self.namespace = _required(terms, _NAMESPACE)
+        """The namespace that an object must have to match, None if it may have several."""
+        self._metadata = tuple(term for term in terms if term.field in (_NAME, _NAMESPACE))
+        self._others = tuple(term for term in terms if term.field not in (_NAME, _NAMESPACE))
+
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def parse(text: str) -> FieldSelector:
+        """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        return FieldSelector(tuple(_term(text, part) for part in sorted(_parts(text)) if part))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it matches everything."""
+        return not self.terms
+
+    def check(self, resource: Resource, fields: tuple[str, ...]) -> None:
+        """Raise `BadRequest` if it names a field that is not selectable; `fields` are the kind's own."""
+        for field, _, _ in self._others:
+            if field not in fields:
+                raise BadRequest(_unknown(resource, field, own=bool(fields)))
+
+    def matches(self, obj: Object, selectable: Selectable) -> bool:
+        """Say whether `obj` meets every term; `selectable` gives the values of its kind's own fields."""
+        for field, value, negated in self._metadata:
+            key = obj.key
+            if ((key.name if field == _NAME else key.namespace) == value) is negated:
+                return False
+        if not self._others:
+            return True
+        values = selectable(obj)
+        return all((values.get(field, "") == value) is not negated for field, value, negated in self._others)
+
+
+def _required(terms: tuple[Term, ...], field: str) -> str | None:
+    return next((term.value for term in terms if term.field == field and not term.negated), None)
+
+
+def _unknown(resource: Resource, field: str, *, own: bool) -> str:
+    """Say that a field cannot be selected by, as the kind's `AddFieldLabelConversionFunc` does."""
+    if resource == _JOBS:
+        return f'field label "{field}" not supported for Job'
+    if own:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "{_NAME}", "{_NAMESPACE}"'
+
+
+def _term(text: str, part: str) -> Term:
+    operator = _OPERATOR.search(part)
+    if operator is None:
+        raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
+    return Term(part[: operator.start()], _unescaped(part[operator.end() :]), operator.group() == "!=")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Split at the commas that no backslash precedes; the backslashes stay."""
+    start, escaped = 0, False
+    for at, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
+
+
+def _unescaped(value: str) -> str:
+    if _PLAIN.fullmatch(value):
+        return value
+    result: list[str] = []
+    characters = iter(value)
+    for character in characters:
+        if character == "\\":
+            character = next(characters, "")
+            if character not in ("\\", ",", "="):
+                raise BadRequest(f"invalid field selector: invalid escape sequence: \\{character}")
+        elif character in ",=":
+            raise BadRequest(f"invalid field selector: unescaped character in value: {ord(character)}")
+        result.append(character)
+    return "".join(result)

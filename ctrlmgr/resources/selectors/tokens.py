@@ -1,0 +1,73 @@
+"""The words of a label selector, cut as apimachinery's `labels.Lexer` cuts them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
+_KEYWORDS = ("in", "notin")
+_WORD = re.compile(r"[^=!(),<> \t\r\n\0]+|[=!(),<>]+")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class Token(NamedTuple):
+    """A word: `kind` is a symbol, `in`, `notin`, `identifier` or `end`."""
+
+    kind: str
+    text: str
+
+
+END = Token("end", "")
+
+
+class Tokens:
+    """A selector's words, with a place in them."""
+
+    __slots__ = ("_at", "_tokens")
+
+    def __init__(self, tokens: list[Token]) -> None:
+        """Start at the first of `tokens`, whose last is `END`."""
+        self._tokens = tokens
+        self._at = 0
+
+    def peek(self) -> Token:
+        """Return the next word; `in` and `notin` are ordinary names here."""
+        return _as_value(self._tokens[self._at])
+
+    def take(self, *, keywords: bool = False) -> Token:
+        """Return the next word and go past it, if it is not the end; `keywords`: `in` and `notin` are operators."""
+        token = self._tokens[self._at]
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token if keywords else _as_value(token)
+
+
+def _as_value(token: Token) -> Token:
+    return Token("identifier", token.text) if token.kind in _KEYWORDS else token
+
+
+def tokenize(text: str) -> Tokens:
+    """Cut a selector into words. A byte 0 ends it, as it does in Kubernetes."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # it matches the empty string everywhere
+        word = _WORD.match(text, at)
+        if word is None:
+            break
+        run, at = word.group(), word.end()
+        if run[0] in "=!(),<>":
+            _cut_symbols(run, tokens)
+        else:
+            tokens.append(Token(run if run in _KEYWORDS else "identifier", run))
+    tokens.append(END)
+    return Tokens(tokens)
+
+
+def _cut_symbols(run: str, tokens: list[Token]) -> None:
+    """Cut a run of symbol characters: the longest known symbol first."""
+    at = 0
+    while at < len(run):
+        symbol = next(symbol for symbol in _SYMBOLS if run.startswith(symbol, at))
+        tokens.append(Token(symbol, symbol))
+        at += len(symbol)

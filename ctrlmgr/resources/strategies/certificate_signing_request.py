@@ -1,0 +1,88 @@
+"""Certificate signing requests: they carry who asked, and cannot be approved by asking.
+
+Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
+and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.resources.strategy import Context, Strategy
+from ctrlmgr.resources.validation import names
+
+SHORTEST_DURATION = 600
+_REQUESTER = ("username", "uid", "groups", "extra")
+_SPEC = Path("spec")
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    signer_name: str = ""
+
+
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+
+
+class CertificateSigningRequestStrategy(Strategy):
+    """certificates.k8s.io/v1 CertificateSigningRequest."""
+
+    name_check = staticmethod(names.any_name)
+    fields = ("spec.signerName",)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Say who asks, whatever the request says, and that nothing is decided."""
+        spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
+        obj["spec"] = {**spec, "username": ctx.user} if ctx.user else spec
+        obj["status"] = {}
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep what was asked for; only `/approval` changes conditions, only `/status` the certificate."""
+        new["spec"] = old["spec"]
+        if ctx.subresource == "approval":
+            conditions = (new.get("status") or {}).get("conditions")
+            new["status"] = {**(old.get("status") or {}), **({"conditions": conditions} if conditions else {})}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check what a new request asks for."""
+        if ctx.old is not None:
+            return []
+        spec = obj["spec"]
+        errors = [] if spec.get("usages") else [required(_SPEC.child("usages"))]
+        errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
+        seconds = spec.get("expirationSeconds")
+        if seconds is not None and seconds < SHORTEST_DURATION:
+            words = "may not specify a duration less than 600 seconds (10 minutes)"
+            errors.append(invalid(_SPEC.child("expirationSeconds"), seconds, words))
+        return errors
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return who is to sign."""
+        return {"spec.signerName": obj.view(_Request).spec.signer_name}
+
+
+def _validate_signer(signer: str, path: Path) -> list[FieldError]:
+    """Check `example.com/name` (`ValidateSignerName`)."""
+    if not signer:
+        return [required(path)]
+    domain, slash, name = signer.partition("/")
+    if not slash or "/" in name:
+        words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, signer, words)]
+    labels = domain.split(".")
+    errors = _first_problem(labels, domain, names.dns1123_label, path)
+    if len(labels) < 2:
+        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+    return errors + _first_problem(name.split("."), name, names.dns1123_subdomain, path)
+
+
+def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path) -> list[FieldError]:
+    for part in parts:
+        if problems := check(part):
+            return [invalid(path, whole, f'validating label "{part}": {each}') for each in problems]
+    return []

@@ -1,0 +1,128 @@
+"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by anybody.
+
+Guarantees: whatever `decode` returns is made of dicts, lists, strings of Unicode scalars without NUL, bools, None,
+ints, and floats that are numbers, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities
+and trailing characters are refused; Kubernetes refuses only some of these, and replaces bad UTF-8 silently.
+NUL is refused because PostgreSQL can hold it nowhere in text or jsonb, and both databases must hold the same.
+
+Where a key stands twice in one object the last one counts, as in Kubernetes; `has_repeated_keys` and
+`decode_repeated` are for telling the client.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+DEEPEST = 64
+"""How many levels of objects and lists a document may have."""
+
+_NESTING = bytes.maketrans(b"{}", b"[]")
+_NOISE = bytes(set(range(256)) - set(b'[]{}"'))
+_POSITION = re.compile(r"\(byte (\d+)\)")
+_PLAIN = msgspec.json.Decoder()
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def decode(data: bytes) -> Any:
+    """Decode a JSON document; raises ValueError with Go's words, without its prefix, for what is not one."""
+    refuse_depth(data)
+    return decode_shallow(data)
+
+
+def refuse_depth(data: bytes) -> None:
+    """Raise ValueError if well-formed JSON nests too deep."""
+    if depth_exceeds(data, DEEPEST):
+        raise ValueError("exceeded max depth")
+
+
+def decode_shallow(data: bytes) -> Any:
+    """Do what `decode` does for what cannot be too deep, or is yet to be checked for it."""
+    try:
+        value = _PLAIN.decode(data)
+    except UnicodeDecodeError as error:
+        raise ValueError("invalid UTF-8 in string literal") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(_reason(str(error), data)) from error
+    if b"\\u0000" in data:
+        refuse_nul(data)
+    return value
+
+
+def refuse_nul(data: bytes) -> None:
+    r"""Raise ValueError if well-formed JSON says `\u0000` anywhere (and not a backslash followed by `u0000`)."""
+    if b"\\u0000" in data.replace(b"\\\\", b""):
+        raise ValueError("invalid character '\\x00' in string literal")
+
+
+def depth_exceeds(data: bytes, deepest: int) -> bool:
+    """Return whether well-formed JSON nests deeper than `deepest`; for anything else either answer will do.
+
+    Strings are dropped and all brackets made alike; then each round takes the innermost pairs away.
+    """
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    rest = data.translate(_NESTING, _NOISE).replace(b'""', b"")
+    if len(rest) <= 2 * deepest:
+        return False
+    if b'"' in rest:
+        rest = b"".join(rest.split(b'"')[::2])
+    if b"[" * (deepest + 1) in rest:
+        return True
+    for _ in range(deepest):
+        shorter = rest.replace(b"[]", b"")
+        if len(shorter) == len(rest):
+            return False  # nothing left, or unbalanced: the parser will say so
+        rest = shorter
+    return bool(rest)
+
+
+def _reason(message: str, data: bytes) -> str:
+    """Say it as Go's scanner would, as far as msgspec knows."""
+    if "truncated" in message:
+        return "unexpected end of JSON input"
+    position = _POSITION.search(message)
+    if position is None:
+        return message
+    at = int(position[1])
+    character = repr(chr(data[at])) if at < len(data) else "EOF"
+    where = "after top-level value" if "trailing" in message else "looking for beginning of value"
+    return f"invalid character {character} {where}"
+
+
+class Repeated(dict[str, Any]):
+    """A JSON object in which a key stands more than once: the last values, and all pairs in their order."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        """Take the pairs as they stand."""
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def has_repeated_keys(data: bytes, value: Any) -> bool:
+    """Return whether keys were lost in decoding `data` to `value`; may say so in vain, then `data` is unusual.
+
+    Compact documents come out as they went in. In others the quotes are counted: without repeated keys there are as
+    many strings, and what a string holds has as many of them, except where they are spelled as code points.
+    """
+    try:
+        again = _ENCODE(value)
+    except RecursionError:  # far too deep: for the slow path to refuse
+        return True
+    if again == data or (data.endswith(b"\n") and again == data[:-1]):
+        return False
+    return data.count(b'"') != again.count(b'"') or b"\\u0022" in data
+
+
+def decode_repeated(data: bytes) -> Any:
+    """Decode what `decode` accepted once more, with `Repeated` for each object in which a key is repeated."""
+    return json.loads(data, object_pairs_hook=_pairs)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else Repeated(pairs)

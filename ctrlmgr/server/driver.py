@@ -1,0 +1,119 @@
+"""Runs the engine's operations on the event loop: does what their commands ask for, without ever blocking the loop.
+
+Guarantees (the driver's side of `resources.operations`):
+- An append is durable, or its refusal is final, before the operation goes on. One whose outcome is not known within
+  `WRITE_PATIENCE` ends as a 504: it may still come to be in the log, and the client must look.
+- After a refused append the operation sees all that the log refused it for.
+- What can be answered at once is: an operation whose commands need no waiting (a GET, mostly) takes no detour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from ctrlmgr.errors import CtrlmgrError, LogError, RequestTimeout, StatusDetails
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.event import Author, Event, Proposal
+from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.resources.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.server.follower import Follower
+from ctrlmgr.server.workers import Workers
+
+T = TypeVar("T")
+
+WRITE_PATIENCE = 5.0
+"""Seconds an append may take."""
+
+
+class Driver:
+    """Drives operations; used on the event loop only."""
+
+    def __init__(self, event_log: EventLog, follower: Follower, workers: Workers) -> None:
+        """Append to `event_log`, which `follower` follows, and read from it on `workers`."""
+        self._log = event_log
+        self._follower = follower
+        self._workers = workers
+        # Appends that have ended, and who waits for them; filled by the committing thread.
+        self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
+        self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Return the result of an operation, or raise what it raises."""
+        try:
+            command = next(operation)
+            while True:
+                try:
+                    if type(command) is Refresh and self._follower.is_current():
+                        answer = None
+                    else:
+                        answer = await self._perform(command)
+                except CtrlmgrError as error:
+                    command = operation.throw(error)
+                else:
+                    command = operation.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _perform(self, command: Command) -> Any:
+        match command:
+            case Refresh():
+                return await self._follower.catch_up()
+            case Append(proposals, author):
+                return await self._append(proposals, author)
+            case Read(call):
+                return await self._workers.run(call)
+            case Await(revision, patience):
+                await self._follower.reach(revision, patience)
+                return None
+
+    async def _append(self, proposals: Sequence[Proposal], author: Author) -> Sequence[Event]:
+        try:
+            return await self._appended(self._log.submit(proposals, author=author))
+        except RequestTimeout:
+            raise
+        except CtrlmgrError:
+            with suppress(LogError):  # then it decides on what is older, which the log will notice again
+                await self._follower.catch_up()
+            raise
+
+    async def _appended(self, pending: Appending) -> Sequence[Event]:
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Sequence[Event]] = loop.create_future()
+
+        def ended(pending: Appending) -> None:
+            """Pass the outcome on; runs on the committing thread, many times in a row after a group."""
+            self._ended.append((outcome, pending))
+            if not self._settling:
+                self._settling = True
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(self._settle)
+
+        pending.add_done_callback(ended)
+        timer = loop.call_later(WRITE_PATIENCE, _give_up, outcome)
+        try:
+            return await outcome
+        finally:
+            timer.cancel()
+
+    def _settle(self) -> None:
+        """Tell who waits for appends that have ended."""
+        self._settling = False  # before looking: what comes from here on is settled next time
+        while self._ended:
+            outcome, pending = self._ended.popleft()
+            if outcome.done():
+                continue
+            try:
+                outcome.set_result(pending.result(0))
+            except CtrlmgrError as error:
+                outcome.set_exception(error)
+
+
+def _give_up(outcome: asyncio.Future[Any]) -> None:
+    if not outcome.done():
+        message = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+        outcome.set_exception(RequestTimeout(message, details=StatusDetails()))

@@ -1,0 +1,22 @@
+"""The tables of every built-in kind: the columns that `kubectl get` shows, as Kubernetes 1.36 fills them.
+
+Guarantees: a kind without columns of its own has a name and the time at which it was created, as in Kubernetes.
+The rules are those of `pkg/printers/internalversion/printers.go` and, for the rest, of `rest.NewDefaultTableConvertor`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.resources.kind import Kind
+from ctrlmgr.server.tables import cluster, core, workloads
+from ctrlmgr.server.tables.pods import PODS
+from ctrlmgr.server.tables.printer import Printer, at, printer
+from ctrlmgr.server.tabular import TableDefinition
+
+_DEFAULT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])
+
+_PRINTERS: dict[str, Printer] = {"v1/Pod": PODS, **core.PRINTERS, **workloads.PRINTERS, **cluster.PRINTERS}
+
+
+def table_for(kind: Kind) -> TableDefinition:
+    """Return the columns of a kind and what fills them."""
+    return _PRINTERS.get(f"{kind.gvk.api_version}/{kind.gvk.kind}", _DEFAULT)
