@@ -15,7 +15,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -23,12 +23,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 __all__ = [
+    "CLUSTER_IP_REPAIR",
+    "NODE_PORT_REPAIR",
     "REGISTRY",
     "Durations",
     "MeasuredQueue",
     "QueueReading",
     "ReconcileMetrics",
+    "RepairMetrics",
     "RequestMetrics",
+    "WatchMetrics",
     "in_flight",
     "watch_queue",
 ]
@@ -255,13 +259,9 @@ class RequestMetrics:
         self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
     ) -> None:
         """Take what tells requests apart: the verb is upper case, the scope `resource`, `namespace` or `cluster`."""
-        route = (verb, group, version, resource, subresource, scope)
-        self._route = (*route, dry_run)
+        self._route = (verb, group, version, resource, subresource, scope, dry_run)
         self._codes: dict[int, Counter] = {}
         self._seconds = _request_seconds.labels(*self._route)
-        self.long_running = _long_running.labels(*route) if verb == "WATCH" else None
-        self.watch_events = _watch_events.labels(group, version, resource) if verb == "WATCH" else None
-        self.terminated = _terminated.labels(group, resource) if verb == "WATCH" else None
 
     def answered(self, code: int, seconds: float) -> None:
         """Count an answer with HTTP status `code` after `seconds`."""
@@ -270,3 +270,30 @@ class RequestMetrics:
             counter = self._codes[code] = _requests.labels(*self._route, str(code))
         counter.inc()
         self._seconds.observe(seconds)
+
+
+class WatchMetrics:
+    """The same for watches of one kind, while they last."""
+
+    def __init__(self, group: str, version: str, resource: str, scope: str) -> None:
+        """Take what tells watches apart; the scope is `resource`, `namespace` or `cluster`."""
+        self.long_running = _long_running.labels("WATCH", group, version, resource, "", scope)
+        self.events = _watch_events.labels(group, version, resource)
+        self.terminated = _terminated.labels(group, resource)
+
+
+class RepairMetrics(NamedTuple):
+    """kube-apiserver's metrics of one repair: what it found, by `type`, and how often it failed."""
+
+    found: Counter
+    failed: Counter
+
+
+def _repair_metrics(name: str, values: str, errors: str) -> RepairMetrics:
+    found = Counter(f"apiserver_{name}_{errors}", f"Number of errors detected on {values} by the repair loop", ["type"])
+    failed = Counter(f"apiserver_{name}_reconcile_errors", f"Number of reconciliation failures on the {values} repair")
+    return RepairMetrics(found, failed)
+
+
+CLUSTER_IP_REPAIR = _repair_metrics("clusterip_repair", "clusterips", "ip_errors")
+NODE_PORT_REPAIR = _repair_metrics("nodeport_repair", "nodeports", "port_errors")

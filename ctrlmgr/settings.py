@@ -231,6 +231,13 @@ class EndpointsSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamespaceSettings:
+    """The namespace controller; `deletion_grace` is in seconds."""
+
+    deletion_grace: Annotated[float, _DURATION_KIND] = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
     """The bounded history that all readers share, in events."""
 
@@ -265,6 +272,7 @@ class Settings:
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     endpoints: EndpointsSettings = field(default_factory=EndpointsSettings)
+    namespace: NamespaceSettings = field(default_factory=NamespaceSettings)
     watch_cache: WatchCacheSettings = field(default_factory=WatchCacheSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     log: LogSettings = field(default_factory=LogSettings)

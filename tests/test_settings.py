@@ -86,6 +86,7 @@ VALUES = {
     "controllers.enabled": "*,-endpoint-controller",
     "endpoints.workers": "3",
     "endpoints.batch_period": "500ms",
+    "namespace.deletion_grace": "0",
     "watch_cache.capacity": "17",
     "compaction.every": "1h",
     "compaction.min_age": "0",

@@ -79,7 +79,7 @@ def _escaped(character: str) -> str:
 
 def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> FieldError:
     body = ": ".join([label, *(_value(value) for value in values), *([detail] if detail else [])])
-    return FieldError(reason, field, body)
+    return FieldError(reason, str(field), body)  # a plain text even of a `Path`: it is encoded as it is
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
@@ -131,7 +131,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
     """Return the 422 for an object of `kind` (`Service`) with these errors (apimachinery `errors.NewInvalid`)."""
     seen = list(dict.fromkeys(error.message for error in errors))
     text = seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
-    causes = tuple(StatusCause(error.reason, error.body, error.field) for error in errors)
+    causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in errors)
     qualified = f"{kind}.{group}" if group else kind
     return Invalid(
         f'{qualified} "{name}" is invalid: {text}' if errors else f'{qualified} "{name}" is invalid',

@@ -1,10 +1,10 @@
 """Amounts of resources: `100m`, `1.5Gi`, `2e3`.
 
 Guarantees:
-- An amount is an exact number of billionths, as an int: what is finer is rounded away from zero, what is larger than
-  2^63-1 is that number; both as Kubernetes does when it reads a quantity.
-- `canonical` writes an amount as Kubernetes stores it, whatever way it was written: in the same notation, without a
-  fraction, with the largest suffix that leaves it whole.
+- An amount is an exact number of billionths, as an int: what is finer is rounded away from zero; what is larger than
+  2^63-1 and in a binary notation is that number; both as Kubernetes does when it reads a quantity.
+- `canonical` writes an amount as Kubernetes stores it: in the notation it came in, without a fraction, with the largest
+  suffix that leaves it whole. What Kubernetes takes for canonical without looking closely stays as it is: `1.500`.
 - Neither costs more for a hostile exponent.
 
 Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
@@ -25,6 +25,7 @@ _FARTHEST = 64  # decimal places beyond which an exponent only says "too large" 
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes says that quantities look like
 _PATTERN = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 
 
@@ -38,7 +39,7 @@ def parse(text: str) -> int:
 def canonical(text: str) -> str:
     """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
     amount, suffix = _read(text)
-    return _write(amount, suffix)
+    return text if _passes_for_canonical(text) else _write(amount, suffix)
 
 
 def rounded_up(text: str, unit: int) -> str:
@@ -60,22 +61,45 @@ def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a quantity")
+        if re.match(_FORMAT, text):
+            raise ValueError("unable to parse quantity's suffix")
+        raise ValueError(f"quantities must match the regular expression '{_FORMAT}'")
     sign, whole, fraction, suffix = match.groups()
     amount = _scaled(int(whole + (fraction or "") or "0"), -len(fraction or ""), suffix)
     return (-amount if sign == "-" else amount), suffix
 
 
+def _passes_for_canonical(text: str) -> bool:
+    """Return whether Kubernetes keeps the text of a quantity: the last lines of `ParseQuantity`'s quick way."""
+    match = _PATTERN.fullmatch(text)
+    assert match is not None  # it has been read
+    _, whole, fraction, suffix = match.groups()
+    whole, fraction = whole.lstrip("0"), fraction or ""
+    if suffix in _BINARY:
+        room = 14 - len(whole or "0") - _BINARY[suffix] * 3 // 10
+        return bool(whole) and not fraction and room >= 0 and int(whole) % 8 != 0
+    places = _exponent(suffix) - len(fraction)
+    digits = whole + fraction
+    room = 18 - len(digits)
+    return bool(whole) and room >= 0 and places >= -9 and places % 3 == 0 and not digits.endswith("000")
+
+
+def _exponent(suffix: str) -> int:
+    return _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+
+
 def _scaled(digits: int, exponent: int, suffix: str) -> int:
     bits = _BINARY.get(suffix, 0)
     if not bits:
-        exponent += _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+        exponent += _exponent(suffix)
     places = exponent + 9
     if not digits:
         return 0
     if places >= 0:
-        return min((digits << bits) * _ten_to(min(places, _FARTHEST)), _LARGEST)
-    return min(-(-(digits << bits) // _ten_to(min(-places, _FARTHEST + digits.bit_length()))), _LARGEST)
+        amount = (digits << bits) * _ten_to(min(places, _FARTHEST))
+    else:
+        amount = -(-(digits << bits) // _ten_to(min(-places, _FARTHEST + digits.bit_length())))
+    return min(amount, _LARGEST) if bits else amount
 
 
 def _ten_to(places: int) -> int:
@@ -86,8 +110,8 @@ def _write(amount: int, suffix: str) -> str:
     if not amount:
         return "0"
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
-    if suffix in _BINARY and amount >= 1024 * WHOLE:
-        return sign + _in_1024s(-(-amount // WHOLE))
+    if suffix in _BINARY and amount >= 1024 * WHOLE and not amount % WHOLE:
+        return sign + _in_1024s(amount // WHOLE)
     exponent = -9
     while not amount % 1000 and exponent < 18:
         amount //= 1000

@@ -12,7 +12,13 @@ import click
 from ctrlmgr.cli.options import output_option, takes_settings
 from ctrlmgr.settings import FLAGS, Loaded, Retention, format_duration, keys, value_of
 
-_DURATIONS = {"server.shutdown_delay", "endpoints.batch_period", "compaction.every", "compaction.min_age"}
+_DURATIONS = {
+    "server.shutdown_delay",
+    "endpoints.batch_period",
+    "namespace.deletion_grace",
+    "compaction.every",
+    "compaction.min_age",
+}
 
 
 @click.command(short_help="Print the settings in force and where they come from.")

@@ -25,7 +25,7 @@ from structlog.contextvars import bound_contextvars
 
 from ctrlmgr import threads
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import (
     CtrlmgrError,
@@ -72,7 +72,7 @@ class Controller:
         reconciler: Reconciler,
         *,
         watches: Sequence[Watch],
-        client: LogClient,
+        client: ReconcileClient,
         log: EventLog,
         clock: Clock,
         random: Random,
@@ -178,7 +178,7 @@ class Controller:
             triggers=delivery.triggers,
         )
 
-    def _reconcile(self, delivery: Delivery[Key], client: LogClient) -> tuple[str, str]:
+    def _reconcile(self, delivery: Delivery[Key], client: ReconcileClient) -> tuple[str, str]:
         """Reconcile and decide what becomes of the key; return the result and message of an `Outcome`.
 
         The one place where errors of reconcilers end.

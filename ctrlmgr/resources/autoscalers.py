@@ -56,7 +56,7 @@ def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
 
 
 def _layout(values: str, zero: str | None) -> Mapping[str, tuple[_Field, ...]]:
-    """Return the v1 fields of each kind of metric, which v2 has under `target` (of specs) or `current` (of statuses)."""
+    """Return the v1 fields of each kind of metric; v2 has the values of specs in `target`, of statuses in `current`."""
     name, selector = _Field("metricName", ("metric", "name")), ("metric", "selector")
     value, average_value = (values, "value"), (values, "averageValue")
     return {
@@ -152,7 +152,7 @@ def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, An
 
 
 def _is_cpu(metric: Mapping[str, Any]) -> bool:
-    return metric["type"] == "Resource" and metric.get("resource", {}).get("name") == "cpu"
+    return bool(metric["type"] == "Resource" and metric.get("resource", {}).get("name") == "cpu")
 
 
 def _to_v1(metric: Mapping[str, Any], layout: Mapping[str, tuple[_Field, ...]]) -> dict[str, Any]:
@@ -202,9 +202,7 @@ _RULES = {
 
 
 def _behavior_to_internal(behavior: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        each.capitalize()[0] + each[1:]: _rules_to_internal(behavior.get(each)) for each in ("scaleUp", "scaleDown")
-    }
+    return {each[0].upper() + each[1:]: _rules_to_internal(behavior.get(each)) for each in ("scaleUp", "scaleDown")}
 
 
 def _rules_to_internal(rules: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -230,9 +228,10 @@ def _behavior_to_v2(value: Any) -> Any:
 def _read_list(
     annotations: Mapping[str, str], name: str, definition: str, convert: Callable[[Mapping[str, Any]], Any]
 ) -> list[Any] | None:
-    return _read(
-        annotations, name, lambda value: [convert(each) for each in value], f"{_DEFINITION}{definition}", is_list=True
+    value: list[Any] | None = _read(
+        annotations, name, lambda values: [convert(each) for each in values], f"{_DEFINITION}{definition}", is_list=True
     )
+    return value
 
 
 def _read(

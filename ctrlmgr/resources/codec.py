@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,7 @@ _UNREADABLE = (
     f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
 )
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
+_TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -62,7 +63,9 @@ class Codec:
         self._structs = definitions.structs
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body; a missing kind or apiVersion is this codec's.
+        """Decode a body; a missing kind or apiVersion is this codec's, and so is that of the same kind elsewhere.
+
+        That is for DeleteOptions, which clients send as of whatever group.
 
         Raises `UnsupportedMediaType`, and `BadRequest` for what is malformed, of another kind, or has values of wrong
         types.
@@ -72,12 +75,12 @@ class Codec:
         if media_type == YAML:
             return self._decode_yaml(data)
         if media_type == protobuf.MEDIA_TYPE:
-            return self.read(protobuf.decode(data, self.api_version, self.kind))
+            return self._decode_protobuf(data)
         raise UnsupportedMediaType(_UNREADABLE)
 
     def _decode_json(self, data: bytes) -> Decoded:
         try:
-            if self._may_be_deep(data):
+            if self._is_recursive:
                 strict_json.refuse_depth(data)
             value = strict_json.decode_shallow(data)
             if not strict_json.has_repeated_keys(data, value):
@@ -92,13 +95,6 @@ class Codec:
             raise self._unrecognized(f"couldn't get version/kind; json parse error: {error}", data) from error
         return self._read_slowly(fields)
 
-    def _may_be_deep(self, data: bytes) -> bool:
-        """Return whether `data` has to be checked for depth even if its schema agrees with it: where that has no end.
-
-        Managed fields are the only free-form ones that every kind has.
-        """
-        return self._structs.is_unbounded(self.schema) or b"managedFields" in data or b"\\u" in data
-
     def _decode_yaml(self, data: bytes) -> Decoded:
         try:
             value, repeated = yaml_document.decode(data)
@@ -107,41 +103,64 @@ class Codec:
         fields, problems = self.read(self._object(value, data))
         return Decoded(fields, repeated + problems)
 
+    def _decode_protobuf(self, data: bytes) -> Decoded:
+        fields = protobuf.decode(data, self.api_version, self.kind)
+        try:
+            strict_json.refuse_nul(_encode(fields))
+        except ValueError as error:
+            raise self.refuse(str(error)) from error
+        return self.read(fields)
+
     def read(self, fields: Unstructured) -> Decoded:
         """Do the same with what is decoded already; `fields` may be changed, and shared by the result."""
         self._identify(fields)
+        if self._is_recursive and strict_json.depth_exceeds(_encode(fields), strict_json.DEEPEST):
+            raise self.refuse("exceeded max depth")
         shaped = self._shaped(fields)
         return self._read_slowly(fields) if shaped is None else Decoded(shaped)
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
         """Return `fields` in Go's shape; None if they do not simply fit."""
         try:
-            return msgspec.to_builtins(msgspec.convert(fields, self._struct, dec_hook=read_value))  # type: ignore[no-any-return]  # a Struct becomes a dict
+            struct = msgspec.convert(fields, self._struct, dec_hook=read_value)
         except msgspec.ValidationError:
             return None
+        shaped: Unstructured = msgspec.to_builtins(struct)
+        return shaped
 
     def _read_slowly(self, fields: Unstructured) -> Decoded:
         try:
             pruned, problems = prune(self.schema, fields)
-        except ValueError as error:
+            pruned["kind"], pruned["apiVersion"] = self.kind, self.api_version
+            struct = msgspec.convert(pruned, self._struct, dec_hook=read_value)
+        except (ValueError, msgspec.ValidationError) as error:
             raise self.refuse(str(error)) from error
-        shaped = msgspec.to_builtins(msgspec.convert(pruned, self._struct, dec_hook=read_value))
-        return Decoded(shaped, problems)
+        return Decoded(msgspec.to_builtins(struct), problems)
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Write an object as Kubernetes would; raises ValueError for what is not of this kind's shape."""
+        """Write an object as Kubernetes would; raises ValueError for values of wrong types, which decoding refuses."""
         try:
             struct = msgspec.convert(fields, self._struct, dec_hook=write_value)
-        except msgspec.ValidationError:
-            struct = msgspec.convert(prune(self.schema, fields)[0], self._struct, dec_hook=write_value)
+        except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
+            struct = self._pruned_struct(fields)
         if self._version_at:
             metadata, version = self._version_at
             setattr(getattr(struct, metadata), version, "")
         return escape_html(_encode(struct))
 
+    def _pruned_struct(self, fields: Unstructured) -> msgspec.Struct:
+        try:
+            return msgspec.convert(prune(self.schema, fields)[0], self._struct, dec_hook=write_value)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from error
+
     @cached_property
     def _struct(self) -> type[msgspec.Struct]:
         return self._structs.of(self.schema)
+
+    @cached_property
+    def _is_recursive(self) -> bool:
+        return self._structs.is_recursive(self.schema)
 
     @cached_property
     def _version_at(self) -> tuple[str, str] | None:
@@ -161,7 +180,7 @@ class Codec:
             return {}
         if isinstance(value, dict):
             return value
-        reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type struct {{ APIVersion string; Kind string }}"
+        reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
         raise self._unrecognized(f"couldn't get version/kind; json parse error: {reason}", data)
 
     def _identify(self, fields: Unstructured) -> None:
@@ -169,22 +188,25 @@ class Codec:
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version
         if kind != self.kind or api_version != self.api_version:
-            self._refuse_kind(kind, api_version)
-        fields["kind"], fields["apiVersion"] = kind, api_version
+            self._check_kind(kind, api_version)
+        fields["kind"], fields["apiVersion"] = self.kind, self.api_version
 
-    def _refuse_kind(self, kind: Any, api_version: Any) -> NoReturn:
+    def _check_kind(self, kind: Any, api_version: Any) -> None:
         if not isinstance(kind, str) or not isinstance(api_version, str):
             raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
-        if (api_version, kind) not in self._definitions.by_kind:
+        definition = self._definitions.by_kind.get((api_version, kind))
+        if definition is None:
             reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
             raise self.refuse(reason, kind, api_version)
         if kind != self.kind:
             theirs = f"{_version(api_version)}.{kind}"
             reason = f"converting ({theirs}) to ({_internal_package(self.api_version)}.{self.kind}): unknown conversion"
             raise self.refuse(reason, kind, api_version)
-        raise BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
-        )
+        if definition != self.schema.definition:
+            raise BadRequest(
+                f"the API version in the data ({api_version}) does not match"
+                f" the expected API version ({self.api_version})"
+            )
 
     def refuse(self, reason: str, kind: str = "", api_version: str = "") -> BadRequest:
         """Return the 400 for a body of this kind (or of another, which was sent instead) that cannot be used."""

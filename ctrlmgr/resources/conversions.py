@@ -18,6 +18,7 @@ from ctrlmgr.resources import autoscalers
 _EVENT_NAMES: Mapping[str, str] = {
     "regarding": "involvedObject",
     "note": "message",
+    "reportingController": "reportingComponent",
     "deprecatedSource": "source",
     "deprecatedFirstTimestamp": "firstTimestamp",
     "deprecatedLastTimestamp": "lastTimestamp",

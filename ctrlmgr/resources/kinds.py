@@ -21,6 +21,7 @@ from ctrlmgr.resources.codec import Codec
 from ctrlmgr.resources.conversions import CONVERSIONS, Conversion
 from ctrlmgr.resources.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.resources.schema import Definitions
+from ctrlmgr.resources.strategies import STRATEGIES
 from ctrlmgr.resources.strategy import Strategy
 
 
@@ -41,12 +42,6 @@ _STORED_AS: Mapping[tuple[str, str], tuple[tuple[str, str], Resource]] = {
 }
 """The kinds that are stored as another one: that one, and its resource."""
 
-_OTHER_NAMES: Mapping[tuple[str, str], tuple[str, str]] = {
-    ("policy/v1beta1", "Eviction"): ("policy/v1", "Eviction"),
-    ("meta.k8s.io/v1", "DeleteOptions"): ("v1", "DeleteOptions"),
-}
-"""Kinds that clients may send, though discovery does not tell of them, and what they are the same as."""
-
 
 class Kinds:
     """The registry of kinds."""
@@ -63,10 +58,7 @@ class Kinds:
     @classmethod
     def builtin(cls, strategies: Mapping[str, Strategy] | None = None) -> Kinds:
         """Make a registry of the built-in kinds; `strategies` by `apiVersion/Kind`, by default all there are."""
-        if strategies is None:
-            from ctrlmgr.resources.strategies import STRATEGIES
-
-            strategies = STRATEGIES
+        strategies = STRATEGIES if strategies is None else strategies
         kinds = cls(Definitions.builtin())
         kinds.groups = _groups()
         made: dict[str, Strategy] = {}
@@ -81,7 +73,7 @@ class Kinds:
         """Register a kind, instead of the one of the same name if there is one."""
         self._by_path[kind.resource.group, kind.gvk.version, kind.resource.plural] = kind
         self._by_gvk[kind.gvk] = kind
-        if kind.to_storage is None:
+        if kind.to_storage is None and "delete" in kind.verbs:
             self._stored[kind.storage] = kind
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -93,13 +85,12 @@ class Kinds:
         return self._by_gvk.get(gvk)
 
     def stored(self, resource: Resource) -> Kind | None:
-        """Return the kind as which objects of `resource` are in the log."""
+        """Return the kind as which objects of `resource` are in the log; None for reviews and the like."""
         return self._stored.get(resource)
 
     def codec_for(self, gvk: GroupVersionKind) -> Codec:
         """Return the codec of any kind of body, also of what is never stored; raises KeyError for what nobody knows."""
-        name = gvk.api_version, gvk.kind
-        definition = self.definitions.by_kind[_OTHER_NAMES.get(name, name)]
+        definition = self.definitions.by_kind[gvk.api_version, gvk.kind]
         return self.definitions.codec(gvk.kind, gvk.api_version, definition)
 
     def __iter__(self) -> Iterator[Kind]:
@@ -161,9 +152,11 @@ def _from_storage(kind: Kind, conversion: Conversion, obj: Object) -> Object:
 
 
 def _give_strategy(kind: Kind, strategies: Mapping[str, Strategy], made: dict[str, Strategy]) -> None:
-    """Give a kind its own strategy, or the one of the kind it is stored as."""
+    """Give a kind its own strategy, or, if there is none, the one of the kind it is stored as."""
     own = kind.gvk.api_version, kind.gvk.kind
-    name = "/".join(_STORED_AS[own][0] if own in _STORED_AS else own)
+    name = "/".join(own)
+    if name not in strategies and own in _STORED_AS:
+        name = "/".join(_STORED_AS[own][0])
     if name not in made:
         made[name] = copy.copy(strategies[name]) if name in strategies else Strategy()
     kind.strategy = made[name]

@@ -186,7 +186,7 @@ def check_delete(options: DeleteOptions) -> None:
             detail = "orphanDependents and deletionPropagation cannot be both set"
             errors.append(invalid("propagationPolicy", policy, detail))
         if policy not in _PROPAGATIONS[:3]:
-            errors.append(not_supported("propagationPolicy", policy, _PROPAGATIONS, in_order=True))
+            errors.append(not_supported("propagationPolicy", policy, _PROPAGATIONS))
     errors += _dry_run_errors(options.dry_run)
     if errors:
         raise refuse("DeleteOptions", _META, "", errors)
@@ -220,7 +220,7 @@ def _list_errors(options: ListOptions) -> list[FieldError]:
         if options.continue_token:
             errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
         if match not in (EXACT, NOT_OLDER_THAN):
-            errors.append(not_supported(field, match, (EXACT, NOT_OLDER_THAN, ""), in_order=True))
+            errors.append(not_supported(field, match, (EXACT, NOT_OLDER_THAN, "")))
         if match == EXACT and version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             errors.append(forbidden(field, detail))

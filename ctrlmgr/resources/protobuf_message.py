@@ -47,7 +47,7 @@ class Message:
         """Describe a message by its rows of (number, JSON name, type)."""
         self.name = name
         self.rows = rows
-        self._finish = VALUES.get(name) or (_items if _is_list(name, rows) else None)
+        self._finish = VALUES.get(name) or (_items if _is_list(rows) else None)
 
     @property
     def merges(self) -> bool:
@@ -114,7 +114,7 @@ def message(name: str) -> Message:
     return Message(name, _structure().messages[name])
 
 
-def _is_list(name: str, rows: Sequence[tuple[int, str, str | Message]]) -> bool:
+def _is_list(rows: Sequence[tuple[int, str, str | Message]]) -> bool:
     """Tell the named lists of Go (`type ExtraValue []string`), which protobuf can only have as messages."""
     return [row[1:] for row in rows] == [("items", "repeated string")]
 
@@ -125,7 +125,7 @@ def _items(fields: Mapping[str, Any]) -> Any:
 
 def _compile(number: int, name: str, type: str | Message) -> list[tuple[int, Store]]:
     """Return what reads a field, by the tags (number and wire type) it may come with."""
-    plain, varied, packed = (number << 3 | wire for wire in (LENGTH, VARINT, FIXED64))
+    plain, varied, fixed = (number << 3 | wire for wire in (LENGTH, VARINT, FIXED64))
     if isinstance(type, Message):
         return [(plain, _object(name, type))]
     element = type.removeprefix("repeated ")
@@ -136,7 +136,7 @@ def _compile(number: int, name: str, type: str | Message) -> list[tuple[int, Sto
             return [(varied, _number_added(name, convert)), (plain, _packed_numbers(name, convert))]
         return [(varied, _number(name, convert))]
     if element == "double":
-        return [(packed, _double(name))]
+        return [(fixed, _double(name))]
     if element.startswith("map<"):
         return [(plain, _entry(name, element.removeprefix("map<string,").removesuffix(">")))]
     if repeated:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.go_text import quote
-from ctrlmgr.resources.strict_json import Repeated
+from ctrlmgr.resources.strict_json import Repeated, refuse_free_form_depth
 from ctrlmgr.resources.structs import TEXTS, canonical_text
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _NULL = object()
 """Stands for a value that counts as none."""
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _GO_KINDS = {"string": "string", "boolean": "bool", "integer": "int64", "number": "float64"}
+_JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
 
 
 class _Place(NamedTuple):
@@ -44,7 +45,7 @@ class _Place(NamedTuple):
     def key(self, name: str) -> _Place:
         return self._replace(path=_join(self.path, name))
 
-    def index(self, index: int) -> _Place:
+    def item(self, index: int) -> _Place:
         return self._replace(path=f"{self.path}[{index}]")
 
 
@@ -86,6 +87,7 @@ class _Walk:
 
     def value(self, schema: Schema, value: Any, place: _Place) -> Any:
         if schema.kind == "any":
+            refuse_free_form_depth(value)
             return value
         if value is None:
             return _NULL
@@ -101,7 +103,7 @@ class _Walk:
         return self._scalar(schema, value, place)
 
     def _list(self, schema: Schema, value: list[Any], place: _Place) -> list[Any]:
-        items = (self.value(schema, each, place.index(index)) for index, each in enumerate(value))
+        items = (self.value(schema, each, place.item(index)) for index, each in enumerate(value))
         return [_zero(schema) if each is _NULL else each for each in items]
 
     def _map(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
@@ -115,26 +117,21 @@ class _Walk:
 
     def _scalar(self, schema: Schema, value: Any, place: _Place) -> Any:
         if schema.format in TEXTS:
-            text = canonical_text(TEXTS[schema.format], value)
-            return _NULL if text is None else text
-        if schema.kind == "int-or-string":
-            if not isinstance(value, str):
-                self._integer("int32", value, _Place(), "int32")
-            return value
-        if schema.format == "byte":
-            self._require(isinstance(value, str), schema, value, place)
-            return _base64(value)
+            return self._text(schema, value, place)
         if schema.kind == "integer":
             self._integer(schema.format, value, place, _go_type(schema))
+        elif schema.kind == "int-or-string":
+            if not isinstance(value, str):
+                self._integer("int32", value, place, "int32")
         else:
-            type_ = {"string": str, "boolean": bool, "number": (int, float)}[schema.kind]
-            self._require(
-                isinstance(value, type_) and (schema.kind != "number" or (value is not True and value is not False)),
-                schema,
-                value,
-                place,
-            )
-        return value
+            self._require(json_kind(value) == _JSON_KINDS[schema.kind], schema, value, place)
+        return _base64(value) if schema.format == "byte" else value
+
+    def _text(self, schema: Schema, value: Any, place: _Place) -> Any:
+        if not isinstance(value, str) and schema.format != "quantity":
+            raise _wrong_type(json_kind(value), "string", place)
+        text = canonical_text(TEXTS[schema.format], value)
+        return _NULL if text is None else text
 
     def _integer(self, format: str, value: Any, place: _Place, go_type: str) -> None:
         low, high = _RANGES[format]

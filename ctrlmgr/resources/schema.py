@@ -30,18 +30,20 @@ _LEAVES: Mapping[str, tuple[str, str]] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("int-or-string", ""),
 }
 """The definitions that are not what their OpenAPI type says, or not only."""
+_ALSO: Mapping[tuple[str, str], str] = {
+    ("meta.k8s.io/v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    ("policy/v1beta1", "Eviction"): "io.k8s.api.policy.v1.Eviction",
+}
+"""Kinds that Kubernetes reads, though its OpenAPI does not list them."""
 
 
-class _Name(msgspec.Struct, frozen=True, gc=False):
+class _Name(msgspec.Struct):
     group: str
     version: str
     kind: str
 
-    def __iter__(self) -> Iterator[str]:
-        return iter((self.group, self.version, self.kind))
 
-
-class _Kinds(msgspec.Struct, frozen=True, gc=False):
+class _Names(msgspec.Struct):
     names: tuple[_Name, ...] = msgspec.field(default=(), name="x-kubernetes-group-version-kind")
 
 
@@ -172,10 +174,10 @@ class Definitions:
     @cached_property
     def by_kind(self) -> Mapping[tuple[str, str], str]:
         """The definitions that are whole kinds, by apiVersion and kind; some are several groups' (DeleteOptions)."""
-        found = {}
+        found = {name: definition for name, definition in _ALSO.items() if definition in self._raw}
         for definition, raw in self._raw.items():
-            for group, version, kind in msgspec.json.decode(raw, type=_Kinds).names:
-                found[f"{group}/{version}" if group else version, kind] = definition
+            for each in msgspec.json.decode(raw, type=_Names).names:
+                found[f"{each.group}/{each.version}" if each.group else each.version, each.kind] = definition
         return found
 
     def __contains__(self, definition: object) -> bool:

@@ -91,6 +91,8 @@ class Strategy:
     """Whether a creation brings its status along, although `has_status`."""
     deprecation = ""
     """What every request for the kind is warned of, whatever its answer; empty for nothing."""
+    garbage_collected = True
+    """Whether a deletion may leave its dependents to the garbage collector, by a finalizer (everything but Events)."""
     fields: tuple[str, ...] = ()
     """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
 

@@ -20,6 +20,8 @@ import msgspec
 
 DEEPEST = 64
 """How many levels of objects and lists a document may have."""
+DEEPEST_FREE_FORM = 48
+"""How many a value may have that no schema limits: what is around it adds its own."""
 
 _NESTING = bytes.maketrans(b"{}", b"[]")
 _NOISE = bytes(set(range(256)) - set(b'[]{}"'))
@@ -40,13 +42,25 @@ def refuse_depth(data: bytes) -> None:
         raise ValueError("exceeded max depth")
 
 
+def refuse_free_form_depth(value: Any) -> None:
+    """Raise ValueError if a value that no schema limits nests too deep."""
+    try:
+        too_deep = depth_exceeds(_ENCODE(value), DEEPEST_FREE_FORM)
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        raise ValueError("exceeded max depth")
+
+
 def decode_shallow(data: bytes) -> Any:
     """Do what `decode` does for what cannot be too deep, or is yet to be checked for it."""
     try:
         value = _PLAIN.decode(data)
     except UnicodeDecodeError as error:
         raise ValueError("invalid UTF-8 in string literal") from error
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except RecursionError as error:
+        raise ValueError("exceeded max depth") from error
+    except msgspec.MsgspecError as error:
         raise ValueError(_reason(str(error), data)) from error
     if b"\\u0000" in data:
         refuse_nul(data)
@@ -85,13 +99,17 @@ def _reason(message: str, data: bytes) -> str:
     """Say it as Go's scanner would, as far as msgspec knows."""
     if "truncated" in message:
         return "unexpected end of JSON input"
+    if "surrogate" in message:
+        return "invalid surrogate pair in string literal"
     position = _POSITION.search(message)
     if position is None:
         return message
-    at = int(position[1])
+    is_trailing = "trailing" in message
+    at = int(position[1]) - is_trailing
     character = repr(chr(data[at])) if at < len(data) else "EOF"
-    where = "after top-level value" if "trailing" in message else "looking for beginning of value"
-    return f"invalid character {character} {where}"
+    return (
+        f"invalid character {character} {'after top-level value' if is_trailing else 'looking for beginning of value'}"
+    )
 
 
 class Repeated(dict[str, Any]):

@@ -17,9 +17,12 @@ import msgspec
 
 from ctrlmgr.api.quantity import canonical
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
+from ctrlmgr.resources.strict_json import refuse_free_form_depth
 
 if TYPE_CHECKING:
     from ctrlmgr.resources.schema import Schema
+
+_encode = msgspec.json.Encoder().encode
 
 StructType: TypeAlias = type[msgspec.Struct]
 
@@ -65,16 +68,19 @@ def canonical_text(type_: Any, value: Any) -> str | None:
 
     A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
     """
-    if type(value) is str:
-        return type_.canonical(value.strip() if type_ is Quantity else value)  # type: ignore[no-any-return]  # see _Text
-    if type_ is Quantity and type(value) in (int, float):
-        return canonical(repr(value))
-    raise ValueError(f"{value!r} is no {type_.__name__}")
+    if type_ is Quantity:
+        return canonical(value.strip() if type(value) is str else _encode(value).decode())
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no {type_.__name__}")
+    return type_.canonical(value)  # type: ignore[no-any-return]  # see _Text
 
 
 def read_value(type_: Any, value: Any) -> Any:
     """Convert a value of one of the types above, for reading; a msgspec `dec_hook`."""
-    return value if type_ is FreeForm else canonical_text(type_, value)
+    if type_ is not FreeForm:
+        return canonical_text(type_, value)
+    refuse_free_form_depth(value)
+    return value
 
 
 def write_value(type_: Any, value: Any) -> Any:
@@ -82,10 +88,9 @@ def write_value(type_: Any, value: Any) -> Any:
     return msgspec.Raw(_encode(value)) if type_ is FreeForm else canonical_text(type_, value)
 
 
-_encode = msgspec.json.Encoder().encode
-
 TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
 """Those types by a schema's `format`."""
+_TIMES = ("date-time", "micro-time")
 
 _INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64: Any = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -118,7 +123,7 @@ class Structs:
     def __init__(self) -> None:
         """Start with none."""
         self._made: dict[str, StructType] = {}
-        self._unbounded: dict[str, bool] = {}
+        self._recursive: dict[str, bool] = {}
 
     def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
         """Return the Struct of a schema that is a struct in Go; `within` are the definitions being made."""
@@ -127,11 +132,11 @@ class Structs:
             made = self._made[schema.definition] = self._make(schema, (*within, schema.definition))
         return made
 
-    def is_unbounded(self, schema: Schema) -> bool:
-        """Return whether there is no limit to how deep an object may be, its managed fields aside."""
-        known = self._unbounded.get(schema.definition)
+    def is_recursive(self, schema: Schema) -> bool:
+        """Return whether a definition somewhere holds itself, so that its schema sets no limit to its depth."""
+        known = self._recursive.get(schema.definition)
         if known is None:
-            known = self._unbounded[schema.definition] = _is_unbounded(schema, ())
+            known = self._recursive[schema.definition] = _is_recursive(schema, ())
         return known
 
     def _make(self, schema: Schema, within: tuple[str, ...]) -> StructType:
@@ -152,7 +157,7 @@ class Structs:
     def _field(self, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
         """Return a field's type and its default, which say when it is written."""
         type_ = self._type(schema, within)
-        if schema.go_type.startswith("*") or schema.format in ("date-time", "micro-time"):
+        if schema.go_type.startswith("*") or schema.format in _TIMES:
             return type_ | None, None if schema.omitted else msgspec.field(default_factory=_null)
         if schema.is_struct:
             return type_, msgspec.field(default_factory=type_)
@@ -165,10 +170,14 @@ class Structs:
             name = schema.definition
             return ForwardRef(name.rpartition(".")[2]) if name in within else self.of(schema, within)
         if schema.items:
-            return list[self._type(schema.items, within)]  # type: ignore[misc]  # made at run time
+            return list[self._element(schema.items, within)]  # type: ignore[misc]  # made at run time
         if schema.values:
-            return dict[str, self._type(schema.values, within)]  # type: ignore[misc]  # made at run time
+            return dict[str, self._element(schema.values, within)]  # type: ignore[misc]  # made at run time
         return _TYPES[schema.kind, schema.format]
+
+    def _element(self, schema: Schema, within: tuple[str, ...]) -> Any:
+        type_ = self._type(schema, within)
+        return type_ | None if schema.format in _TIMES else type_
 
 
 def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
@@ -196,9 +205,10 @@ def attribute(schema: Schema, name: str) -> str:
     return f"_{list(schema.properties).index(name)}"
 
 
-def _is_unbounded(schema: Schema, within: tuple[str, ...]) -> bool:
-    if schema.kind == "any" or (schema.definition and schema.definition in within):
+def _is_recursive(schema: Schema, within: tuple[str, ...]) -> bool:
+    if schema.definition in within:
         return True
     below = (*within, schema.definition) if schema.definition else within
-    fields = (each for name, each in schema.properties.items() if name != "managedFields")
-    return any(_is_unbounded(each, below) for each in (*fields, schema.items, schema.values) if each)
+    return any(
+        _is_recursive(each, below) for each in (*schema.properties.values(), schema.items, schema.values) if each
+    )

@@ -4,7 +4,7 @@
 - `openapi`: the rest of that document (paths, parameters, info);
 - `go`: what OpenAPI does not say of the Go types behind it: for each definition its fields in Go's order (embedded
   structs inlined, as in JSON), each with its Go type and whether a zero value is left out (`omitempty`, `omitzero`);
-- `discovery`: what every discovery path answers.
+- `discovery`: the groups there are (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
 
 What these functions return is shared: nobody changes it.
 """
@@ -67,5 +67,5 @@ def openapi() -> Mapping[str, Any]:
 
 @cache
 def discovery() -> Mapping[str, Any]:
-    """Return what each discovery path (`/apis/apps/v1`, `aggregated/apis`, …) answers."""
+    """Return what Kubernetes answers at each discovery path."""
     return _read("discovery", dict[str, Any])

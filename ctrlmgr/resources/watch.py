@@ -7,7 +7,7 @@ ADDED, one that no longer does is DELETED: as it last matched, at the revision a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -22,7 +22,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 class Selection:
     """Which objects of a kind somebody asks for; objects are taken as stored and shown in the kind's version."""
 
-    __slots__ = ("fields", "is_everything", "kind", "labels", "namespace")
+    __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
 
     def __init__(
         self,
@@ -36,12 +36,9 @@ class Selection:
         self.namespace = namespace
         self.labels = labels
         self.fields = fields
-        self.is_everything = namespace is None and self.is_unfiltered
-
-    @property
-    def is_unfiltered(self) -> bool:
-        """Whether it selects by nothing but the namespace."""
-        return self.labels.is_empty and self.fields.is_empty
+        self.filter = _filter(kind, labels, fields)
+        """Says whether an object that is in the namespace is selected; None: each one is."""
+        self.is_everything = namespace is None and self.filter is None
 
     def matches(self, obj: Object) -> bool:
         """Say whether `obj`, which is of the kind's storage, is selected."""
@@ -49,9 +46,7 @@ class Selection:
             return True
         if self.namespace is not None and obj.key.namespace != self.namespace:
             return False
-        if not self.labels.matches(obj.labels):
-            return False
-        return self.fields.matches(obj, self.kind.strategy.selectable)
+        return self.filter is None or self.filter(obj)
 
     def transition(self, change: Change) -> tuple[str, Object] | None:
         """Return the type of event and the object that a watcher is sent; None: nothing."""
@@ -66,6 +61,16 @@ class Selection:
     def shown(self, obj: Object) -> Object:
         """Return `obj` in the version that is asked for."""
         return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
+
+
+def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
+    """Compile both selectors to what asks least of an object."""
+    by_labels, selectable = labels.matches, kind.strategy.selectable
+    if fields.is_empty:
+        return None if labels.is_empty else lambda obj: by_labels(obj.labels)
+    if labels.is_empty:
+        return lambda obj: fields.matches(obj, selectable)
+    return lambda obj: by_labels(obj.labels) and fields.matches(obj, selectable)
 
 
 class Start(NamedTuple):

@@ -25,9 +25,20 @@ _MOST_ALIASED = 10_000
 _TRUE = frozenset(form for word in ("y", "yes", "true", "on") for form in (word, word.capitalize(), word.upper()))
 _FALSE = frozenset(form for word in ("n", "no", "false", "off") for form in (word, word.capitalize(), word.upper()))
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_KINDS: dict[str, tuple[type, ...]] = {
+    "null": (type(None),),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "timestamp": (str,),
+}
+"""What a word has to be under a tag; under any other it is text."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_MOST_DIGITS = 65  # a sign, and 64 bits in binary
+_BEYOND = 2**64
+_WHOLE_BELOW = 1e21  # from here on Go writes floats with an exponent
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -72,8 +83,9 @@ class _Reader:
         return None
 
     def _value(self, event: yaml.Event, depth: int) -> Any:
+        assert isinstance(event, yaml.NodeEvent)
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event.anchor)
+            return self._alias(event.anchor or "")
         before = self._made
         self._made += 1
         if isinstance(event, yaml.ScalarEvent):
@@ -108,7 +120,7 @@ class _Reader:
         values: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark else 0
             is_merge = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value == "<<"
             key = "<<" if is_merge else _key(self._value(event, depth + 1))
             value = self._value(next(self._events), depth + 1)
@@ -148,16 +160,20 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         raise ValueError("yaml: control characters are not allowed")
     tag = (event.tag or "").removeprefix(_TAG)
     if tag == "binary":
-        return base64.b64decode(event.value).decode()
-    if tag == "str" or (not tag and not event.implicit[0]):
-        return event.value
+        return _binary(event.value)
+    if tag not in _KINDS:
+        return event.value if tag or not event.implicit[0] else _plain(event.value)
     value = _plain(event.value)
-    if tag == "float" and type(value) is int:
-        return float(value)
-    kinds = {"": object, "!": object, "null": type(None), "bool": bool, "int": int, "float": float, "timestamp": str}
-    if not isinstance(value, kinds.get(tag, ())):
-        raise ValueError(f"yaml: cannot decode !!{tag} `{event.value}`")
+    if not isinstance(value, _KINDS[tag]) or (tag == "int" and isinstance(value, bool)):
+        raise ValueError(f"yaml: cannot decode `{event.value}` as a !!{tag}")
     return value
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True).decode()
+    except ValueError as error:
+        raise ValueError("yaml: !!binary value contains invalid base64 data") from error
 
 
 def _plain(text: str) -> Any:
@@ -171,22 +187,28 @@ def _plain(text: str) -> Any:
 
 
 def _number(text: str) -> int | float | None:
-    if _DECIMAL.fullmatch(text):
-        number = int(text) if len(text) <= 20 else math.inf
-        return number if -(2**63) <= number < 2**64 else _finite(text)
+    if _DECIMAL.fullmatch(text) and (number := _integer(text, 10)) is not None:
+        return number
     if based := _BASED.fullmatch(text):
         sign, hexadecimal, octal, binary = based.groups()
         digits, base = (hexadecimal, 16) if hexadecimal else (octal, 8) if octal else (binary, 2)
-        return int(sign + digits, base) if len(digits) <= 64 else None
+        if (number := _integer(sign + digits, base)) is not None:
+            return number
     if _FLOAT.fullmatch(text):
-        return _finite(text)
+        return _float(text)
     if text.lstrip("+-").lower() in (".inf", ".nan"):
         raise ValueError(f"json: unsupported value: {text}")
     return None
 
 
-def _finite(text: str) -> float:
+def _integer(digits: str, base: int) -> int | None:
+    number = int(digits, base) if len(digits) <= _MOST_DIGITS else _BEYOND
+    return number if -_BEYOND // 2 <= number < _BEYOND else None
+
+
+def _float(text: str) -> int | float:
+    """Return a number as its JSON would be read again: Go writes whole ones without a fraction."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: unsupported value: {text}")
-    return number
+    return int(number) if number.is_integer() and abs(number) < _WHOLE_BELOW else number

@@ -82,14 +82,25 @@ def item(obj: Object, type_meta: bytes) -> Parts:
     is decoded and encoded again.
     """
     body, start = obj.body, len(type_meta)
-    if not body.startswith(type_meta):
-        return (_item_decoded(obj),)
     at = body.find(_UID, start)
-    if at < 0 or not obj.revision:
-        return b"{", body[start:]
+    if at < 0 or not body.startswith(type_meta):
+        return (_item_decoded(obj),)
     # The first uid is the object's own (owners come later), and in strings quotes are escaped.
     at = body.index(b'"', at + len(_UID))
     return b"{", body[start:at], b'","resourceVersion":"%d' % obj.revision, body[at:]
+
+
+def items_length(objects: Iterable[Object], type_meta: bytes) -> int:
+    """Return how many bytes `item` makes of objects, together."""
+    length, start = 0, len(type_meta)
+    frame = 1 + len(b'","resourceVersion":"') - start
+    for obj in objects:
+        body = obj.body
+        if body.find(_UID, start) < 0 or not body.startswith(type_meta):
+            length += len(_item_decoded(obj))
+        else:
+            length += len(body) + frame + len(str(obj.revision))
+    return length
 
 
 def _item_decoded(obj: Object) -> bytes:

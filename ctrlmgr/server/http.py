@@ -2,22 +2,37 @@
 
 Guarantees:
 - The address is taken when the server is made, so a port in use is an error before anything else has started.
-- Stopping lets requests under way finish, for `GRACE` seconds at most.
+- Stopping goes in kube-apiserver's order: for `delay` seconds everything is served as before (while `/readyz` fails),
+  then nobody new is let in, watches end, requests under way finish, for `GRACE` seconds at most.
+- Peers that are gone without a word are noticed within a minute (TCP keepalive).
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
+from collections.abc import Callable, Sequence
 
 import uvicorn
 import uvloop
 
+from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.app import App
+from ctrlmgr.server.stream import StreamingProtocol
 
-GRACE = 5
+GRACE = 20
+"""Seconds for requests under way once the server stops."""
+
+KEEP_ALIVE = 90
+"""Seconds for which a connection may be idle between requests (net/http's IdleTimeout in kube-apiserver)."""
+
+_HOUSEKEEPING = 10
+"""Ticks (tenths of a second) between calls of `housekeeping`."""
+
+_PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 
 
 class HttpServer:
@@ -25,16 +40,33 @@ class HttpServer:
 
     name = "http server"
 
-    def __init__(self, app: App, address: tuple[str, int]) -> None:
-        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` when that cannot be done."""
+    def __init__(
+        self,
+        app: App,
+        address: tuple[str, int],
+        *,
+        clock: Clock,
+        tls: ssl.SSLContext | None = None,
+        delay: float = 0.0,
+        housekeeping: Sequence[Callable[[], object]] = (),
+    ) -> None:
+        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` when that cannot be done.
+
+        `housekeeping` is called about once a second, on the event loop: looks at files that may have changed.
+        """
         self._app = app
+        self._clock = clock
+        self._tls = tls
+        self._delay = delay
+        self._housekeeping = housekeeping
         self._socket = _bind(*address)
 
     @property
     def url(self) -> str:
         """Where it answers, with the port it got."""
+        scheme = "http" if self._tls is None else "https"
         host, port = self._socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def run(self, stop: threading.Event) -> None:
         """Serve until stopped."""
@@ -48,26 +80,52 @@ class HttpServer:
     async def _serve(self, stop: threading.Event) -> None:
         config = uvicorn.Config(
             self._app,
-            http="httptools",
+            http=StreamingProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
         )
-        await _Server(config, stop).serve(sockets=[self._socket])
+        config.load()
+        config.ssl = self._tls
+        server = _Server(config, stop, self._app, self._clock, self._delay, self._housekeeping)
+        async with self._app.running():
+            await server.serve(sockets=[self._socket])
 
 
 class _Server(uvicorn.Server):
     """uvicorn, which looks ten times a second whether it should exit: that is when `stop` is looked at, too."""
 
-    def __init__(self, config: uvicorn.Config, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        stop: threading.Event,
+        app: App,
+        clock: Clock,
+        delay: float,
+        housekeeping: Sequence[Callable[[], object]],
+    ) -> None:
         super().__init__(config)
         self._stop = stop
+        self._app = app
+        self._clock = clock
+        self._delay = delay
+        self._housekeeping = housekeeping
+        self._leaves_at: float | None = None
 
     async def on_tick(self, counter: int) -> bool:
-        self.should_exit = self.should_exit or self._stop.is_set()
+        if self._stop.is_set():
+            now = self._clock.monotonic()
+            self._leaves_at = now + self._delay if self._leaves_at is None else self._leaves_at
+            if now >= self._leaves_at:
+                self._app.drain()
+                self.should_exit = True
+        elif counter % _HOUSEKEEPING == 0:
+            for each in self._housekeeping:
+                each()
         return await super().on_tick(counter)
 
 
@@ -79,6 +137,9 @@ def _bind(host: str, port: int) -> socket.socket:
         raise SettingsError(f"server.listen: {host} is no address of this machine: {error.strerror}") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit these
+        for option, value in _PROBING.items():
+            listening.setsockopt(socket.IPPROTO_TCP, option, value)
         listening.bind(address)
         listening.listen()  # from here on the port is ours: without it two servers could bind and one fail later
     except OSError as error:

@@ -206,6 +206,5 @@ def _move_on(watcher: Watcher, revision: Revision) -> None:
 
 
 def _count(delivery: Delivery) -> None:
-    counter = delivery.watchers[0].metrics.watch_events
-    if counter is not None:
-        counter.inc(sum(piece.events for piece in delivery.pieces) * len(delivery.watchers))
+    events = sum(piece.events for piece in delivery.pieces)
+    delivery.watchers[0].metrics.events.inc(events * len(delivery.watchers))

@@ -7,8 +7,8 @@ client holding one goes on working.
 from __future__ import annotations
 
 import base64
-import secrets
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import yaml
@@ -17,18 +17,18 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.tls import write_private
 
 _NAME = "ctrlmgr"
-_TOKEN_BYTES = 32
+_TOKEN_BITS = 256
 
 
-def admin_token(path: Path) -> str:
-    """Return the token in the kubeconfig at `path`, or a new one if there is none.
+def admin_token(path: Path, random: Random) -> str:
+    """Return the token in the kubeconfig at `path`, or a new one, drawn from `random`, if there is none.
 
     Raises `SettingsError` when the file is there and is not a kubeconfig with a token, or others may read it.
     """
     try:
         mode, text = path.stat().st_mode, path.read_text()
     except FileNotFoundError:
-        return secrets.token_urlsafe(_TOKEN_BYTES)
+        return f"{random.getrandbits(_TOKEN_BITS):x}"  # no sign that a command line could take for an option
     except OSError as error:
         raise SettingsError(f"data_dir: {path} cannot be read: {error.strerror}") from error
     if mode & 0o077:

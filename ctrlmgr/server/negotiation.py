@@ -34,7 +34,7 @@ PATCH_TYPES = frozenset(
 
 _REMEMBERED = 512
 _LONGEST_REMEMBERED = 512
-_HUMANS = ("curl", "Wget", "Mozilla/5.0")
+_HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
 """How the names of programs start whose users read the answers themselves."""
 
 
@@ -137,7 +137,7 @@ def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
     asked = query.get("pretty", [""])[0]
     if asked:
         return asked in ("1", "t", "T", "true", "TRUE", "True")
-    return user_agent.decode("latin-1").startswith(_HUMANS)
+    return user_agent.startswith(_HUMANS)
 
 
 def body_type(content_type: bytes) -> str:

@@ -34,6 +34,9 @@ class Presentation(Protocol):
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list in pieces; raises `NotAcceptable` where only single objects can be shown."""
 
+    def length(self, listing: Listing) -> int | None:
+        """Return how many bytes `list` yields together, None if that is not known before they are made."""
+
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event of a watch: ADDED, MODIFIED or DELETED."""
 
@@ -62,9 +65,17 @@ class Plain:
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list of this kind."""
-        head = encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
         type_meta = self._type_meta
-        return encoding.pieces(head, (encoding.item(obj, type_meta) for obj in listing.objects))
+        return encoding.pieces(self._head(listing), (encoding.item(obj, type_meta) for obj in listing.objects))
+
+    def length(self, listing: Listing) -> int:
+        """Return how long a list of this kind is."""
+        separators = max(len(listing.objects) - 1, 0)
+        items = encoding.items_length(listing.objects, self._type_meta)
+        return len(self._head(listing)) + items + separators + len(encoding.LIST_TAIL)
+
+    def _head(self, listing: Listing) -> bytes:
+        return encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event with the whole object."""
@@ -108,6 +119,9 @@ class Partial:
             )
         head = encoding.list_head(self._form.kind, self._form.api_version, ListMeta.of(listing))
         return encoding.pieces(head, ((self._partial(obj),) for obj in listing.objects))
+
+    def length(self, listing: Listing) -> None:
+        """Return None: metadata is looked for when it is written."""
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event with the metadata of an object."""

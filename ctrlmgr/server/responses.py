@@ -93,5 +93,7 @@ def indented(body: bytes) -> bytes:
 def to_yaml(body: bytes) -> bytes:
     """Return JSON as YAML with sorted keys, as Kubernetes' YAML (which is made of Go maps) is."""
     decoded: Any = msgspec.json.decode(body)
-    dumped: bytes = yaml.dump(decoded, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=True, width=1 << 30)
+    dumped: bytes = yaml.dump(
+        decoded, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=True, width=1 << 30
+    )
     return dumped

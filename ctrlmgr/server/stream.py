@@ -54,6 +54,12 @@ class StreamingProtocol(Protocol):
         if stream is not None:
             stream.lose()
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Drop a connection that has been idle for long, even if its last answer has not been read."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
     def close_stream(self) -> None:
         """Forget the stream: its response is complete."""
         self._stream = None
@@ -102,6 +108,11 @@ class Stream:
         """Write one or more pieces that `chunk` has made."""
         if not self.lost:
             self._protocol.transport.write(chunks)
+
+    async def send(self, piece: bytes) -> None:
+        """Write a piece as it is, framed as the response's head has it."""
+        if self._send is not None and not self.lost:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def drain(self, patience: float) -> None:
         """Return when the reader has caught up; raises `Disconnected` if it goes away.

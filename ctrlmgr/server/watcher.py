@@ -6,7 +6,7 @@ import asyncio
 from enum import Enum
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.metrics import RequestMetrics
+from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.resources.watch import Selection
 from ctrlmgr.server.presentation import Presentation
 from ctrlmgr.server.stream import Stream
@@ -43,7 +43,7 @@ class Watcher:
         *,
         ends_at: float,
         bookmarks_from: float | None,
-        metrics: RequestMetrics,
+        metrics: WatchMetrics,
     ) -> None:
         """Watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from` on if at all (both monotonic)."""
         self.stream = stream

@@ -23,7 +23,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.metrics import RequestMetrics
+from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.resources.history import read_history
 from ctrlmgr.resources.options import ListOptions
@@ -62,7 +62,7 @@ class Watches:
         self._random = random
 
     async def serve(
-        self, stream: Stream, start: Start, presentation: Presentation, options: ListOptions, metrics: RequestMetrics
+        self, stream: Stream, start: Start, presentation: Presentation, options: ListOptions, metrics: WatchMetrics
     ) -> None:
         """Watch from `start` until the time is over, the reader is gone, or there is nothing more to tell."""
         now = self._clock.monotonic()
@@ -75,13 +75,14 @@ class Watches:
             bookmarks_from=now if options.allow_watch_bookmarks else None,
             metrics=metrics,
         )
-        try:
-            await self._show_initial(watcher, start)
-            await self._follow(watcher)
-            await stream.end()
-        except Disconnected:
-            if stream.cut_off and metrics.terminated is not None:
-                metrics.terminated.inc()
+        with metrics.long_running.track_inprogress():
+            try:
+                await self._show_initial(watcher, start)
+                await self._follow(watcher)
+                await stream.end()
+            except Disconnected:
+                if stream.cut_off:
+                    metrics.terminated.inc()
 
     async def fail(self, stream: Stream, error: ApiError) -> None:
         """Tell of an error in the stream, and end it."""
@@ -94,8 +95,7 @@ class Watches:
         return _SHORTEST * (1 + self._random.random())
 
     async def _show_initial(self, watcher: Watcher, start: Start) -> None:
-        shown = start.selection.shown
-        await self._show(watcher, ((ADDED, shown(obj)) for obj in start.initial))
+        await self._show(watcher, ((ADDED, obj) for obj in start.initial))
         if start.marks_initial:
             bookmark = watcher.presentation.bookmark(start.revision, initial_events_end=True)
             watcher.stream.write(chunk(bookmark))
@@ -174,12 +174,10 @@ class _Stretch(NamedTuple):
 
 
 async def _write(watcher: Watcher, frames: Sequence[bytes]) -> None:
-    stream, counter = watcher.stream, watcher.metrics.watch_events
-    stream.write(chunk(b"".join(frames)))
-    if counter is not None:
-        counter.inc(len(frames))
+    watcher.stream.write(chunk(b"".join(frames)))
+    watcher.metrics.events.inc(len(frames))
     await asyncio.sleep(0)  # however much there is to show, others are served meanwhile
-    await stream.drain(READ_PATIENCE)
+    await watcher.stream.drain(READ_PATIENCE)
 
 
 def _error_frame(error: ApiError) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ import pytest
 
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.resources import structure
-from ctrlmgr.resources.protobuf import MAGIC, decode
+from ctrlmgr.resources.kind import GroupVersionKind
+from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.protobuf import MAGIC, MEDIA_TYPE, decode
 from tests.resources.protobuf_encoder import META, body, delimited, number, table, unknown, varint
 
 CAPTURED = json.loads(Path(__file__).with_name("kubectl_protobuf.json").read_text())
 """What kubectl 1.32 sent, and what the same command printed with `--dry-run=client -o json` where it can."""
+
+KINDS = Kinds.builtin({})
 
 EMPTY: tuple[Any, ...] = ("", 0, False, None, {}, [])
 
@@ -33,6 +38,15 @@ def test_what_kubectl_sends_is_what_it_prints(case: Mapping[str, Any]) -> None:
     decoded = decode(bytes.fromhex(case["protobuf"]))
     assert list(decoded)[:2] == ["kind", "apiVersion"]
     assert without_zeros(decoded) == without_zeros(case["json"])
+
+
+@pytest.mark.parametrize("case", CAPTURED, ids=[case["command"] for case in CAPTURED])
+def test_what_kubectl_sends_is_stored_as_if_it_were_json(case: Mapping[str, Any]) -> None:
+    group, _, version = case["json"]["apiVersion"].rpartition("/")
+    codec = KINDS.codec_for(GroupVersionKind(group, version, case["json"]["kind"]))
+    sent, printed = codec.decode(bytes.fromhex(case["protobuf"]), MEDIA_TYPE), codec.read(deepcopy(case["json"]))
+    assert codec.encode(sent.fields) == codec.encode(printed.fields)
+    assert sent.problems == ()
 
 
 def config_map(raw: bytes) -> dict[str, Any]:
@@ -95,42 +109,48 @@ def test_ints_or_strings(content: bytes, expected: int | str) -> None:
 SCHEMA = {"type": "string"}
 
 
+PROPS = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+
+
+def number_of(message: str, name: str) -> int:
+    [found] = [row[0] for row in table()["messages"][message] if row[1] == name]
+    return int(found)
+
+
 @pytest.mark.parametrize(
-    ("field", "name", "content", "expected"),
+    ("name", "content", "expected"),
     [
-        (7, "default", delimited(1, b'{"a":[1]}'), {"a": [1]}),
-        (7, "default", b"", None),
-        (12, "maximum", None, 1.5),
-        (26, "items", delimited(1, delimited(5, b"string")), SCHEMA),
-        (26, "items", delimited(2, delimited(5, b"string")) + delimited(2, b""), [SCHEMA, {}]),
-        (30, "additionalProperties", number(1, 1), True),
-        (30, "additionalProperties", b"", False),
-        (30, "additionalProperties", number(1, 1) + delimited(2, delimited(5, b"string")), SCHEMA),
-        (2, "$schema", "text", "text"),
-        (3, "$ref", "text", "text"),
-        (38, "x-kubernetes-preserve-unknown-fields", 1, True),
+        ("default", delimited(1, b'{"a":[1]}'), {"a": [1]}),
+        ("default", b"", None),
+        ("items", delimited(1, delimited(5, b"string")), SCHEMA),
+        ("items", delimited(2, delimited(5, b"string")) + delimited(2, b""), [SCHEMA, {}]),
+        ("dependencies", delimited(1, b"a") + delimited(2, delimited(2, b"b")), {"a": ["b"]}),
+        ("dependencies", delimited(1, b"a") + delimited(2, delimited(1, b"")), {"a": {}}),
+        ("additionalProperties", number(1, 1), True),
+        ("additionalProperties", b"", False),
+        ("additionalProperties", number(1, 1) + delimited(2, delimited(5, b"string")), SCHEMA),
+        ("$schema", b"text", "text"),
+        ("$ref", b"text", "text"),
+        ("x-kubernetes-list-type", b"map", "map"),
     ],
 )
-def test_schemas_of_custom_resources(field: int, name: str, content: Any, expected: Any) -> None:
+def test_schemas_of_custom_resources(name: str, content: bytes, expected: Any) -> None:
     """The types of apiextensions whose JSON is another type than their protobuf."""
-    rows = {
-        row[1]: row
-        for row in table()["messages"]["k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"]
-    }
-    field = rows[name][0]
-    match content:
-        case None:
-            written = varint(field * 8 + 1) + b"\0\0\0\0\0\0\xf8\x3f"
-        case int():
-            written = number(field, content)
-        case str():
-            written = delimited(field, content.encode())
-        case _:
-            written = delimited(field, content)
+    assert schema_of(delimited(number_of(PROPS, name), content)) == {name: expected}
+
+
+def schema_of(written: bytes) -> Any:
     version = delimited(1, b"v1") + delimited(4, delimited(1, written))
-    crd = unknown("apiextensions.k8s.io/v1", "CustomResourceDefinition", delimited(2, delimited(7, version)))
-    [decoded] = decode(crd)["spec"]["versions"]
-    assert decoded == {"name": "v1", "schema": {"openAPIV3Schema": {name: expected}}}
+    definition = unknown("apiextensions.k8s.io/v1", "CustomResourceDefinition", delimited(2, delimited(7, version)))
+    return decode(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def test_doubles() -> None:
+    tag = varint(number_of(PROPS, "maximum") * 8 + 1)
+    assert schema_of(tag + b"\0\0\0\0\0\0\xf8\x3f") == {"maximum": 1.5}
+    for impossible in (b"\0\0\0\0\0\0\xf0\x7f", b"\0\0\0\0\0\0\xf8\x7f", b"\0\0"):
+        with pytest.raises(BadRequest, match=r"json: unsupported value: (inf|nan)|unexpected EOF"):
+            schema_of(tag + impossible)
 
 
 def test_embedded_structs_are_inlined() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.errors import BadRequest
@@ -92,13 +92,25 @@ def test_what_is_refused_and_how(data: bytes, message: str) -> None:
     assert str(refusal.value) == message
 
 
-@pytest.mark.parametrize("data", BODIES)
-def test_a_body_cut_off_anywhere_is_refused_or_whole(data: bytes) -> None:
+def is_part(part: Any, whole: Any) -> bool:
+    """Whether a value has nothing that the whole does not have."""
+    if isinstance(part, dict):
+        return part.keys() <= whole.keys() and all(is_part(each, whole[key]) for key, each in part.items())
+    if isinstance(part, list):
+        return len(part) <= len(whole) and all(map(is_part, part, whole))
+    return bool(part == whole)
+
+
+@pytest.mark.parametrize("data", BODIES, ids=lambda data: f"{len(data)} bytes")
+def test_a_body_cut_off_anywhere_is_refused_or_has_less(data: bytes) -> None:
+    """A message may end after any field, so a cut there cannot be seen; all others are."""
     whole = decode(data)
-    for length in range(len(data)):
-        assert decoded_or_refused(data[:length]) in (None, whole)
+    found = [decoded_or_refused(data[:length]) for length in range(len(data))]
+    assert all(is_part(each, whole) for each in found if each is not None)
+    assert found.count(None) > len(data) * 0.9
 
 
+@settings(deadline=None)
 @given(st.sampled_from(BODIES), st.lists(st.tuples(st.integers(4, 400), st.integers(0, 255)), min_size=1, max_size=6))
 def test_damage_never_does_anything_but_refuse(data: bytes, damage: list[tuple[int, int]]) -> None:
     damaged = bytearray(data)
@@ -107,6 +119,7 @@ def test_damage_never_does_anything_but_refuse(data: bytes, damage: list[tuple[i
     decoded_or_refused(bytes(damaged))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["Pod", "Event", "List", "Status"]))
 def test_noise_never_does_anything_but_refuse(noise: bytes, kind: str) -> None:
     decoded_or_refused(unknown("v1", kind, noise))
@@ -116,7 +129,7 @@ def schema(depth: int) -> bytes:
     """Return a JSONSchemaProps with `depth` others inside, one in the `not` of the next."""
     written = b""
     for _ in range(depth):
-        written = delimited(32, written)
+        written = delimited(28, written)
     return written
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -40,9 +41,14 @@ def value(type: str, depth: int) -> st.SearchStrategy[Any]:
         return st.dictionaries(TEXT, values, min_size=1, max_size=2)
     if type.startswith("repeated "):
         return st.lists(value(type.removeprefix("repeated "), depth), min_size=1, max_size=2)
-    return VALUES.get(type) or message(type, depth)
+    return VALUES[type] if type in VALUES else message(type, depth)
 
 
+def later(type: str, depth: int) -> st.SearchStrategy[Any]:
+    return st.deferred(lambda: value(type, depth))
+
+
+@cache
 def message(name: str, depth: int) -> st.SearchStrategy[Any]:
     rows = table()["messages"][name]
     if [row[2] for row in rows] == ["json"]:
@@ -52,24 +58,24 @@ def message(name: str, depth: int) -> st.SearchStrategy[Any]:
     plain = [row for row in rows if row[1] and row[2] != "double" and UNLIKE_JSON not in row[2]]
     if depth > 4:
         plain = [row for row in plain if row[2] in VALUES]
-    fields = st.fixed_dictionaries(
-        {}, optional={row[1]: st.deferred(lambda row=row: value(row[2], depth + 1)) for row in plain}
-    )  # type: ignore[misc]  # a lambda with a default
+    optional = {row[1]: later(row[2], depth + 1) for row in plain}
+    fields = st.fixed_dictionaries({}, optional=optional)
     embedded = [message(row[2], depth + 1) for row in rows if not row[1]]
     return st.tuples(fields, *embedded).map(lambda parts: {key: each for part in parts for key, each in part.items()})
 
 
+SLOW_TO_MAKE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 KINDS = sorted(name for name, message in table()["kinds"].items() if not message.startswith(META))
 
 
 @pytest.mark.parametrize("name", ["v1/Pod", "v1/Service", "apps/v1/Deployment", "v1/PersistentVolume"])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(SLOW_TO_MAKE, max_examples=25)
 @given(data=st.data(), packed=st.booleans())
 def test_objects_come_back(name: str, data: st.DataObject, packed: bool) -> None:
     check(name, data, packed)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(SLOW_TO_MAKE, max_examples=60)
 @given(name=st.sampled_from(KINDS), data=st.data(), packed=st.booleans())
 def test_objects_of_any_kind_come_back(name: str, data: st.DataObject, packed: bool) -> None:
     check(name, data, packed)

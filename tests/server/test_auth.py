@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 import yaml
@@ -156,17 +157,18 @@ def test_a_bad_token_file_is_refused(tmp_path: Path, text: str, mode: int, messa
 
 def test_the_kubeconfig_keeps_its_token(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    token = admin_token(path)
+    token = admin_token(path, SystemRandom())
     write_kubeconfig(path, server="https://127.0.0.1:6443", authority=b"PEM", token=token)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert admin_token(path) == token
+    assert admin_token(path, SystemRandom()) == token
     config = yaml.safe_load(path.read_text())
     assert config["clusters"][0]["cluster"] == {
         "server": "https://127.0.0.1:6443",
         "certificate-authority-data": "UEVN",
     }
-    assert len(token) >= 43
-    assert admin_token(tmp_path / "another") != token
+    assert 56 < len(token) <= 64
+    assert token.isalnum()
+    assert admin_token(tmp_path / "another", SystemRandom()) != token
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_bad_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, messa
     path.write_text(text)
     path.chmod(mode)
     with pytest.raises(SettingsError, match=message):
-        admin_token(path)
+        admin_token(path, SystemRandom())
 
 
 def test_no_more_than_the_limit_at_a_time() -> None:

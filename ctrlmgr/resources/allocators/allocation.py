@@ -9,9 +9,9 @@ The messages are those of Kubernetes' `ipallocator` and `portallocator`.
 
 from __future__ import annotations
 
-from ctrlmgr.resources.allocators.claims import IP_ADDRESSES, NODE_PORTS, is_claimed
-from ctrlmgr.resources.allocators.ranges import AddressRange, Ranges
-from ctrlmgr.resources.allocators.search import find_free
+from ctrlmgr.resources.allocators.claims import is_claimed
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, AddressRange, Ranges
+from ctrlmgr.resources.allocators.search import Searcher
 from ctrlmgr.resources.strategy import Context
 from ctrlmgr.resources.validation.addresses import parse_ip
 
@@ -19,15 +19,30 @@ FULL = "range is full"
 _DRY_RUN_PORT = 32769
 
 
-class Allocation:
-    """What one write takes, of all that `ranges` has."""
+class Allocator:
+    """What there is to give out, and how to find what is left of it."""
 
-    def __init__(self, ctx: Context, ranges: Ranges) -> None:
+    def __init__(self, ranges: Ranges) -> None:
+        """Take the ranges."""
+        self.ranges = ranges
+        self.addresses = {each.family: Searcher(each) for each in ranges.addresses}
+        self.ports = Searcher(ranges.ports)
+
+    def begin(self, ctx: Context) -> Allocation:
+        """Begin a write."""
+        return Allocation(ctx, self)
+
+
+class Allocation:
+    """What one write takes."""
+
+    def __init__(self, ctx: Context, allocator: Allocator) -> None:
         """Begin with nothing taken."""
         self._view = ctx.view
         self._random = ctx.random
         self._dry_run = ctx.dry_run
-        self._ranges = ranges
+        self._allocator = allocator
+        self._ranges = allocator.ranges
         self._ports: set[int] = set()
 
     def address_problem(self, family: str, text: str) -> str:
@@ -52,16 +67,14 @@ class Allocation:
             return None
         if self._dry_run:
             return addresses.base
-        index = find_free(
-            addresses.bands, lambda at: not is_claimed(self._view, IP_ADDRESSES, addresses[at]), self._random
-        )
+        index = self._allocator.addresses[family].find(self._view, self._random)
         return None if index is None else addresses[index]
 
     def port_problem(self, port: int) -> str:
         """Say why a certain port cannot be had; one that can is taken, and the empty string returned."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
-        if not self._is_free_port(port):
+        if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):
             return "provided port is already allocated"
         self._ports.add(port)
         return ""
@@ -69,12 +82,12 @@ class Allocation:
     def next_port(self) -> int | None:
         """Take and return a port nobody holds, None if the range is full."""
         if self._dry_run:
-            port: int | None = max(self._ports) + 1 if self._ports else _DRY_RUN_PORT
+            port = max(self._ports, default=_DRY_RUN_PORT - 1) + 1
         else:
-            port = find_free(self._ranges.ports.bands, self._is_free_port, self._random)
-        if port is not None:
-            self._ports.add(port)
+            first = self._ranges.ports.first
+            index = self._allocator.ports.find(self._view, self._random, {port - first for port in self._ports})
+            if index is None:
+                return None
+            port = first + index
+        self._ports.add(port)
         return port
-
-    def _is_free_port(self, port: int) -> bool:
-        return port not in self._ports and not is_claimed(self._view, NODE_PORTS, str(port))

@@ -9,7 +9,6 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -18,13 +17,10 @@ from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.resources.allocators.ranges import IPV4, IPV6
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, NODE_PORTS
 from ctrlmgr.resources.names import new_uid
 from ctrlmgr.resources.strategy import Context, View
 from ctrlmgr.resources.validation.addresses import is_ipv6
-
-IP_ADDRESSES = Resource("networking.k8s.io", "ipaddresses")
-NODE_PORTS = Resource("internal.ctrlmgr.io", "nodeports")
 
 LABEL_FAMILY = "ipaddress.kubernetes.io/ip-family"
 LABEL_MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
@@ -81,26 +77,22 @@ def is_claimed(view: View, resource: Resource, name: str) -> bool:
 
 def exchange(ctx: Context, parent: ParentReference, before: Holdings, after: Holdings) -> None:
     """Add to the write's companions what turns `before` into `after`; nothing if they are the same."""
-    if before == after:
-        return
+    companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):
-        ctx.companions.append(_added(_claim_address(ctx, parent, address)))
+        companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))
     for port in sorted(after.ports - before.ports):
-        ctx.companions.append(_added(_claim_port(ctx, parent, port)))
-    ctx.companions.extend(_released(ctx.view, parent, before, after))
+        companions.append(Proposal(EventType.ADDED, _claim_port(ctx, parent, port), 0))
+    for address in sorted(before.addresses - after.addresses):
+        companions += _released(ctx.view, parent, IP_ADDRESSES, address)
+    for port in sorted(before.ports - after.ports):
+        companions += _released(ctx.view, parent, NODE_PORTS, str(port))
 
 
-def _released(view: View, parent: ParentReference, before: Holdings, after: Holdings) -> Iterator[Proposal]:
-    names = [(IP_ADDRESSES, address) for address in sorted(before.addresses - after.addresses)]
-    names += [(NODE_PORTS, str(port)) for port in sorted(before.ports - after.ports)]
-    for resource, name in names:
-        claim = view.get(resource, Key("", name))
-        if claim is not None and claim.view(Claim).parent == parent:
-            yield Proposal(EventType.DELETED, claim, claim.revision)
-
-
-def _added(claim: Object) -> Proposal:
-    return Proposal(EventType.ADDED, claim, 0)
+def _released(view: View, parent: ParentReference, resource: Resource, name: str) -> list[Proposal]:
+    claim = view.get(resource, Key("", name))
+    if claim is None or claim.view(Claim).parent != parent:
+        return []
+    return [Proposal(EventType.DELETED, claim, claim.revision)]
 
 
 def _claim_address(ctx: Context, parent: ParentReference, address: str) -> Object:

@@ -11,8 +11,12 @@ import ipaddress
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.resources.validation.addresses import IPAddress
+
+IP_ADDRESSES = Resource("networking.k8s.io", "ipaddresses")
+NODE_PORTS = Resource("internal.ctrlmgr.io", "nodeports")
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -25,14 +29,16 @@ SHORTEST_IPV6_PREFIX = 64
 
 
 class AddressRange:
-    """The addresses of one CIDR, counted from 0: the one after the network's own, which is the `kubernetes` service's.
+    """The addresses of one CIDR (a `search.Range`); the first, after the network's own, is the `kubernetes` service's.
 
     The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
     (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that may be chosen for a caller that asks for no
     certain address, in the order of preference.
     """
 
-    __slots__ = ("_first", "_ipv4", "bands", "count", "family", "network")
+    claims = IP_ADDRESSES
+
+    __slots__ = ("_first", "_head", "_ipv4", "bands", "count", "family", "network")
 
     def __init__(self, network: Network) -> None:
         """Take a network without host bits."""
@@ -40,6 +46,7 @@ class AddressRange:
         self._ipv4 = network.version == 4
         self.family = IPV4 if self._ipv4 else IPV6
         self._first = int(network.network_address) + 1
+        self._head = _constant_head(network)
         self.count = network.num_addresses - (2 if self._ipv4 else 1)
         static = static_band(network.num_addresses, share=16, most=256)
         self.bands = ((max(static, 1), self.count), (1, static))
@@ -52,7 +59,26 @@ class AddressRange:
         value = self._first + index
         if self._ipv4:
             return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
+        if self._head and index < 0xFFFF:
+            return f"{self._head}{index + 1:x}"
         return str(ipaddress.IPv6Address(value))
+
+    def index(self, name: str) -> int | None:
+        """Return which address of the range a canonical form stands for, None if it is none of it."""
+        try:
+            index = self._value(name) - self._first
+        except ValueError:
+            return None
+        return index if 0 <= index < self.count else None
+
+    def _value(self, name: str) -> int:
+        if self._ipv4:
+            first, second, third, fourth = map(int, name.split("."))
+            return first << 24 | second << 16 | third << 8 | fourth
+        head = self._head
+        if head and name.startswith(head) and ":" not in (group := name[len(head) :]):
+            return self._first - 1 + int(group, 16)
+        return int(ipaddress.IPv6Address(name))
 
     @property
     def base(self) -> str:
@@ -63,17 +89,35 @@ class AddressRange:
         return str(self.network)
 
 
-class PortRange:
-    """The node ports from `first` to `last`, both included."""
+def _constant_head(network: Network) -> str:
+    """Return what 65,535 IPv6 addresses begin with before they write their last group; empty if that varies."""
+    head = str(network.network_address)
+    return head if f"{head}1" == str(network.network_address + 1) else ""
 
-    __slots__ = ("bands", "first", "last")
+
+class PortRange:
+    """The node ports from `first` to `last`, both included (a `search.Range`)."""
+
+    claims = NODE_PORTS
+
+    __slots__ = ("bands", "count", "first", "last")
 
     def __init__(self, first: int, last: int) -> None:
         """Take the ends."""
         self.first = first
         self.last = last
-        static = first + static_band(last - first + 1, share=32, most=128)
-        self.bands = ((static, last + 1), (first, static))
+        self.count = last - first + 1
+        static = static_band(self.count, share=32, most=128)
+        self.bands = ((static, self.count), (0, static))
+
+    def __getitem__(self, index: int) -> str:
+        """Return a port as claims on it are named."""
+        return str(self.first + index)
+
+    def index(self, name: str) -> int | None:
+        """Return which port of the range a claim is on, None if it is on none."""
+        index = int(name) - self.first if name.isdecimal() else -1
+        return index if 0 <= index < self.count else None
 
     def __contains__(self, port: object) -> bool:
         return isinstance(port, int) and self.first <= port <= self.last

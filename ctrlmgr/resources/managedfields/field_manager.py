@@ -18,7 +18,7 @@ from ctrlmgr.resources.managedfields.field_set import FieldSet
 from ctrlmgr.resources.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
 from ctrlmgr.resources.managedfields.reset_fields import Filter, reset_fields
 from ctrlmgr.resources.managedfields.shape import Difference, ShapeError
-from ctrlmgr.resources.managedfields.shape_of import shape_of
+from ctrlmgr.resources.managedfields.shape_of import UNOWNED, shape_of
 from ctrlmgr.resources.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -93,17 +93,17 @@ class FieldManager:
         except ValueError:
             return {}
 
-    def _update(
-        self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str
-    ) -> Managed:
+    def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
         added, modified, removed = self._filtered(self._shape.compare(live, new), who.subresource)
         changed = field_set.union(added or {}, modified or {})
-        result = self._without(managed, field_set.union(changed, removed or {}))
+        result = self._without(managed, field_set.union(changed, removed or {})) if managed else {}
         if changed:
             before = result.get(who)
             fields = field_set.union(changed, before.fields) if before else changed
-            result = {**result, who: Entry(fields, self._api_version, now)}
+            # What is compared with nothing comes out in order.
+            entry = Entry(fields, self._api_version, now, is_sorted=not live and before is None and not modified)
+            result = {**result, who: entry}
         return managers.cap_updaters(result)
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
@@ -187,13 +187,14 @@ class FieldManager:
     ) -> tuple[Unstructured, Managed]:
         """Return the merged object (`live` itself if nothing changed) and who manages what; raises Conflicts."""
         reset = self._resets.get(who.subresource)
-        fields = self._shape.owned(applied) or {}
-        fields = reset(fields) if reset else fields
+        said = self._shape.owned(applied) or {}
+        said = reset(said) if reset else said
+        fields = field_set.difference(said, UNOWNED)
         before = managed.get(who)
         merged: Unstructured = self._shape.merge(live, applied)
-        if before is not None:
+        if before is not None and field_set.difference(before.fields, fields):
             kept = [entry.fields for manager, entry in managed.items() if manager != who]
-            merged = self._pruned(merged, before.fields, [fields, *kept])
+            merged = self._pruned(merged, before.fields, [said, *kept])
         added, modified, removed = self._filtered(self._shape.compare(live, merged), who.subresource)
         others = {manager: entry for manager, entry in managed.items() if manager != who}
         changed = field_set.union(added or {}, modified or {})

@@ -1,4 +1,4 @@
-"""Sets of field paths, as a trie in the form that FieldsV1 has on the wire, and their algebra.
+r"""Sets of field paths, as a trie in the form that FieldsV1 has on the wire, and their algebra.
 
     {"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}}}
 
@@ -11,7 +11,7 @@ changed is the very argument. Source: structured-merge-diff `fieldpath/set.go` a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ctrlmgr.resources.managedfields import path_element
@@ -147,7 +147,7 @@ def contains(fields: FieldSet, path: Sequence[str]) -> bool:
 
 def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
     """Yield every path of the set as Kubernetes does: those that end in a node first, then what is below it."""
-    elements = _sorted(fields)
+    elements = sort_elements(fields)
     for element in elements:
         if element != SELF and is_member(fields[element]):
             yield (*above, element)
@@ -173,10 +173,11 @@ def text(path: Sequence[str]) -> str:
 
 def in_order(fields: FieldSet) -> FieldSet:
     """Return the set with its elements in the order in which Kubernetes writes them."""
-    return {element: in_order(node) if (node := fields[element]) else node for element in _sorted(fields)}
+    return {element: in_order(node) if (node := fields[element]) else node for element in sort_elements(fields)}
 
 
-def _sorted(fields: FieldSet) -> list[str]:
+def sort_elements(fields: Iterable[str]) -> list[str]:
+    """Return elements in Kubernetes' order; `SELF` comes first."""
     elements = sorted(fields)
     if len(elements) > 1 and elements[-1] > "g":
         # Not only fields, for which the order of strings is the right one.

@@ -58,6 +58,8 @@ class Entry(NamedTuple):
     """When it last changed anything, RFC 3339."""
     raw: Unstructured | None = None
     """The entry as it was read, while it is still that."""
+    is_sorted: bool = False
+    """Whether the fields are in the order in which they are written."""
 
 
 Managed: TypeAlias = "dict[Manager, Entry]"
@@ -117,11 +119,11 @@ def _encode_entry(manager: Manager, entry: Entry) -> Unstructured:
         "manager": manager.name,
         "operation": manager.operation,
         "apiVersion": entry.api_version,
-        "fieldsType": FIELDS_V1,
-        "fieldsV1": field_set.in_order(entry.fields),
     }
     if entry.time is not None:
         result["time"] = entry.time
+    result["fieldsType"] = FIELDS_V1
+    result["fieldsV1"] = entry.fields if entry.is_sorted else field_set.in_order(entry.fields)
     if manager.subresource:
         result["subresource"] = manager.subresource
     return result
@@ -149,10 +151,10 @@ def seconds(time: str | None) -> str:
 
 def cap_updaters(managed: Managed) -> Managed:
     """Return the entries with the oldest of too many updates thrown together, by apiVersion."""
+    if len(managed) <= MAX_UPDATERS:
+        return managed
     updaters = [manager for manager in managed if manager.operation == UPDATE]
     surplus = len(updaters) - MAX_UPDATERS
-    if surplus <= 0:
-        return managed
     updaters.sort(key=lambda manager: (seconds(managed[manager].time), manager.identifier))
     result = dict(managed)
     oldest: dict[str, Manager] = {}

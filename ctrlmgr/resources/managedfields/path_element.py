@@ -23,14 +23,16 @@ from ctrlmgr.api.field import quoted
 from ctrlmgr.resources.go_text import escape_html
 from ctrlmgr.resources.patch.go_value import plain
 
-_UNSAFE = re.compile(r'[^ !#-%\'-;=?-\[\]-~]')
+_find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
 """What a string may hold that does not stand for itself in Go's JSON, or may not."""
 
 
 def go_json(value: Any) -> str:
     """Write a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
-    if type(value) is str and not _UNSAFE.search(value):
+    if type(value) is str and not _find_unsafe(value):
         return f'"{value}"'
+    if type(value) is int:
+        return str(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         value = int(value)
     return escape_html(msgspec.json.encode(value, order="sorted")).decode()

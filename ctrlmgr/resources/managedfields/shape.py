@@ -34,7 +34,7 @@ class Shape(ABC):
 
     @abstractmethod
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of a value that is on one side of a comparison only: itself and all that is in it."""
+        """Return the node of a value that is on one side of a comparison only: itself and all in it, in order."""
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
@@ -69,24 +69,31 @@ class Leaf(Shape):
     """What is owned as a whole."""
 
     def whole(self, value: Any) -> FieldSet:
+        """Return the value alone."""
         return {}
 
     def compare(self, old: Any, new: Any) -> Difference:
+        """Return whether it was modified."""
         return SAME if old == new else MODIFIED
 
     def owned(self, value: Any) -> FieldSet | None:
+        """Return the value alone, null too."""
         return {}
 
     def merge(self, old: Any, new: Any) -> Any:
+        """Return the new value."""
         return new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the value; an object or a list that a set reaches into is gone."""
         return None if isinstance(value, dict | list) else value
 
     def settled(self, fields: FieldSet) -> FieldSet:
+        """Return the value alone: what was below it is not told apart any more."""
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Find nothing wrong."""
         return iter(())
 
 
@@ -99,9 +106,11 @@ class Scalar(Leaf):
         self._types = _SCALARS[kind]
 
     def settled(self, fields: FieldSet) -> FieldSet:
+        """Return the set: nothing is below a scalar."""
         return fields
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with its type."""
         if type(value) not in self._types:
             yield f"{path}: {_EXPECTED[self._kind].format(_value(value))}"
 
@@ -114,6 +123,7 @@ class Atomic(Leaf):
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with what is in it."""
         return self._inner.check(value, path)
 
 
@@ -125,6 +135,7 @@ class AtomicList(Leaf):
         self._items = items
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with its items."""
         if value is None:
             return
         if not isinstance(value, list):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.resources.managedfields import path_element
-from ctrlmgr.resources.managedfields.field_set import FieldSet, as_member, is_member
+from ctrlmgr.resources.managedfields.field_set import SELF, FieldSet, as_member, is_member, sort_elements
 from ctrlmgr.resources.managedfields.shape import MODIFIED, SAME, Difference, Shape, ShapeError
 from ctrlmgr.resources.patch.go_value import plain
 from ctrlmgr.resources.schema import MISSING
@@ -32,21 +32,24 @@ class ItemList(Shape):
         return index
 
     def whole(self, value: Any) -> FieldSet:
+        """Return the list and its items."""
         if not value:
             return {}
-        return {".": {}, **{each: self._node(items) for each, items in self._index(value).items()}}
+        index = self._index(value)
+        return {SELF: {}, **{element: self._node(index[element]) for element in sort_elements(index)}}
 
     def _node(self, items: Sequence[Any]) -> FieldSet:
         return self.items.whole(items[0]) if len(items) == 1 else {}
 
     def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the items that have the same element, in whatever order they stand."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
         modified: FieldSet = {}
         removed: FieldSet = {}
         before, after = self._index(old), self._index(new)
-        for element in {**before, **after}:
+        for element in sort_elements({**before, **after}):
             difference = self._compare_items(before.get(element, []), after.get(element, []))
             for node, nodes in zip(difference, (added, modified, removed), strict=True):
                 if node is not None:
@@ -63,6 +66,7 @@ class ItemList(Shape):
         return (self._node(new) if new else None, None, self._node(old) if old else None)
 
     def owned(self, value: Any) -> FieldSet | None:
+        """Return the items, each of them a member, and what is owned in them."""
         index = self._index(value)
         owned = {each: self.items.owned(items[0]) if len(items) == 1 else None for each, items in index.items()}
         return {element: as_member(node or {}) for element, node in owned.items()} or None
@@ -74,6 +78,7 @@ class ItemList(Shape):
         return _Merge(self, old, new).run()
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the items that are not in the set, without what of them is."""
         if not isinstance(value, list):
             return None
         result = []
@@ -86,12 +91,15 @@ class ItemList(Shape):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
+        """Add what leads to the fields of items."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def settled(self, fields: FieldSet) -> FieldSet:
+        """Settle what is in the items."""
         return {element: self.items.settled(node) if node else node for element, node in fields.items()}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with the items, and which are there twice."""
         if value is None:
             return
         if not isinstance(value, list):
@@ -121,6 +129,7 @@ class KeyedList(ItemList):
         self._keys = tuple((name, f"{path_element.go_json(name)}:", keys[name]) for name in sorted(keys))
 
     def element(self, item: Any) -> str:
+        """Return `k:{...}` with the keys that the item has, or has by default."""
         if not isinstance(item, dict):
             what = "a null element" if item is None else "non-map elements"
             raise ShapeError(f"associative list with keys may not have {what}")
@@ -142,6 +151,7 @@ class SetList(ItemList):
     """A list of scalars, each there once: `x-kubernetes-list-type: set`."""
 
     def element(self, item: Any) -> str:
+        """Return `v:...`, the item itself."""
         if isinstance(item, dict):
             raise ShapeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):

@@ -19,6 +19,8 @@ class Field(NamedTuple):
     shape: Shape
     zero: Any
     """What it is when it is not there; MISSING for what Go leaves out then."""
+    is_leaf: bool
+    """Whether its shape is a leaf, so that there is no need to ask it."""
 
 
 class _Object(Shape):
@@ -28,6 +30,7 @@ class _Object(Shape):
         raise NotImplementedError
 
     def merge(self, old: Any, new: Any) -> Any:
+        """Return both sides' fields, those that both have merged."""
         if not old or not new:
             return old or new
         result = dict(old)
@@ -37,6 +40,7 @@ class _Object(Shape):
         return result
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the fields that are not in the set, without what of them is."""
         if not isinstance(value, dict):
             return None
         result = {}
@@ -50,6 +54,7 @@ class _Object(Shape):
         return result or None
 
     def settled(self, fields: FieldSet) -> FieldSet:
+        """Settle what is in the fields."""
         result = {}
         for element, node in fields.items():
             shape = self._shape(element[2:]) if node else None
@@ -57,6 +62,7 @@ class _Object(Shape):
         return result
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with the fields, up to the first that is not declared."""
         if value is None:
             return
         if not isinstance(value, dict):
@@ -85,9 +91,15 @@ class Struct(_Object):
         """Its fields, by name."""
         return self._make()
 
+    @property
+    def compared(self) -> Mapping[str, Field]:
+        """The fields that are compared: all, but for `Root`."""
+        return self.fields
+
     @cached_property
-    def _always(self) -> list[tuple[str, Field]]:
-        return [(name, field) for name, field in self.fields.items() if field.zero is not MISSING]
+    def _always(self) -> Mapping[str, Any]:
+        """The fields that Go always writes, with their zeros."""
+        return {name: field.zero for name, field in self.compared.items() if field.zero is not MISSING}
 
     def _shape(self, name: str) -> Shape | None:
         field = self.fields.get(name)
@@ -97,38 +109,39 @@ class Struct(_Object):
         return not value and not self._always
 
     def whole(self, value: Any) -> FieldSet:
+        """Return the object and its fields, those included that are always there."""
         if self._is_empty(value):
             return {}
+        if self._always and not (value and self._always.keys() <= value.keys()):
+            value = {**self._always, **(value or {})}
         result: FieldSet = {SELF: {}}
-        fields = self.fields
-        for name, each in (value or {}).items():
+        fields = self.compared
+        for name in sorted(value):
             if name in fields:
-                element, shape, _ = fields[name]
-                result[element] = shape.whole(each)
-        for name, (element, shape, zero) in self._always:
-            if not value or name not in value:
-                result[element] = shape.whole(zero)
+                element, shape, _, is_leaf = fields[name]
+                result[element] = {} if is_leaf else shape.whole(value[name])
         return result
 
     def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the fields; those that are always there are compared with their zero."""
         if self._is_empty(old) and self._is_empty(new):
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
         modified: FieldSet = {}
         removed: FieldSet = {}
-        old, new, fields = old or {}, new or {}, self.fields
-        for name, value in new.items():
+        old, new, fields = old or {}, new or {}, self.compared
+        for name in sorted(new):
             if name not in fields:
                 continue
-            element, shape, zero = fields[name]
-            before = old.get(name, zero)
+            element, shape, zero, is_leaf = fields[name]
+            before, value = old.get(name, zero), new[name]
             if before is MISSING:
-                added[element] = shape.whole(value)
+                added[element] = {} if is_leaf else shape.whole(value)
             elif before is not value and before != value:
                 _collect(element, shape.compare(before, value), added, modified, removed)
         for name, value in old.items():
             if name not in new and name in fields:
-                element, shape, zero = fields[name]
+                element, shape, zero, _ = fields[name]
                 if zero is MISSING:
                     removed[element] = shape.whole(value)
                 elif value != zero:
@@ -136,10 +149,11 @@ class Struct(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
+        """Return what is owned in the fields; those that are empty are themselves owned."""
         result = {}
         for name, each in (value or {}).items():
             if name in self.fields:
-                element, shape, _ = self.fields[name]
+                element, shape, _, _ = self.fields[name]
                 node = shape.owned(each)
                 if each is None or (each == {} and isinstance(each, dict)):
                     node = as_member(node or {})
@@ -148,6 +162,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
+        """Add the fields that lead to something."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
@@ -167,33 +182,39 @@ class Map(_Object):
         return self.values
 
     def whole(self, value: Any) -> FieldSet:
+        """Return the map and its values."""
         if not value:
             return {}
         values = self._shape("")
-        return {SELF: {}, **{f"f:{name}": values.whole(each) for name, each in value.items()}}
+        if isinstance(values, Leaf):
+            return {SELF: {}, **{f"f:{name}": {} for name in sorted(value)}}
+        return {SELF: {}, **{f"f:{name}": values.whole(value[name]) for name in sorted(value)}}
 
     def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the values of the same key."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
         modified: FieldSet = {}
         removed: FieldSet = {}
         old, new, values = old or {}, new or {}, self._shape("")
-        for name, value in new.items():
+        for name in sorted(new):
             if name not in old:
-                added[f"f:{name}"] = values.whole(value)
-            elif old[name] != value:
-                _collect(f"f:{name}", values.compare(old[name], value), added, modified, removed)
+                added[f"f:{name}"] = values.whole(new[name])
+            elif old[name] != new[name]:
+                _collect(f"f:{name}", values.compare(old[name], new[name]), added, modified, removed)
         for name, value in old.items():
             if name not in new:
                 removed[f"f:{name}"] = values.whole(value)
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
+        """Return the keys, each of them a member, and what is owned in their values."""
         values = self._shape("")
         return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
 
     def named(self, fields: FieldSet) -> FieldSet:
+        """Add what leads to something in the values; keys are not declared."""
         values = self._shape("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
 
@@ -216,9 +237,11 @@ class Untyped(Shape):
         return self._map if any(isinstance(value, dict) for value in values) else self._leaf
 
     def whole(self, value: Any) -> FieldSet:
+        """Return the value, and what is in it if it is an object."""
         return self._of(value).whole(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
+        """Compare objects key by key, and all else as a whole."""
         if isinstance(old, dict) == isinstance(new, dict):
             return self._of(new).compare(old, new)
         # An object came, or went: the value is modified, and what was in the object added or removed.
@@ -227,16 +250,21 @@ class Untyped(Shape):
         return (after, {}, before)
 
     def owned(self, value: Any) -> FieldSet | None:
+        """Return what is owned in an object, or the value alone."""
         return None if value is None else self._of(value).owned(value)
 
     def merge(self, old: Any, new: Any) -> Any:
+        """Merge two objects; anything else is replaced."""
         return self._map.merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Remove from an object."""
         return self._of(value).remove(value, fields)
 
     def named(self, fields: FieldSet) -> FieldSet:
+        """Add nothing: nothing is declared."""
         return self._map.named(fields)
 
     def check(self, value: Any, path: str) -> Iterator[str]:
+        """Find nothing wrong."""
         return iter(())

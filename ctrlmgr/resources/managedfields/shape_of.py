@@ -8,8 +8,10 @@ Source: kube-openapi `pkg/schemaconv`; apimachinery `managedfields/internal/stri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any
 
+from ctrlmgr.resources.managedfields.field_set import FieldSet, of_paths
 from ctrlmgr.resources.managedfields.path_element import field as field_element
 from ctrlmgr.resources.managedfields.shape import Atomic, AtomicList, Leaf, Scalar, Shape
 from ctrlmgr.resources.managedfields.shape_list import KeyedList, SetList
@@ -32,23 +34,34 @@ _UNOWNED_METADATA = frozenset(
 )
 """What nobody ever owns of an object: it is the server's, or says which object it is."""
 
+UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
+"""The same as a set."""
+
 _OPAQUE = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "int-or-string": 0}
 _TIMES = ("date-time", "micro-time")
 
+_KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
+    ("io.k8s.api.core.v1.ContainerPort", "protocol"): "TCP",
+    ("io.k8s.api.core.v1.LocalObjectReference", "name"): "",
+    ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
+}
+"""What keys of list items are when left out, which OpenAPI v2 does not say (`+default` in Kubernetes' types)."""
+
 
 class Root(Struct):
-    """An object, or its metadata, some of whose fields nobody owns; they are merged like all others."""
+    """An object, or its metadata: a struct with fields that are merged like all others, but are not compared."""
 
     def __init__(self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str]) -> None:
         """Take what makes its fields, and the names of those nobody owns."""
-        super().__init__(lambda: {name: each for name, each in fields().items() if name not in unowned})
-        self._all = fields
+        super().__init__(fields)
+        self._unowned = unowned
 
-    def _shape(self, name: str) -> Shape | None:
-        field = self._all().get(name)
-        return field and field.shape
+    @cached_property
+    def compared(self) -> Mapping[str, Field]:
+        """The fields that somebody may own."""
+        return {name: field for name, field in self.fields.items() if name not in self._unowned}
 
 
 def shape_of(schema: Schema) -> Struct:
@@ -63,23 +76,22 @@ class _Shapes:
         self._made: dict[tuple[str, str], Shape] = {}
 
     def root(self, schema: Schema) -> Struct:
-        fields = _once(lambda: dict(self._kind_fields(schema)))
-        return Root(fields, _UNOWNED)
+        return Root(lambda: dict(self._kind_fields(schema)), _UNOWNED)
 
     def _kind_fields(self, schema: Schema) -> Iterator[tuple[str, Field]]:
         for name, field in self._fields(schema).items():
             if name == "metadata":
-                below = field_schema(schema, name)
-                fields = _once(lambda below=below: self._fields(below))  # type: ignore[misc]  # mypy infers no defaults
-                yield name, field._replace(shape=Root(fields, _UNOWNED_METADATA), zero={})
+                metadata = Root(partial(self._fields, schema.properties[name]), _UNOWNED_METADATA)
+                yield name, field._replace(shape=metadata, zero={})
             else:
                 yield name, field
 
     def _fields(self, schema: Schema) -> dict[str, Field]:
-        return {
-            name: Field(field_element(name), self._shape(each), _zero(each))
-            for name, each in schema.properties.items()
-        }
+        return {name: self._field(name, each) for name, each in schema.properties.items()}
+
+    def _field(self, name: str, schema: Schema) -> Field:
+        shape = self._shape(schema)
+        return Field(field_element(name), shape, _zero(schema), isinstance(shape, Leaf))
 
     def _shape(self, schema: Schema) -> Shape:
         key = (schema.definition, schema.map_type)
@@ -116,14 +128,10 @@ class _Shapes:
         return SetList(self._shape(items)) if list_type == "set" else AtomicList(self._shape(items))
 
 
-def field_schema(schema: Schema, name: str) -> Schema:
-    """Return the schema of a declared field."""
-    return schema.properties[name]
-
-
 def _default(items: Schema, key: str) -> Any:
     field = items.properties.get(key)
-    return MISSING if field is None else field.default
+    default = MISSING if field is None else field.default
+    return _KEY_DEFAULTS.get((items.definition, key), MISSING) if default is MISSING else default
 
 
 def _zero(schema: Schema) -> Any:
@@ -135,14 +143,3 @@ def _zero(schema: Schema) -> Any:
     if schema.is_struct:
         return {}
     return "0" if schema.format == "quantity" else None if schema.format == "byte" else _ZEROS.get(schema.kind)
-
-
-def _once(make: Callable[[], Mapping[str, Field]]) -> Callable[[], Mapping[str, Field]]:
-    made: list[Mapping[str, Field]] = []
-
-    def fields() -> Mapping[str, Field]:
-        if not made:
-            made.append(make())
-        return made[0]
-
-    return fields

@@ -123,4 +123,3 @@ def _key(element: Any, merge_key: str) -> Hashable:
     if merge_key not in element:
         raise missing_merge_key(element, merge_key)
     return identity(element[merge_key])
-

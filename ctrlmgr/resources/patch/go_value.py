@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 
-
 def plain(value: Any) -> str:
     """Write a value as `%v` does: `map[a:1 b:[x y]]`, keys sorted, strings bare, `<nil>` for null."""
     if isinstance(value, dict):
@@ -25,8 +24,7 @@ def plain(value: Any) -> str:
 
 def _float(value: float) -> str:
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if not isinstance(exponent, int):
-        return repr(value)
+    assert isinstance(exponent, int)  # JSON has no infinities
     power = len(digits) + exponent - 1
     if -4 <= power < 6 or not value:
         return format(Decimal(repr(value)).normalize(), "f")

@@ -177,9 +177,7 @@ def _without_element(original: Items, element: Unstructured, merge_key: str) -> 
     if merge_key not in element:
         raise missing_merge_key(element, merge_key)
     deleted = element_order.identity(element[merge_key])
-    return [
-        each for each in original if merge_key not in each or element_order.identity(each[merge_key]) != deleted
-    ]
+    return [each for each in original if merge_key not in each or element_order.identity(each[merge_key]) != deleted]
 
 
 def _merge_elements(original: Items, patch: Items, merge_key: str, items: Schema) -> Items:

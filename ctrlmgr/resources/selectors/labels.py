@@ -37,15 +37,13 @@ class Requirement(NamedTuple):
 class LabelSelector:
     """A conjunction of requirements; an empty one matches everything."""
 
-    __slots__ = ("_equal", "_others", "requirements")
+    __slots__ = ("matches", "requirements")
 
     def __init__(self, requirements: Sequence[Requirement] = ()) -> None:
         """Compile `requirements`, which must be valid."""
         self.requirements = tuple(sorted(requirements))
-        singles = [each for each in requirements if each.operator in ("=", "==", "in") and len(each.values) == 1]
-        # Most selectors are made of equalities: those are compared as pairs, in one go.
-        self._equal = {(each.key, each.values[0]) for each in singles}
-        self._others = tuple(_compile(each) for each in requirements if each not in singles)
+        self.matches: Match = _conjunction(self.requirements)
+        """Says whether labels meet every requirement."""
 
     @staticmethod
     @lru_cache(maxsize=1024)  # informers ask with the same few selectors over and over
@@ -58,14 +56,26 @@ class LabelSelector:
         """Whether it matches everything."""
         return not self.requirements
 
-    def matches(self, labels: Labels) -> bool:
-        """Say whether `labels` meet every requirement."""
-        if not self._equal <= labels.items():
-            return False
-        for match in self._others:  # noqa: SIM110  # a generator would cost more than most of what it runs
-            if not match(labels):
-                return False
-        return True
+
+def _conjunction(requirements: Sequence[Requirement]) -> Match:
+    """Compile requirements; most selectors are one equality, or several, which are compared all at once."""
+    equal = {(each.key, each.values[0]) for each in requirements if _is_equality(each)}
+    others = [_compile(each) for each in requirements if not _is_equality(each)]
+    if len(equal) == 1:
+        others.insert(0, _equality(*equal.pop()))
+    elif equal:
+        others.insert(0, lambda labels: equal <= labels.items())
+    if len(others) == 1:
+        return others[0]
+    return lambda labels: all(match(labels) for match in others)
+
+
+def _is_equality(requirement: Requirement) -> bool:
+    return requirement.operator in ("=", "==", "in") and len(requirement.values) == 1
+
+
+def _equality(key: str, value: str) -> Match:
+    return lambda labels: labels.get(key) == value
 
 
 def _compile(requirement: Requirement) -> Match:

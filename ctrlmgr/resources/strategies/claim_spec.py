@@ -17,6 +17,7 @@ from ctrlmgr.resources.validation.labels import validate_label_selector
 NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
+_PATH: dict[str, Any] = {}  # Kubernetes shows the other field's path here, which has no public fields
 _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 
 
@@ -26,14 +27,18 @@ def validate_claim_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]
     errors += validate_label_selector(spec.get("selector"), path.child("selector"))
     errors += validate_access_modes(spec.get("accessModes") or (), path.child("accessModes"))
     errors += _validate_size(spec.get("resources") or {}, path.child("resources").key("storage"))
-    for field in ("storageClassName", "volumeAttributesClassName"):
-        if name := spec.get(field):
-            errors += each_problem(names.dns1123_subdomain, name, path.child(field))
+    errors += _validate_class(spec, "storageClassName", path)
     errors += validate_volume_mode(spec, path)
     for field in ("dataSource", "dataSourceRef"):
         if (source := spec.get(field)) is not None:
             errors += _validate_data_source(source, path.child(field))
-    return errors + _validate_sources_agree(spec, path)
+    errors += _validate_sources_agree(spec, path)
+    return errors + _validate_class(spec, "volumeAttributesClassName", path)
+
+
+def _validate_class(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
+    name = spec.get(field)
+    return each_problem(names.dns1123_subdomain, name, path.child(field)) if name else []
 
 
 def _no_mode(path: Path) -> FieldError:
@@ -79,9 +84,8 @@ def _validate_sources_agree(spec: Mapping[str, Any], path: Path) -> list[FieldEr
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is None or reference is None:
         return []
-    shown = path.child("dataSource")
     if reference.get("namespace"):
-        return [invalid(path, shown, "may not be specified when dataSourceRef.namespace is specified")]
+        return [invalid(path, _PATH, "may not be specified when dataSourceRef.namespace is specified")]
     if any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
-        return [invalid(path, shown, "must match dataSourceRef")]
+        return [invalid(path, _PATH, "must match dataSourceRef")]
     return []

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.resources.strategies.rules import each_problem, immutable
+from ctrlmgr.resources.strategies.rules import domain_path, each_problem, immutable
 from ctrlmgr.resources.strategy import Context, Strategy
 from ctrlmgr.resources.validation import names
 
@@ -91,23 +91,13 @@ class IngressClassStrategy(Strategy):
         spec = obj.get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = [too_long(path, _CONTROLLER_LENGTH)] if names.length(controller) > _CONTROLLER_LENGTH else []
-        errors += _validate_domain_path(controller, path)
+        errors += domain_path(controller, path)
         return errors + _validate_parameters_reference(spec.get("parameters"), Path("spec.parameters"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that the controller stays."""
         controller, before = ((each.get("spec") or {}).get("controller", "") for each in (new, old))
         return immutable(controller, before, Path("spec.controller"))
-
-
-def _validate_domain_path(value: str, path: Path) -> list[FieldError]:
-    """Check `example.com/path` (`IsDomainPrefixedPath`)."""
-    if not value:
-        return [required(path)]
-    host, _, rest = value.partition("/")
-    if not host or not rest:
-        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    return each_problem(names.dns1123_subdomain, host, path) + each_problem(names.http_path, rest, path)
 
 
 def _validate_parameters_reference(reference: Mapping[str, Any] | None, path: Path) -> list[FieldError]:

@@ -20,23 +20,25 @@ def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
     if validate_label_selector(selector, Path()):
         return None
     pairs = (selector.get("matchLabels") or {}).items()
-    requirements = [Requirement(key, "=", (value,)) for key, value in pairs]
-    for each in selector.get("matchExpressions") or ():
-        requirements.append(Requirement(each["key"], _OPERATORS[each["operator"]], tuple(each.get("values") or ())))
-    return LabelSelector(requirements)
+    equal = [Requirement(key, "=", (value,)) for key, value in pairs]
+    return LabelSelector([*equal, *(_requirement(each) for each in selector.get("matchExpressions") or ())])
+
+
+def _requirement(expression: Mapping[str, Any]) -> Requirement:
+    return Requirement(expression["key"], _OPERATORS[expression["operator"]], tuple(expression.get("values") or ()))
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
     """Write a LabelSelector as `labels.Selector.String` does: `a=b,c in (d,e),!f`; by key."""
     found = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
-    for each in selector.get("matchExpressions") or ():
-        found.append((each["key"], _expression_text(each["key"], each["operator"], each.get("values") or ())))
+    found += [(each["key"], _expression_text(_requirement(each))) for each in selector.get("matchExpressions") or ()]
     return ",".join(text for _, text in sorted(found))
 
 
-def _expression_text(key: str, operator: str, values: list[str]) -> str:
-    if operator == "Exists":
+def _expression_text(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    if operator == "exists":
         return key
-    if operator == "DoesNotExist":
+    if operator == "!":
         return f"!{key}"
-    return f"{key} {_OPERATORS[operator]} ({','.join(sorted(values))})"
+    return f"{key} {operator} ({','.join(sorted(values))})"

@@ -11,6 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.resources.strategies.rules import nonnegative
 from ctrlmgr.resources.strategy import Context, Strategy
 
 _SPEC = Path("spec")
@@ -40,11 +41,7 @@ class LeaseStrategy(Strategy):
         duration = spec.get("leaseDurationSeconds")
         if duration is not None and duration <= 0:
             errors.append(invalid(_SPEC.child("leaseDurationSeconds"), duration, "must be greater than 0"))
-        transitions = spec.get("leaseTransitions")
-        if transitions is not None and transitions < 0:
-            words = "must be greater than or equal to 0"
-            errors.append(invalid(_SPEC.child("leaseTransitions"), transitions, words))
-        return errors
+        return errors + nonnegative(spec.get("leaseTransitions"), _SPEC.child("leaseTransitions"))
 
 
 def _drop(obj: Unstructured, kept: Mapping[str, Any]) -> None:

@@ -1,5 +1,4 @@
-"""What Kubernetes' admission plugins, as they are by default, make of every pod: its priority, two tolerations, and
-the topology labels of its node.
+"""What Kubernetes' default admission makes of every pod: its priority, two tolerations, its node's topology labels.
 
 Guarantees: fields are set in place; managers of fields never own them, because admission comes after the caller's
 fields have been attributed.
@@ -15,17 +14,15 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.resources.refusals import forbidden
+from ctrlmgr.resources.strategies.pod_scheduling import DEFAULT_TOLERATIONS
 from ctrlmgr.resources.strategy import Context, View
 
 NODES = Resource("", "nodes")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-TOLERATED_FOR = 300
-"""Seconds a pod stays on a node that is not ready, or not reachable."""
 
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def admit_new_pod(ctx: Context, pod: Unstructured) -> None:
@@ -33,10 +30,10 @@ def admit_new_pod(ctx: Context, pod: Unstructured) -> None:
     spec = pod.setdefault("spec", {})
     _set_priority(ctx.view, _name(pod), spec)
     _add_tolerations(spec)
-    if node := spec.get("nodeName"):
-        if labels := topology_labels(ctx.view, node):
-            metadata = metadata_of(pod)
-            metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    node = spec.get("nodeName")
+    if node and (labels := topology_labels(ctx.view, node)):
+        metadata = metadata_of(pod)
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
 
 
 def admit_changed_pod(new: Unstructured, old: Unstructured) -> None:
@@ -98,10 +95,6 @@ def _add_tolerations(spec: dict[str, Any]) -> None:
     """Let a pod outlive a short failure of its node, unless it says how long."""
     given = spec.get("tolerations") or ()
     effective = [each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"]
-    missing = [taint for taint in _TAINTS if taint not in effective and "" not in effective]
+    missing = [each for each in DEFAULT_TOLERATIONS if each["key"] not in effective and "" not in effective]
     if missing:
-        spec["tolerations"] = [*given, *map(_toleration, missing)]
-
-
-def _toleration(taint: str) -> dict[str, Any]:
-    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_FOR}
+        spec["tolerations"] = [*given, *(dict(each) for each in missing)]

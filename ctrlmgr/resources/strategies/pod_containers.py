@@ -16,7 +16,7 @@ from ctrlmgr.resources.strategies.pod_mounts import validate_mounts
 from ctrlmgr.resources.strategies.pod_probes import PROBES, validate_probes
 from ctrlmgr.resources.strategies.pod_resources import validate_container_resources
 from ctrlmgr.resources.strategies.pod_security import validate_security_context
-from ctrlmgr.resources.strategies.pod_volumes import validate_pull_policy
+from ctrlmgr.resources.strategies.pod_volumes import PULL_POLICIES, validate_pull_policy
 from ctrlmgr.resources.validation import names
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -145,7 +145,8 @@ def _validate_container(container: Mapping[str, Any], pod: Surroundings, path: P
     if policy not in _MESSAGE_POLICIES:
         below = path.child("terminationMessagePolicy")
         errors.append(not_supported(below, policy, _MESSAGE_POLICIES) if policy else required(below))
-    errors += validate_pull_policy(container.get("imagePullPolicy") or "", path.child("imagePullPolicy"))
+    if (pull := container.get("imagePullPolicy") or "") not in PULL_POLICIES:
+        errors += validate_pull_policy(pull, path.child("imagePullPolicy"))
     if ports := container.get("ports"):
         errors += _validate_ports(ports, path.child("ports"))
     if variables := container.get("env"):

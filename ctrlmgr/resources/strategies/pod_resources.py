@@ -164,11 +164,12 @@ def _validate(
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
             at = path.child(field).key(name)
-            errors += check_name(name, at)
+            if name not in _COMPUTE:
+                errors += check_name(name, at)
+                errors += _huge_pages(name, amount, at)
             errors += validate_amount(name, amount, at)
             if field == "requests":
                 errors += _against_limit(name, amount, limits, path)
-            errors += _huge_pages(name, amount, at)
     asked = {*limits, *requests}
     if not asked.intersection(_COMPUTE) and any(is_huge_pages(each) for each in asked):
         errors.append(forbidden(path, "HugePages require cpu or memory"))

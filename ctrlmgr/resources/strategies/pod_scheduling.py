@@ -15,6 +15,11 @@ from ctrlmgr.resources.validation.labels import validate_label_name, validate_la
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+DEFAULT_TOLERATIONS = tuple(
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for taint in ("not-ready", "unreachable")
+)
+"""What every pod tolerates that does not say otherwise, for seconds."""
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
@@ -29,16 +34,13 @@ def validate_tolerations(tolerations: Sequence[Mapping[str, Any]], path: Path) -
     """Check which taints a pod bears."""
     errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
-        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
-        if key and operator == "Exists" and not toleration.get("value") and toleration.get("effect") == "NoExecute":
-            if names.qualified_name(key):
-                errors += validate_label_name(key, path.at(index).child("key"))
-            continue  # what every pod has two of
-        errors += _validate_toleration(toleration, key, operator, path.at(index))
+        if toleration not in DEFAULT_TOLERATIONS:
+            errors += _validate_toleration(toleration, path.at(index))
     return errors
 
 
-def _validate_toleration(toleration: Mapping[str, Any], key: str, operator: str, at: Path) -> list[FieldError]:
+def _validate_toleration(toleration: Mapping[str, Any], at: Path) -> list[FieldError]:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     value, effect = toleration.get("value") or "", toleration.get("effect") or ""
     errors = validate_label_name(key, at.child("key")) if key else []
     if not key and operator != "Exists":

@@ -23,7 +23,11 @@ _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
 _ONE_PER_FAMILY = "may specify no more than one IP for each IP family"
 _NOT_AGAIN = "may not be transitioned to non-terminated state"
-_LISTS = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
+_LISTS = {
+    "containerStatuses": "containers",
+    "initContainerStatuses": "initContainers",
+    "ephemeralContainerStatuses": "ephemeralContainers",
+}
 
 
 def prepare_status(new: Unstructured, old: Unstructured) -> None:
@@ -65,12 +69,18 @@ def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldEr
     errors += _validate_claims(status.get("resourceClaimStatuses") or (), spec)
     errors += _validate_addresses(status.get("podIPs") or (), STATUS.child("podIPs"))
     errors += _validate_host_addresses(status)
-    for field, containers in (*_LISTS, ("ephemeralContainerStatuses", "")):
+    for field, containers in _LISTS.items():
         for index, container in enumerate(status.get(field) or ()):
             at = STATUS.child(field).at(index)
             errors += _validate_user(container.get("user"), spec, at.child("linux"))
-            errors += _validate_allocated(container, spec.get(containers), at.child("allocatedResourcesStatus"))
+            if allocated := container.get("allocatedResourcesStatus"):
+                owner = _named(container.get("name"), spec.get(containers) or ())
+                errors += _validate_allocated(allocated, field, owner, at.child("allocatedResourcesStatus"))
     return errors
+
+
+def _named(name: str | None, containers: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    return next((each for each in containers if each.get("name") == name), None)
 
 
 def _validate_annotations(new: Unstructured, old: Unstructured) -> list[FieldError]:
@@ -124,9 +134,8 @@ def _validate_transitions(
 
 def _may_retry(status: Mapping[str, Any], spec: Mapping[str, Any], field: str) -> bool:
     """Say whether a container has restart rules of its own (KEP-5307), which its kubelet judges."""
-    lists = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
-    containers = spec.get(lists.get(field, "")) or ()
-    return any(each.get("name") == status.get("name") and each.get("restartPolicyRules") for each in containers)
+    container = _named(status.get("name"), spec.get(_LISTS[field]) or ())
+    return container is not None and bool(container.get("restartPolicyRules"))
 
 
 def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> list[FieldError]:
@@ -183,15 +192,11 @@ def _validate_user(user: Mapping[str, Any] | None, spec: Mapping[str, Any], path
 
 
 def _validate_allocated(
-    status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]] | None, path: Path
+    allocated: Sequence[Mapping[str, Any]], field: str, container: Mapping[str, Any] | None, path: Path
 ) -> list[FieldError]:
-    """Check the health of what a container was given; `containers` None stands for ephemeral ones, given nothing."""
-    allocated = status.get("allocatedResourcesStatus") or ()
-    if not allocated:
-        return []
-    if containers is None and not path.startswith(("status.containerStatuses", "status.initContainerStatuses")):
+    """Check the health of what a container was given; ephemeral ones are given nothing."""
+    if field == "ephemeralContainerStatuses":
         return [forbidden(path, "must not be specified in container status")]
-    container = next((each for each in containers or () if each.get("name") == status.get("name")), None)
     errors: list[FieldError] = []
     for index, resource in enumerate(allocated):
         at = path.at(index)

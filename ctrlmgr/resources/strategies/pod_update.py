@@ -1,7 +1,6 @@
 """What of a pod's spec may change, and how: in the pod itself, by adding ephemeral containers, by resizing.
 
-Guarantees: whatever is not named here as changeable stays as it was. A refusal says which fields differ; Kubernetes
-prints a difference of Go structs there, which is not stable even between two runs of it.
+Guarantees: whatever is not named here as changeable stays as it was.
 
 Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodUpdate`,
 `ValidatePodEphemeralContainersUpdate` and `ValidatePodResize`, and `pkg/registry/core/pod/strategy.go`.
@@ -9,16 +8,15 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateP
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from ctrlmgr.api.field import ROOT, FieldError, Path, forbidden, invalid, required
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategies.pod_annotations import MIRROR, validate_annotation_update
 from ctrlmgr.resources.strategies.pod_scheduling import REQUIRED, validate_tolerations
 from ctrlmgr.resources.strategies.pod_validation import ANNOTATIONS, LONGEST, SPEC
+from ctrlmgr.resources.strategies.spec_difference import difference
 from ctrlmgr.resources.validation import names
 
 _UPDATABLE = ",".join(
@@ -52,7 +50,7 @@ def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError
     reverted, found = _reverted(spec, before)
     errors += found
     if reverted != before:
-        shown = difference(before, reverted)
+        shown = difference("core.PodSpec", before, reverted)
         errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{shown}"))
     return errors
 
@@ -193,27 +191,6 @@ def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) 
     return others if others or old is not None else None
 
 
-def difference(old: Any, new: Any) -> str:
-    """Describe how two specs differ, a line for each value that is gone or new, in the manner of Go's `cmp.Diff`."""
-    lines = [
-        f"{sign} \t{path}: {msgspec.json.encode(value).decode()}," for sign, path, value in _changes(old, new, ROOT)
-    ]
-    return "\n".join(("  core.PodSpec{", *lines, "  }", ""))
-
-
-def _changes(old: Any, new: Any, path: Path) -> Iterator[tuple[str, Path, Any]]:
-    if old == new:
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            yield from _changes(old.get(key), new.get(key), path.child(key))
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, pair in enumerate(zip(old, new, strict=True)):
-            yield from _changes(*pair, path.at(index))
-    else:
-        yield from (each for each in (("-", path, old), ("+", path, new)) if each[2] is not None)
-
-
 def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
     """Check a write to `/ephemeralcontainers`, which only adds."""
     if MIRROR in ((old.get("metadata") or {}).get("annotations") or {}):
@@ -226,7 +203,7 @@ def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[Fiel
         if name not in after:
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
         elif after[name] != container:
-            shown = difference(container, after[name])
+            shown = difference("core.EphemeralContainer", container, after[name])
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n{shown}'))
     return errors
 

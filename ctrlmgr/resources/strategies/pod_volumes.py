@@ -30,7 +30,7 @@ from ctrlmgr.resources.validation.metadata import validate_annotations
 
 _CONFLICT = "conflicting duplicate paths"
 _SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _KEY_TYPES = ("ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
 
 
@@ -248,6 +248,6 @@ def _validate_image(source: Source, path: Path, is_pod: bool) -> list[FieldError
 
 def validate_pull_policy(policy: str, path: Path) -> list[FieldError]:
     """Check when an image is pulled."""
-    if policy in _PULL_POLICIES:
+    if policy in PULL_POLICIES:
         return []
-    return [not_supported(path, policy, _PULL_POLICIES) if policy else required(path)]
+    return [not_supported(path, policy, PULL_POLICIES) if policy else required(path)]

@@ -2,8 +2,8 @@
 
 Values are what a codec made of them: what means nothing is absent, so equal values mean the same.
 
-Rules come from apimachinery's `pkg/api/validation/objectmeta.go` and from Kubernetes'
-`pkg/apis/apps/validation/validation.go`.
+Rules come from apimachinery's `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and from
+Kubernetes' `pkg/apis/apps/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.resources.validation import names
 
 NEGATIVE = "must be greater than or equal to 0"
@@ -31,6 +31,21 @@ def nonnegative_fields(owner: Mapping[str, Any], fields: Iterable[str], path: Pa
 def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> list[FieldError]:
     """Return what `check` (one of `validation.names`) finds wrong with `value`."""
     return [invalid(path, value, problem) for problem in check(value)]
+
+
+def malformed(path: Path, detail: str) -> FieldError:
+    """Return the error for a value that is wrong as a whole and not shown (Go's `OmitValueType`)."""
+    return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
+
+
+def domain_path(value: str, path: Path) -> list[FieldError]:
+    """Check `example.com/path` (`IsDomainPrefixedPath`)."""
+    if not value:
+        return [required(path)]
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return each_problem(names.dns1123_subdomain, host, path) + each_problem(names.http_path, rest, path)
 
 
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:

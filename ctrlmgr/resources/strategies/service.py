@@ -19,6 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.resources.allocators.allocation import Allocator
 from ctrlmgr.resources.allocators.ranges import DEFAULT_RANGES, Ranges
 from ctrlmgr.resources.strategies.service_allocation import allocate_for_create, allocate_for_update, release_all
 from ctrlmgr.resources.strategies.service_defaults import (
@@ -56,7 +57,7 @@ class ServiceStrategy(Strategy):
 
     def __init__(self, ranges: Ranges = DEFAULT_RANGES) -> None:
         """Take the ranges of addresses and node ports."""
-        self.ranges = ranges
+        self.allocator = Allocator(ranges)
 
     def default(self, obj: Unstructured) -> None:
         """Fill in what depends on nothing but the object."""
@@ -65,7 +66,7 @@ class ServiceStrategy(Strategy):
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
         """Allocate addresses and node ports."""
         link_addresses(obj["spec"], None)
-        allocate_for_create(ctx, obj, self.ranges)
+        allocate_for_create(ctx, obj, self.allocator)
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Allocate what the change needs, release what it no longer does."""
@@ -73,7 +74,7 @@ class ServiceStrategy(Strategy):
             return
         keep_allocated(new["spec"], old["spec"])
         link_addresses(new["spec"], old["spec"])
-        allocate_for_update(ctx, new, old, self.ranges)
+        allocate_for_update(ctx, new, old, self.allocator)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Clear what only the old type had a use for, the load balancer's status included."""

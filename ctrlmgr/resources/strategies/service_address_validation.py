@@ -36,8 +36,11 @@ def validate_addresses(spec: Unstructured, old: Unstructured | None) -> list[Fie
     if spec.get("type") == EXTERNAL_NAME:
         return []
     addresses = items(spec, "clusterIPs")
-    malformed = _malformed(addresses, items(old or {}, "clusterIPs"))
-    errors = _linked(spec.get("clusterIP") or "", addresses) + _families(spec) + malformed
+    errors = _linked(spec.get("clusterIP") or "", addresses) + _families(spec)
+    if not addresses:
+        return errors
+    malformed = _malformed(addresses, items(old, "clusterIPs") if old else ())
+    errors += malformed
     if len(addresses) > 2:
         errors.append(invalid(_ADDRESSES, addresses, "may only hold up to 2 values"))
     if malformed:

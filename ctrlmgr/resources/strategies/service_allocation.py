@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from ctrlmgr.api.field import Path, invalid, refuse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import ApiError, InternalError, StatusCause, StatusDetails
-from ctrlmgr.resources.allocators.allocation import FULL, Allocation
-from ctrlmgr.resources.allocators.claims import IP_ADDRESSES, NOTHING, exchange, service_parent
-from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.allocators.allocation import FULL, Allocator
+from ctrlmgr.resources.allocators.claims import NOTHING, exchange, service_parent
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.resources.strategies.ip_address import validate_parent
 from ctrlmgr.resources.strategies.service_families import init_families, is_settled
 from ctrlmgr.resources.strategies.service_spec import (
@@ -33,19 +33,20 @@ from ctrlmgr.resources.strategies.service_spec import (
     node_ports,
 )
 from ctrlmgr.resources.strategy import Context
+from ctrlmgr.resources.validation.names import path_segment_name
 
 _ADDRESSES = Path("spec.clusterIPs")
 _PORTS = Path("spec.ports")
 
 
-def allocate_for_create(ctx: Context, service: Unstructured, ranges: Ranges) -> None:
+def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
     """Fill in what a new Service is allocated; raises an `ApiError` if it cannot have it."""
-    _Request(ctx, service, None, ranges).fill()
+    _Request(ctx, service, None, allocator).fill()
 
 
-def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, ranges: Ranges) -> None:
+def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:
     """Fill in what a changed Service is allocated, and release what it no longer holds; raises an `ApiError`."""
-    _Request(ctx, new, old, ranges).fill()
+    _Request(ctx, new, old, allocator).fill()
 
 
 def release_all(ctx: Context, service: Unstructured) -> None:
@@ -56,19 +57,19 @@ def release_all(ctx: Context, service: Unstructured) -> None:
 class _Request:
     """One create or update; `old` is None on creation."""
 
-    def __init__(self, ctx: Context, service: Unstructured, old: Unstructured | None, ranges: Ranges) -> None:
+    def __init__(self, ctx: Context, service: Unstructured, old: Unstructured | None, allocator: Allocator) -> None:
         self.ctx = ctx
         self.service = service
         self.spec: Unstructured = service["spec"]
         self.old = old
         self.was: Unstructured | None = None if old is None else old["spec"]
-        self.ranges = ranges
-        self.allocation = Allocation(ctx, ranges)
+        self.families = allocator.ranges.families
+        self.allocation = allocator.begin(ctx)
         self.parent = service_parent(service)
 
     def fill(self) -> None:
         """Decide on the families first, because everything else depends on them."""
-        if errors := init_families(self.spec, self.was, self.ranges.families):
+        if errors := init_families(self.spec, self.was, self.families):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
         self.fill_ports()
@@ -116,8 +117,10 @@ class _Request:
 
     def claim_problem(self, address: str) -> str:
         """Say why there can be no claim for this Service: it has no name, or one that cannot be referred to."""
-        errors = [] if self.ctx.dry_run else validate_parent(self.parent)
-        return str(refuse("IPAddress", IP_ADDRESSES.group, address, errors)) if errors else ""
+        name = self.parent.name
+        if self.ctx.dry_run or (name and not path_segment_name(name)):
+            return ""
+        return str(refuse("IPAddress", IP_ADDRESSES.group, address, validate_parent(self.parent)))
 
     def fill_ports(self) -> None:
         """Allocate node ports; ports of one number share theirs on creation, as TCP and UDP of one service do."""

@@ -37,12 +37,21 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
     """Fill in the families and the policy, or say why that is impossible; `configured` starts with the default."""
     if spec.get("type") == EXTERNAL_NAME or is_settled(spec, old):
         return []
+    if old is None and _asks_for_nothing(spec):
+        spec["ipFamilyPolicy"], spec["ipFamilies"] = SINGLE_STACK, [configured[0]]
+        return []
     _default_policy(spec, old)
     return (
         validate_addresses(spec, old)
         or _apply_policy(spec, old) + _infer_families(spec, configured)
         or _complete(spec, configured)
     )
+
+
+def _asks_for_nothing(spec: Unstructured) -> bool:
+    """Tell what is true of most new Services, and makes everything below superfluous."""
+    linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
+    return not linked and spec.get("ipFamilyPolicy") is None
 
 
 def is_settled(spec: Unstructured, old: Unstructured | None) -> bool:

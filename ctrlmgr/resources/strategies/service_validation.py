@@ -45,6 +45,11 @@ LONGEST_AFFINITY = 86400
 _ANNOTATIONS = Path("metadata.annotations")
 _SPEC = Path("spec")
 _PORTS = Path("spec.ports")
+_SELECTOR = Path("spec.selector")
+_BALANCER_CLASS = Path("spec.loadBalancerClass")
+_EXTERNAL_POLICY = Path("spec.externalTrafficPolicy")
+_INTERNAL_POLICY = Path("spec.internalTrafficPolicy")
+_HEALTH_CHECK_PORT = Path("spec.healthCheckNodePort")
 _TYPES = frozenset((CLUSTER_IP, NODE_PORT, LOAD_BALANCER, EXTERNAL_NAME))
 _PROTOCOLS = frozenset(("SCTP", "TCP", "UDP"))
 _AFFINITIES = frozenset(("ClientIP", NONE))
@@ -65,7 +70,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
         *_topology(annotations),
         *_type_rules(spec),
         *_ports(spec),
-        *(validate_labels(spec["selector"], _SPEC.child("selector")) if spec.get("selector") else ()),
+        *(validate_labels(spec["selector"], _SELECTOR) if spec.get("selector") else ()),
         *_affinity(spec),
         *validate_addresses(spec, was or None),
         *_external_addresses(items(spec, "externalIPs"), items(was, "externalIPs")),
@@ -84,12 +89,11 @@ def validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
     errors = validate_address_change(new, old) + validate_family_change(new, old)
     both_balance = new.get("type") == old.get("type") == LOAD_BALANCER
     if both_balance and new.get("loadBalancerClass") != old.get("loadBalancerClass"):
-        value = new.get("loadBalancerClass")
-        errors.append(invalid(_SPEC.child("loadBalancerClass"), value, "may not change once set"))
+        errors.append(invalid(_BALANCER_CLASS, new.get("loadBalancerClass"), "may not change once set"))
     errors += _balancer_class(new)
     port, old_port = new.get("healthCheckNodePort") or 0, old.get("healthCheckNodePort") or 0
     if needs_health_check(new) and needs_health_check(old) and port != old_port:
-        errors.append(forbidden(_SPEC.child("healthCheckNodePort"), "field is immutable"))
+        errors.append(forbidden(_HEALTH_CHECK_PORT, "field is immutable"))
     return errors
 
 
@@ -131,7 +135,7 @@ def _ports(spec: Unstructured) -> list[FieldError]:
         name = port.get("name") or ""
         if name or len(ports) > 1:
             errors += _port_name(name, seen, _PORTS.at(index).child("name"))
-        errors += _port(port, _PORTS.at(index))
+        errors += _port(port, index)
     return errors
 
 
@@ -145,16 +149,23 @@ def _port_name(name: str, seen: set[str], path: Path) -> list[FieldError]:
     return errors
 
 
-def _port(port: Unstructured, path: Path) -> list[FieldError]:
+def _port(port: Unstructured, index: int) -> list[FieldError]:
     number, target, protocol = port.get("port") or 0, port["targetPort"], port["protocol"]
-    errors = [invalid(path.child("port"), number, problem) for problem in port_number(number)]
+    errors = _invalid(index, "port", number, port_number(number))
     if protocol not in _PROTOCOLS:
-        errors.append(not_supported(path.child("protocol"), protocol, _PROTOCOLS))
-    problems = port_number(target) if isinstance(target, int) else port_name(target)
-    errors += [invalid(path.child("targetPort"), target, problem) for problem in problems]
+        errors.append(not_supported(_PORTS.at(index).child("protocol"), protocol, _PROTOCOLS))
+    errors += _invalid(index, "targetPort", target, _target_problems(target))
     if (application := port.get("appProtocol")) is not None:
-        errors += [invalid(path.child("appProtocol"), application, problem) for problem in qualified_name(application)]
+        errors += _invalid(index, "appProtocol", application, qualified_name(application))
     return errors
+
+
+def _target_problems(target: int | str) -> list[str]:
+    return port_number(target) if isinstance(target, int) else port_name(target)
+
+
+def _invalid(index: int, field: str, value: int | str, problems: list[str]) -> list[FieldError]:
+    return [invalid(_PORTS.at(index).child(field), value, problem) for problem in problems]
 
 
 def _affinity(spec: Unstructured) -> list[FieldError]:
@@ -249,34 +260,42 @@ def _balancer_fields(spec: Unstructured) -> list[FieldError]:
 
 
 def _balancer_class(spec: Unstructured) -> list[FieldError]:
-    name, path = spec.get("loadBalancerClass"), _SPEC.child("loadBalancerClass")
+    name = spec.get("loadBalancerClass")
     if name is None:
         return []
     if spec.get("type") != LOAD_BALANCER:
-        return [forbidden(path, _BALANCERS_ONLY)]
-    return [invalid(path, name, problem) for problem in qualified_name(name)]
+        return [forbidden(_BALANCER_CLASS, _BALANCERS_ONLY)]
+    return [invalid(_BALANCER_CLASS, name, problem) for problem in qualified_name(name)]
 
 
 def _external_traffic(spec: Unstructured) -> list[FieldError]:
-    policy, path = spec.get("externalTrafficPolicy") or "", _SPEC.child("externalTrafficPolicy")
+    policy = spec.get("externalTrafficPolicy") or ""
     errors: list[FieldError] = []
-    if is_externally_accessible(spec):
-        if policy not in _POLICIES:
-            errors.append(not_supported(path, policy, _POLICIES) if policy else required(path))
-    elif policy:
-        errors.append(invalid(path, policy, "may only be set for externally-accessible services"))
-    port, path = spec.get("healthCheckNodePort") or 0, _SPEC.child("healthCheckNodePort")
+    if not is_externally_accessible(spec):
+        if policy:
+            errors.append(invalid(_EXTERNAL_POLICY, policy, "may only be set for externally-accessible services"))
+    elif not policy:
+        errors.append(required(_EXTERNAL_POLICY))
+    elif policy not in _POLICIES:
+        errors.append(not_supported(_EXTERNAL_POLICY, policy, _POLICIES))
+    return errors + _health_check_port(spec)
+
+
+def _health_check_port(spec: Unstructured) -> list[FieldError]:
+    port = spec.get("healthCheckNodePort") or 0
     if needs_health_check(spec):
-        errors += [invalid(path, port, problem) for problem in port_number(port)] if port else [required(path)]
-    elif port:
-        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        errors.append(invalid(path, port, detail))
-    return errors
+        if not port:
+            return [required(_HEALTH_CHECK_PORT)]
+        return [invalid(_HEALTH_CHECK_PORT, port, problem) for problem in port_number(port)]
+    if not port:
+        return []
+    detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+    return [invalid(_HEALTH_CHECK_PORT, port, detail)]
 
 
 def _internal_traffic(spec: Unstructured) -> list[FieldError]:
-    policy, path = spec.get("internalTrafficPolicy"), _SPEC.child("internalTrafficPolicy")
-    return [] if policy is None or policy in _POLICIES else [not_supported(path, policy, _POLICIES)]
+    policy = spec.get("internalTrafficPolicy")
+    return [] if policy is None or policy in _POLICIES else [not_supported(_INTERNAL_POLICY, policy, _POLICIES)]
 
 
 def _distribution(distribution: str | None) -> list[FieldError]:

@@ -6,7 +6,7 @@ from ctrlmgr.api.field import Path
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategies.service_spec import CLUSTER_IP, EXTERNAL_NAME, NONE, items
 from ctrlmgr.resources.strategies.service_validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
-from ctrlmgr.resources.validation.addresses import cidr_warnings, ip_warnings
+from ctrlmgr.resources.validation.addresses import cidr_warnings, ip_warnings, parse_ip
 
 _SPEC = Path("spec")
 
@@ -32,8 +32,12 @@ def service_warnings(service: Unstructured) -> list[str]:
 
 
 def _spelling(spec: Unstructured, field: str) -> list[str]:
-    path = _SPEC.child(field)
-    return [each for index, text in enumerate(items(spec, field)) for each in ip_warnings(path.at(index), text)]
+    return [
+        each
+        for index, text in enumerate(items(spec, field))
+        if text != str(parse_ip(text))  # as good as always: what is allocated is spelled well
+        for each in ip_warnings(_SPEC.child(field).at(index), text)
+    ]
 
 
 def _ignored_when_headless(spec: Unstructured) -> list[str]:

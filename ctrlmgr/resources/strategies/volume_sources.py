@@ -67,7 +67,7 @@ def validate_items(source: Source, path: Path) -> list[FieldError]:
     return errors
 
 
-def _needs(*fields: str) -> Check:
+def needs(*fields: str) -> Check:
     """Return a check that asks for some fields."""
 
     def check(source: Source, path: Path) -> list[FieldError]:
@@ -78,12 +78,12 @@ def _needs(*fields: str) -> Check:
 
 def _disk(field: str) -> Check:
     """Return the check of a cloud's disk, one partition of which is mounted."""
-    needs = _needs(field)
+    identified = needs(field)
 
     def check(source: Source, path: Path) -> list[FieldError]:
         partition = source.get("partition") or 0
         problems = names.in_range(partition, 1, 255) if partition else []
-        return needs(source, path) + [invalid(path.child("partition"), partition, each) for each in problems]
+        return identified(source, path) + [invalid(path.child("partition"), partition, each) for each in problems]
 
     return check
 
@@ -105,28 +105,28 @@ def _host_path(source: Source, path: Path) -> list[FieldError]:
 
 
 def _git_repo(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("repository")(source, path)
+    errors = needs("repository")(source, path)
     return errors + descending_path(source.get("directory") or "", path.child("directory"))
 
 
 def _secret(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("secretName")(source, path)
+    errors = needs("secretName")(source, path)
     return errors + validate_mode(source, "defaultMode", path) + validate_items(source, path)
 
 
 def _config_map(source: Source, path: Path) -> list[FieldError]:
-    return _needs("name")(source, path) + validate_mode(source, "defaultMode", path) + validate_items(source, path)
+    return needs("name")(source, path) + validate_mode(source, "defaultMode", path) + validate_items(source, path)
 
 
 def _nfs(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("server", "path")(source, path)
+    errors = needs("server", "path")(source, path)
     if not (source.get("path") or "").startswith("/"):
         errors.append(invalid(path.child("path"), source.get("path") or "", "must be an absolute path"))
     return errors
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("targetPortal", "iqn")(source, path)
+    errors = needs("targetPortal", "iqn")(source, path)
     if source.get("iqn"):
         errors += _iscsi_name(source["iqn"], path.child("iqn"))
     lun = source.get("lun") or 0
@@ -169,7 +169,7 @@ def _quobyte(source: Source, path: Path) -> list[FieldError]:
     else:
         bad = [pair for pair in registry.split(",") if not re.fullmatch(r"(\[[^\]]*\]|[^:]*):[^:]*", pair)]
         errors += [invalid(path.child("registry"), registry, detail) for _ in bad]
-    return errors + _needs("volume")(source, path)
+    return errors + needs("volume")(source, path)
 
 
 def _fc(source: Source, path: Path) -> list[FieldError]:
@@ -188,7 +188,7 @@ def _fc(source: Source, path: Path) -> list[FieldError]:
 
 
 def _flex_volume(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("driver")(source, path)
+    errors = needs("driver")(source, path)
     for key in sorted(source.get("options") or {}):
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -198,7 +198,7 @@ def _flex_volume(source: Source, path: Path) -> list[FieldError]:
 
 
 def _azure_disk(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("diskName", "diskURI")(source, path)
+    errors = needs("diskName", "diskURI")(source, path)
     kind, uri = source.get("kind"), source.get("diskURI") or ""
     for field, allowed in (
         ("cachingMode", ("None", "ReadOnly", "ReadWrite")),
@@ -215,18 +215,19 @@ def _azure_disk(source: Source, path: Path) -> list[FieldError]:
 
 
 def _storage_os(source: Source, path: Path) -> list[FieldError]:
-    errors = _needs("volumeName")(source, path)
+    errors = needs("volumeName")(source, path)
     for field in ("volumeName", "volumeNamespace"):
         if value := source.get(field):
             errors += each_problem(names.dns1123_label, value, path.child(field))
-    return errors + _reference(source, "secretRef", path)
+    return errors + validate_reference(source, "secretRef", path)
 
 
 def _cinder(source: Source, path: Path) -> list[FieldError]:
-    return _needs("volumeID")(source, path) + _reference(source, "secretRef", path)
+    return needs("volumeID")(source, path) + validate_reference(source, "secretRef", path)
 
 
-def _reference(source: Source, field: str, path: Path) -> list[FieldError]:
+def validate_reference(source: Source, field: str, path: Path) -> list[FieldError]:
+    """Check that a reference to a secret, if there is one, has a name."""
     reference = source.get(field)
     return [required(path.child(field, "name"))] if reference is not None and not reference.get("name") else []
 
@@ -241,7 +242,7 @@ def driver_name(name: str, path: Path) -> list[FieldError]:
 
 def _csi(source: Source, path: Path) -> list[FieldError]:
     errors = driver_name(source.get("driver") or "", path.child("driver"))
-    errors += _reference(source, "nodePublishSecretRef", path)
+    errors += validate_reference(source, "nodePublishSecretRef", path)
     if name := (source.get("nodePublishSecretRef") or {}).get("name"):
         errors += each_problem(names.dns1123_subdomain, name, path.child("name"))
     return errors
@@ -256,23 +257,23 @@ SOURCES: dict[str, tuple[str, str, Check]] = {
     "secret": ("secret", "secret", _secret),
     "nfs": ("nfs", "nfs", _nfs),
     "iscsi": ("iscsi", "iscsi", _iscsi),
-    "glusterfs": ("glusterfs", "glusterfs", _needs("endpoints", "path")),
+    "glusterfs": ("glusterfs", "glusterfs", needs("endpoints", "path")),
     "flocker": ("flocker", "flocker", _flocker),
-    "persistentVolumeClaim": ("persistentVolumeClaim", "persistentVolumeClaim", _needs("claimName")),
-    "rbd": ("rbd", "rbd", _needs("monitors", "image")),
+    "persistentVolumeClaim": ("persistentVolumeClaim", "persistentVolumeClaim", needs("claimName")),
+    "rbd": ("rbd", "rbd", needs("monitors", "image")),
     "cinder": ("cinder", "cinder", _cinder),
-    "cephfs": ("cephFS", "cephfs", _needs("monitors")),
+    "cephfs": ("cephFS", "cephfs", needs("monitors")),
     "quobyte": ("quobyte", "quobyte", _quobyte),
     "fc": ("fc", "fc", _fc),
     "flexVolume": ("flexVolume", "flexVolume", _flex_volume),
     "configMap": ("configMap", "configMap", _config_map),
-    "azureFile": ("azureFile", "azureFile", _needs("secretName", "shareName")),
-    "vsphereVolume": ("vsphereVolume", "vsphereVolume", _needs("volumePath")),
-    "photonPersistentDisk": ("photonPersistentDisk", "photonPersistentDisk", _needs("pdID")),
-    "portworxVolume": ("portworxVolume", "portworxVolume", _needs("volumeID")),
+    "azureFile": ("azureFile", "azureFile", needs("secretName", "shareName")),
+    "vsphereVolume": ("vsphereVolume", "vsphereVolume", needs("volumePath")),
+    "photonPersistentDisk": ("photonPersistentDisk", "photonPersistentDisk", needs("pdID")),
+    "portworxVolume": ("portworxVolume", "portworxVolume", needs("volumeID")),
     "azureDisk": ("azureDisk", "azureDisk", _azure_disk),
     "storageos": ("storageos", "storageos", _storage_os),
-    "scaleIO": ("scaleIO", "scaleIO", _needs("gateway", "system", "volumeName")),
+    "scaleIO": ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
     "csi": ("csi", "csi", _csi),
 }
 """Checks by field; each with the field's name in "more than one" errors and in its own, which differ for some."""

@@ -24,6 +24,7 @@ IPAddress: TypeAlias = IPv4Address | IPv6Address
 NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
+_LONGEST = 45  # the most characters of an address without leading zeros; longer ones are not worth keeping
 _NUMBER = r"0*(\d{1,3})"
 _dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
 _number = re.compile(_NUMBER, re.ASCII).fullmatch
@@ -46,9 +47,17 @@ class Network(NamedTuple):
         return f"{self.base}/{self.length}"
 
 
-@lru_cache(maxsize=4096)  # a Service's or Pod's address is parsed by several rules in one request
 def parse_ip(text: str) -> IPAddress | None:
     """Return the address that `text` stands for, None if it stands for none."""
+    return _parse_kept(text) if len(text) <= _LONGEST else _parse(text)
+
+
+@lru_cache(maxsize=4096)  # several rules parse the same address within a request
+def _parse_kept(text: str) -> IPAddress | None:
+    return _parse(text)
+
+
+def _parse(text: str) -> IPAddress | None:
     if ":" not in text:
         return _parse_ipv4(text)
     if "%" in text:
@@ -149,7 +158,6 @@ def ip_warnings(path: Path, value: str) -> list[str]:
     return []
 
 
-@lru_cache(maxsize=1024)
 def parse_cidr(text: str) -> Network | None:
     """Return the network that `text` stands for, None if it stands for none."""
     written, _, length = text.partition("/")

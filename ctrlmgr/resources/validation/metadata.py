@@ -54,11 +54,13 @@ def update_errors(
     `revalidated` says that the kind checks on this update all that it checks on creation: `Strategy.revalidates`
     for the object itself, never for a subresource.
     """
-    errors = _validate(new, namespaced, names.path_segment_name, METADATA)
-    errors += _validate_update(new, old, METADATA)
-    errors += validate_metadata_update(new, old, any_finalizer=any_finalizer)
+    collections = _validate_collections(new, METADATA)
+    changes = _validate_changes(new, old, METADATA) + collections
+    finalizers = [] if any_finalizer else _known_finalizers(new, METADATA)
+    errors = _validate_identity(new, namespaced, names.path_segment_name, METADATA) + collections + changes
+    errors += changes + finalizers
     if revalidated:
-        errors += validate_metadata(new, namespaced=namespaced, name_check=name_check, any_finalizer=any_finalizer)
+        errors += _validate_identity(new, namespaced, name_check, METADATA) + collections + finalizers
     return errors
 
 
@@ -74,23 +76,13 @@ def validate_metadata(
 
     `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own (`Strategy.any_finalizer`).
     """
-    errors = _validate(metadata, namespaced, name_check, path)
+    errors = _validate_identity(metadata, namespaced, name_check, path) + _validate_collections(metadata, path)
     if not any_finalizer:
         errors += _known_finalizers(metadata, path)
     return errors
 
 
-def validate_metadata_update(
-    new: Mapping[str, Any], old: Mapping[str, Any], *, path: Path = METADATA, any_finalizer: bool = False
-) -> list[FieldError]:
-    """Return what is wrong with changing metadata from `old` to `new`, as one layer finds it."""
-    errors = _validate_update(new, old, path)
-    if not any_finalizer:
-        errors += _known_finalizers(new, path)
-    return errors
-
-
-def _validate(
+def _validate_identity(
     metadata: Mapping[str, Any], namespaced: bool, name_check: names.NameCheck, path: Path
 ) -> list[FieldError]:
     errors: list[FieldError] = []
@@ -103,7 +95,7 @@ def _validate(
     errors += _validate_namespace(metadata.get("namespace") or "", namespaced, path.child("namespace"))
     if (metadata.get("generation") or 0) < 0:
         errors.append(invalid(path.child("generation"), metadata["generation"], "must be greater than or equal to 0"))
-    return errors + _validate_collections(metadata, path)
+    return errors
 
 
 def _validate_namespace(namespace: str, namespaced: bool, path: Path) -> list[FieldError]:
@@ -228,7 +220,7 @@ def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) ->
     return errors
 
 
-def _validate_update(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _validate_changes(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or (), path)
@@ -241,7 +233,7 @@ def _validate_update(new: Mapping[str, Any], old: Mapping[str, Any], path: Path)
         value = new.get(field, absent)
         if value != old.get(field, absent):
             errors.append(invalid(path.child(field), value, IMMUTABLE))
-    return errors + _validate_collections(new, path)
+    return errors
 
 
 def _no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> list[FieldError]:

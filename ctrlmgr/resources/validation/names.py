@@ -36,26 +36,30 @@ _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _KEY_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY_NAME})?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
-_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_underscored_subdomain = re.compile(_UNDERSCORED_SUBDOMAIN).fullmatch
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
-_is_wildcard = re.compile(_WILDCARD).fullmatch
-_is_key_name = re.compile(_KEY_NAME).fullmatch
-_is_value = re.compile(_VALUE).fullmatch
-_is_config_key = re.compile(_CONFIG_KEY).fullmatch
-_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
-_is_header = re.compile(_HEADER).fullmatch
-_is_percent = re.compile(_PERCENT).fullmatch
+
+def _matcher(pattern: str) -> Callable[[str], object]:
+    """Return a function that says whether all of a text matches, without capturing what Kubernetes' patterns do."""
+    return re.compile(pattern.replace("(", "(?:")).fullmatch
+
+
+_is_label = _matcher(_LABEL)
+_is_subdomain = _matcher(_SUBDOMAIN)
+_is_underscored_subdomain = _matcher(_UNDERSCORED_SUBDOMAIN)
+_is_label_1035 = _matcher(_LABEL_1035)
+_is_wildcard = _matcher(_WILDCARD)
+_is_key_name = _matcher(_KEY_NAME)
+_is_value = _matcher(_VALUE)
+_is_config_key = _matcher(_CONFIG_KEY)
+_is_header = _matcher(_HEADER)
+_is_percent = _matcher(_PERCENT)
 _is_path = re.compile(_PATH).fullmatch
-_is_port_name = re.compile("[-a-z0-9]+").fullmatch
+_is_port_name = _matcher("[-a-z0-9]+")
+_is_printable_ascii = _matcher("[ -<>-~]+")
 _has_letter = re.compile("[a-z]").search
-_is_printable_ascii = re.compile("[ -<>-~]+").fullmatch
 
 _ALPHANUMERIC_ENDS = "and must start and end with an alphanumeric character"
 _LABEL_WORDS = (
@@ -84,10 +88,6 @@ _VALUE_WORDS = (
 )
 _CONFIG_KEY_WORDS = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
 _ENV_WORDS = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_C_IDENTIFIER_WORDS = (
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-    "characters or '_'"
-)
 
 
 def too_long(limit: int, unit: str = "characters") -> str:
@@ -209,13 +209,6 @@ def env_var_name(value: str) -> list[str]:
     if not value:
         return ["environment variable name must be non-empty"]
     return [] if _is_printable_ascii(value) else [_ENV_WORDS]
-
-
-def c_identifier(value: str) -> list[str]:
-    """Check an identifier as C has them."""
-    if _is_c_identifier(value):
-        return []
-    return [mismatch(_C_IDENTIFIER_WORDS, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
 
 
 def port_number(value: int) -> list[str]:

@@ -19,8 +19,8 @@ from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.resources.allocators.claims import IP_ADDRESSES, NODE_PORTS, Claim
-from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.allocators.claims import Claim
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.patch.merge_patch import merge_patch
 from ctrlmgr.resources.strategies.service import ServiceStrategy

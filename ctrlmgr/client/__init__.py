@@ -1,0 +1,7 @@
+"""Clients: how controllers write. `LogClient` goes straight to the log, `EngineClient` through what the API does."""
+
+from ctrlmgr.client.client import Client, ReconcileClient
+from ctrlmgr.client.engine_client import EngineClient, Runner
+from ctrlmgr.client.log_client import LogClient
+
+__all__ = ["Client", "EngineClient", "LogClient", "ReconcileClient", "Runner"]

@@ -1,0 +1,42 @@
+"""How a reconciler changes objects: the protocols, whoever is behind them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.eventlog.event import Cause
+
+
+class Client(Protocol):
+    """What a reconciler writes through; it reads from listers."""
+
+    def create(self, obj: Object) -> Object:
+        """Store a new object under a new uid and return it as stored.
+
+        Raises `AlreadyExists`, `NotFound` (its namespace), `NamespaceTerminating`, and what `append` raises.
+        """
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        """Replace the object read at `obj.revision`, or its `status` and so on, and return it as stored.
+
+        When nothing changes nothing is written; when the last finalizer of a terminating object goes, the
+        object goes. Raises `NotFound`, `Conflict` (it has changed since), and what `append` raises.
+        """
+
+    def delete(self, obj: Object) -> None:
+        """Delete the object read at `obj.revision`, or mark it as terminating if it has finalizers.
+
+        Raises `NotFound`, `Conflict` (it has changed since), and what `append` raises.
+        """
+
+
+class ReconcileClient(Client, Protocol):
+    """What a controller is made with: a client that can be had for one reconcile."""
+
+    @property
+    def wrote(self) -> bool:
+        """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+
+    def for_reconcile(self, cause: Cause) -> ReconcileClient:
+        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False."""

@@ -1,0 +1,94 @@
+"""A client that writes as the API does: defaulted, validated, allocated, with managedFields and finalizers.
+
+Guarantees: what it writes is what the same request over HTTP would have written, and it is refused in the same words.
+Every write carries the author and the reconcile it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
+from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.resources.engine import Engine
+from ctrlmgr.resources.kind import Kind
+from ctrlmgr.resources.operations import Answer, Operation, Target
+from ctrlmgr.resources.options import Body, Requester, WriteOptions, parse_delete
+
+T = TypeVar("T")
+_JSON = "application/json"
+
+
+class Runner(Protocol):
+    """Whoever runs the engine."""
+
+    def __call__(self, operation: Operation[T], cause: Cause | None = None) -> T:
+        """Run an operation to its end on the engine's thread, its appends caused by `cause`; called on any other."""
+
+
+class EngineClient:
+    """A `ReconcileClient` over the engine; threads may share one, or take one a reconcile."""
+
+    def __init__(self, engine: Engine, run: Runner, requester: Requester, cause: Cause | None = None) -> None:
+        """Write as `requester` through `run`."""
+        self._engine = engine
+        self._run = run
+        self._requester = requester
+        self._cause = cause
+        self.wrote = False
+        """Whether this client appended anything, or may have."""
+
+    def for_reconcile(self, cause: Cause) -> EngineClient:
+        """Return the same client for one reconcile."""
+        return EngineClient(self._engine, self._run, self._requester, cause)
+
+    def create(self, obj: Object) -> Object:
+        """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
+        target = self._target(obj)._replace(name="")
+        return self._write(self._engine.create(target, _body(obj), WriteOptions(), self._requester))
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
+        target = self._target(obj)._replace(subresource=subresource)
+        return self._write(self._engine.update(target, _body(obj), WriteOptions(), self._requester))
+
+    def delete(self, obj: Object) -> None:
+        """Ask for the deletion of the very object read, whatever has changed about it since.
+
+        Dependents are left to the garbage collector (propagation Background). Raises `NotFound`, and `Conflict`
+        when another object has taken its name.
+        """
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": obj.uid}}
+        body = Body(_JSON, msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}))
+        self._answer(self._engine.delete(self._target(obj), body, parse_delete({}), self._requester))
+
+    def _write(self, operation: Operation[Answer]) -> Object:
+        answer = self._answer(operation)
+        if answer.object is None:
+            raise NotFound("the object went with this write")
+        return answer.object
+
+    def _answer(self, operation: Operation[Answer]) -> Answer:
+        try:
+            answer = self._run(operation, self._cause)
+        except (OutcomeUnknown, RequestTimeout):
+            self.wrote = True
+            raise
+        self.wrote = True
+        return answer
+
+    def _target(self, obj: Object) -> Target:
+        return Target(self._kind(obj), obj.namespace, obj.name)
+
+    def _kind(self, obj: Object) -> Kind:
+        kind = self._engine.kinds.stored(obj.resource)
+        if kind is None:
+            raise NotFound(f"{obj.resource} is not served")
+        return kind
+
+
+def _body(obj: Object) -> Body:
+    return Body(_JSON, obj.wire())

@@ -1,0 +1,164 @@
+"""A client that writes straight to an event log, with the API server's manners and the log's guarantees.
+
+Guarantees:
+- Every write is conditional on the revision the caller read (`obj.revision`): nobody's change is overwritten
+  unseen. What the log refuses, it raises in the log's own words; what was refused changed nothing.
+- A write carries the author, the fence as it stands at that moment, and the reconcile it comes from.
+- An update that changes no byte appends nothing.
+- uid, creationTimestamp and the mark of a deletion under way belong to the server: an update cannot change them.
+- An object with finalizers is only marked as deleted, and goes with its last finalizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.errors import NamespaceTerminating, NotFound, OutcomeUnknown
+from ctrlmgr.eventlog.event import Author, Cause, EventType, Fence, Proposal
+from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.store import Lister
+
+_SERVER_OWNED = ("uid", "creation_timestamp", "deletion_timestamp", "deletion_grace_period_seconds")
+"""Metadata that an update takes from the stored object, as `rest.BeforeUpdate` and its validation do."""
+
+
+class LogClient:
+    """A `Client` that writes straight to an event log. Threads may share one, or take one a reconcile."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        author: Author,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        namespaces: Lister | None = None,
+        fence: Callable[[], Fence | None] | None = None,
+        cause: Cause | None = None,
+    ) -> None:
+        """Write as `author`, with what `fence` returns at each append (no fence if it returns None).
+
+        `namespaces` lists the namespaces in which things may be created; without it anything may be.
+        """
+        self._log = log
+        self._author = author
+        self._clock = clock
+        self._new_uid = new_uid
+        self._namespaces = namespaces
+        self._fence = fence
+        self._cause = cause
+        self.wrote = False
+        """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+
+    def for_reconcile(self, cause: Cause) -> LogClient:
+        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False."""
+        return LogClient(
+            self._log,
+            author=self._author,
+            clock=self._clock,
+            new_uid=self._new_uid,
+            namespaces=self._namespaces,
+            fence=self._fence,
+            cause=cause,
+        )
+
+    def create(self, obj: Object) -> Object:
+        """Store a new object; see `Client`. Its generation stays as it is."""
+        if self._namespaces is not None and obj.namespace:
+            self._admit(obj, self._namespaces)
+        created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
+        return self._append(EventType.ADDED, created, 0)
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        """Replace an object; see `Client`. The log knows no parts: all of `obj` is written, whatever `subresource`."""
+        current = self._current(obj)
+        if current is None:
+            return self._append(EventType.MODIFIED, obj, obj.revision)
+        wanted = _keeping_server_owned(obj, current.metadata)
+        if _is_finished(wanted.metadata):
+            return self._append(EventType.DELETED, wanted, obj.revision)
+        if wanted.body == current.body:
+            return current
+        return self._append(EventType.MODIFIED, wanted, obj.revision)
+
+    def delete(self, obj: Object) -> None:
+        """Delete an object; see `Client`. Deleting what is terminating already changes nothing."""
+        current = self._current(obj)
+        if current is None or not current.metadata.finalizers:
+            self._append(EventType.DELETED, current or obj, obj.revision)
+        elif not current.is_terminating:
+            marked = current.with_metadata(deletion_timestamp=self._now(), deletion_grace_period_seconds=0)
+            self._append(EventType.MODIFIED, marked, obj.revision)
+
+    def _now(self) -> str:
+        return format_time_seconds(self._clock.now())
+
+    def _current(self, obj: Object) -> Object | None:
+        """Return what is stored if it is what the caller read; None is for the log to refuse, in its words."""
+        current = self._log.get(obj.resource, obj.key)
+        return current if current is not None and current.revision == obj.revision else None
+
+    def _admit(self, obj: Object, namespaces: Lister) -> None:
+        """Refuse to create in a namespace that is missing or terminating.
+
+        As in the NamespaceLifecycle admission plugin, a namespace the cache has not heard of yet is looked up
+        in the log before anybody is told that it does not exist.
+        """
+        key = Key("", obj.namespace)
+        namespace = namespaces.get(key) or self._log.get(NAMESPACES, key)
+        if namespace is None:
+            raise NotFound(f'namespaces "{obj.namespace}" not found')
+        if _namespace_is_terminating(namespace):
+            raise NamespaceTerminating(
+                f'{obj.resource} "{obj.name}" is forbidden: unable to create new content in namespace '
+                f"{obj.namespace} because it is being terminated"
+            )
+
+    def _append(self, type: EventType, obj: Object, expected: int) -> Object:
+        fence = self._fence() if self._fence is not None else None
+        try:
+            events = self._log.append(
+                [Proposal(type, obj, expected)], author=self._author, fence=fence, cause=self._cause
+            )
+        except OutcomeUnknown:
+            self.wrote = True
+            raise
+        self.wrote = True
+        return events[0].object
+
+
+class _NamespaceStatus(msgspec.Struct):
+    phase: str = ""
+
+
+class _Namespace(msgspec.Struct):
+    status: _NamespaceStatus | None = None
+
+
+def _namespace_is_terminating(namespace: Object) -> bool:
+    status = namespace.view(_Namespace).status
+    return namespace.is_terminating or (status is not None and status.phase == "Terminating")
+
+
+def _keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
+    kept: dict[str, Any] = {
+        field: getattr(stored, field)
+        for field in _SERVER_OWNED
+        if getattr(obj.metadata, field) != getattr(stored, field)
+    }
+    return obj.with_metadata(**kept) if kept else obj
+
+
+def _is_finished(metadata: ObjectMeta) -> bool:
+    """Whether nothing holds a terminating object any more (`registry.ShouldDeleteDuringUpdate`)."""
+    return (
+        metadata.deletion_timestamp is not None
+        and not metadata.finalizers
+        and not metadata.deletion_grace_period_seconds
+    )

@@ -1,0 +1,72 @@
+"""The indexes of an indexed Job's pods, as it lists them: `1,3-5,7`.
+
+Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `validateIndexesFormat` and
+`validateFailedIndexesNotOverlapCompleted`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ctrlmgr.api.field import quoted
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+
+
+def count_indexes(text: str, completions: int) -> int:
+    """Return how many indexes `text` lists; raises `ValueError` if they are not rising, or not below `completions`."""
+    total, last = 0, None
+    for interval in text.split(",") if text else ():
+        first, final = _read(interval, completions)
+        if last is not None and last >= first:
+            raise ValueError(_unordered(last, first))
+        total, last = total + final - first + 1, final
+    return total
+
+
+def common_index(completed: str, failed: str, completions: int) -> int | None:
+    """Return the first index that is in both lists, None if there is none; what is malformed is passed over."""
+    ours, theirs = _intervals(completed, completions), _intervals(failed, completions)
+    here = there = 0
+    while here < len(ours) and there < len(theirs):
+        (first, final), (low, high) = ours[here], theirs[there]
+        if first <= high and low <= final:
+            return max(first, low)
+        if first <= low:
+            here += 1
+        else:
+            there += 1
+    return None
+
+
+def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
+    found = []
+    for interval in text.split(",") if text else ():
+        try:
+            found.append(_read(interval, completions))
+        except ValueError:
+            continue
+    return found
+
+
+def _read(interval: str, completions: int) -> tuple[int, int]:
+    ends = interval.split("-")
+    if len(ends) > 2:
+        problem = "violates the requirement that an index interval can have at most two parts separated by '-'"
+        raise ValueError(f"the fragment {quoted(interval)} {problem}")
+    first, final = _index(ends[0], completions), _index(ends[-1], completions)
+    if len(ends) == 2 and first >= final:
+        raise ValueError(_unordered(first, final))
+    return first, final
+
+
+def _index(text: str, completions: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"cannot convert string to integer for index: {quoted(text)}")
+    if int(text) >= completions:
+        raise ValueError(f"too large index: {quoted(text)}")
+    return int(text)
+
+
+def _unordered(previous: int, current: int) -> str:
+    return f"non-increasing order, previous: {previous}, current: {current}"

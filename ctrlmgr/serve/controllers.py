@@ -1,0 +1,163 @@
+"""Every controller there is, and which of them run."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+from uuid import UUID
+
+from ctrlmgr import __version__
+from ctrlmgr.client import EngineClient, LogClient, Runner
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.compaction import CompactionReconciler
+from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
+from ctrlmgr.controllers.endpoints import new_endpoints_controller
+from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.controllers.namespace import new_namespace_controller
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import Author, EventLog
+from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.manager import Controller, Periodic, Runnable
+from ctrlmgr.resources.engine import Engine
+from ctrlmgr.resources.options import Requester
+from ctrlmgr.settings import Settings
+
+_USER_AGENT = f"ctrlmgr/{__version__}"
+
+
+class Parts(NamedTuple):
+    """What every controller is made of."""
+
+    settings: Settings
+    informers: Informers
+    event_log: EventLog
+    clock: Clock
+    random: Random
+    namespaces: Lister
+    engine: Engine
+    run: Runner
+
+    def client(self, controller: str) -> LogClient:
+        """Return a client that writes straight to the log, for a controller that needs nothing of the API's."""
+        return LogClient(
+            self.event_log,
+            author=Author(_user(controller), _USER_AGENT),
+            clock=self.clock,
+            new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
+            namespaces=self.namespaces,
+        )
+
+    def engine_client(self, controller: str) -> EngineClient:
+        """Return a client that writes as the API does."""
+        requester = Requester(_user(controller), ("system:masters",), _USER_AGENT)
+        return EngineClient(self.engine, self.run, requester)
+
+
+def _user(controller: str) -> str:
+    return f"system:controller:{controller}"
+
+
+def _endpoints(parts: Parts) -> Controller:
+    return new_endpoints_controller(
+        parts.informers,
+        parts.client(ENDPOINT_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        workers=parts.settings.endpoints.workers,
+        batch_period=parts.settings.endpoints.batch_period,
+    )
+
+
+def _namespaces(parts: Parts) -> Controller:
+    kinds = [
+        (kind.storage, kind.gvk.api_version)
+        for kind in parts.engine.kinds
+        if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
+    ]
+    return new_namespace_controller(
+        parts.informers,
+        dict(kinds).items(),
+        parts.engine_client(NAMESPACE_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        grace=parts.settings.namespace.deletion_grace,
+    )
+
+
+CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
+    ENDPOINT_CONTROLLER: _endpoints,
+    NAMESPACE_CONTROLLER: _namespaces,
+}
+"""Every controller there is, by the name that `--controllers` knows."""
+
+
+def enabled_controllers(enabled: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return which of the `known` controllers run, in their order; raises `SettingsError` for other names.
+
+    Each entry is `name`, `-name` or `*`; a name said outright beats the star, and the first entry about a name
+    counts (kube-controller-manager's `IsControllerEnabled`).
+    """
+    known, wanted = list(known), list(enabled)
+    for entry in wanted:
+        name = entry.removeprefix("-")
+        if entry != "*" and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+            raise SettingsError(f"controllers.enabled: there is no controller {name!r}; {hint}")
+    return [name for name in known if _is_enabled(name, wanted)]
+
+
+def _is_enabled(name: str, wanted: Sequence[str]) -> bool:
+    for entry in wanted:
+        if entry in (name, f"-{name}"):
+            return entry == name
+    return "*" in wanted
+
+
+class Watched:
+    """A Runnable that can say whether the one in it runs."""
+
+    def __init__(self, runnable: Runnable) -> None:
+        """Watch `runnable`."""
+        self.name = runnable.name
+        self._runnable = runnable
+        self._running = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Run it until stopped."""
+        self._running = True
+        try:
+            self._runnable.run(stop)
+        finally:
+            self._running = False
+
+    def problem(self) -> str | None:
+        """Return what is wrong, None while it runs."""
+        return None if self._running else f"{self.name} is not running"
+
+
+def compaction(parts: Parts) -> Iterator[Runnable]:
+    """Yield the compaction controller and what wakes it, if there is anything to compact."""
+    settings = parts.settings.compaction
+    if not settings.resources:
+        return
+    reconciler = CompactionReconciler(parts.event_log, settings, clock=parts.clock)
+    controller = Controller(
+        "compaction",
+        reconciler,
+        watches=[],
+        client=parts.client("compaction"),
+        log=parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+    periodic = Periodic()
+    for key in reconciler.due():
+        periodic.add(f"compact {key}", settings.every, controller.queue, key)
+    yield controller
+    yield periodic

@@ -1,0 +1,95 @@
+"""The front door of a serving process: its addresses, its certificates, who is let in, and the kubeconfig that says so.
+
+Guarantees: everything is refused here, before anything starts, that could be wrong with it: an address that is taken,
+certificates or tokens that cannot be used, a kubeconfig that others may read.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from pathlib import Path
+from random import Random
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.access import User
+from ctrlmgr.server.auth import MASTERS, RequestAuthenticator
+from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
+from ctrlmgr.server.tls import CertificateFiles, ServingContext, ensure_certificates
+from ctrlmgr.server.tokens import Tokens
+from ctrlmgr.settings import Settings
+
+ADMIN = User("system:admin", "system:admin", (MASTERS,))
+
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+_ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
+"""Addresses of nobody (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
+
+
+class Front:
+    """What a server needs to be reached and to know its callers; see the module's docstring."""
+
+    def __init__(self, settings: Settings, *, clock: Clock, random: Random) -> None:
+        """Make what is missing in the data directory and read what is there; raises `SettingsError`."""
+        self._kubeconfig = settings.data_path / "kubeconfig"
+        self._token = admin_token(self._kubeconfig, random)
+        self.files: CertificateFiles = ensure_certificates(
+            settings.data_path / "pki", certificate_names(settings), clock=clock
+        )
+        self.serving = ServingContext(self.files)
+        file = (
+            Path(settings.server.tokens).expanduser() if settings.server.tokens else settings.data_path / "tokens.csv"
+        )
+        if settings.server.tokens and not file.exists():
+            raise SettingsError(f"server.tokens: there is no {file}")
+        self.tokens = Tokens({self._token: ADMIN}, file)
+        self.authenticator = RequestAuthenticator(self.tokens)
+
+    def announce(self, url: str) -> Path:
+        """Write the administrator's kubeconfig for a server at `url`; return where it is."""
+        write_kubeconfig(self._kubeconfig, server=url, authority=self.files.authority.read_bytes(), token=self._token)
+        return self._kubeconfig
+
+
+def certificate_names(settings: Settings) -> list[str]:
+    """Return every name and address that the serving certificate has to be good for."""
+    host, _ = settings.server.address
+    first_addresses = [str(ipaddress.ip_network(each)[1]) for each in settings.service.cluster_ip_range.split(",")]
+    names = [*_LOCAL_NAMES, advertised_address(settings), *_SERVICE_NAMES, *first_addresses]
+    names += [socket.gethostname(), *settings.server.certificate_names]
+    if not _is_any(host):
+        names.append(host)
+    return list(dict.fromkeys(names))
+
+
+def advertised_address(settings: Settings) -> str:
+    """Return the address under which others reach this server; raises `SettingsError` if `listen` names no host."""
+    if settings.server.advertise_address:
+        return settings.server.advertise_address
+    host, _ = settings.server.address
+    if _is_any(host):
+        return default_route_address(ipaddress.ip_network(settings.service.cluster_ip_range.split(",")[0]).version)
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise SettingsError(f"server.listen: {host} is no address of this machine: {error.strerror}") from error
+
+
+def default_route_address(version: int) -> str:
+    """Return this machine's own address on its default route, loopback if it has none; no packet is sent."""
+    address, family = _ELSEWHERE[version]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, 9))
+        except OSError:
+            return "127.0.0.1" if version == 4 else "::1"
+        return str(probe.getsockname()[0])
+
+
+def _is_any(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

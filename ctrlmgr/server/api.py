@@ -1,0 +1,237 @@
+"""Requests about resources, from a resolved path to an answer: the engine's verbs, as HTTP has them.
+
+Guarantees:
+- An answer is what the engine says, shown as it was asked for; nothing is decided here but how to show it.
+- Options are read and refused before anything is done; a body is read only where one is needed.
+- A read that needs no waiting is answered within one turn of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from ctrlmgr.api import status
+from ctrlmgr.api.object import Object
+from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
+from ctrlmgr.resources.engine import Engine
+from ctrlmgr.resources.operations import Answer, Operation, Target
+from ctrlmgr.resources.options import (
+    Body,
+    GetOptions,
+    ListOptions,
+    WriteOptions,
+    parse_create,
+    parse_delete,
+    parse_get,
+    parse_list,
+    parse_patch,
+    parse_update,
+)
+from ctrlmgr.resources.watch import Start
+from ctrlmgr.server.connecting import object_name, unreachable
+from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.endpoints import Endpoint
+from ctrlmgr.server.negotiation import PLAIN, body_type, patch_type
+from ctrlmgr.server.presentation import Presentation, Presentations
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.responses import JSON_TYPE, NO_CACHE, warnings
+from ctrlmgr.server.reviews import Question, Reviews
+from ctrlmgr.server.routes import ResourcePath
+from ctrlmgr.server.sending import Sender
+from ctrlmgr.server.tabular import parse_include
+from ctrlmgr.server.watching import Watches
+
+_ANY = GetOptions()
+
+
+class Call:
+    """A request about a resource that is served: what it is about, and how to answer it."""
+
+    __slots__ = ("endpoint", "how", "path", "request")
+
+    def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath) -> None:
+        """Answer in plain JSON unless `negotiate` finds something else."""
+        self.request = request
+        self.endpoint = endpoint
+        self.path = path
+        self.how = PLAIN
+
+    def negotiate(self) -> None:
+        """Find out how to answer; raises `NotAcceptable`."""
+        request = self.request
+        how = self.endpoint.accepts.negotiate(request.header(b"accept"))
+        self.how = how._replace(pretty=True) if request.wants_pretty else how
+
+    @property
+    def target(self) -> Target:
+        """What the engine is asked about."""
+        path, kind = self.path, self.endpoint.kind
+        return Target(kind, path.namespace if kind.namespaced else "", path.name, path.subresource)
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of a collection, None for all of them."""
+        return (self.path.namespace or None) if self.endpoint.kind.namespaced else None
+
+    @property
+    def list_options(self) -> ListOptions:
+        """The query of a collection; the name that `watch/` paths may have is a field selector."""
+        query, name = self.request.query, self.path.name
+        if name:
+            if query.get("fieldSelector", [""])[0] not in ("", f"metadata.name={name}"):
+                raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+            query = {**query, "fieldSelector": [f"metadata.name={name}"]}
+        if self.path.watch:
+            query = {**query, "watch": ["true"]}
+        return parse_list(query, self.endpoint.kind)
+
+    async def body(self, media_type: str) -> Body:
+        """Read the body."""
+        return Body(media_type, await self.request.body())
+
+
+_Handler: TypeAlias = Callable[[Call], Awaitable[None]]
+
+
+class Api:
+    """Serves resources; used on the event loop only."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        driver: Driver,
+        watches: Watches,
+        presentations: Presentations,
+        sender: Sender,
+        reviews: Reviews,
+    ) -> None:
+        """Have `driver` run what `engine` makes of requests, and `watches` go on with watches."""
+        self._engine = engine
+        self._driver = driver
+        self._watches = watches
+        self._presentations = presentations
+        self._sender = sender
+        self._reviews = reviews
+        self._handlers: dict[str, _Handler] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._list,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def answer(self, call: Call, verb: str) -> None:
+        """Answer a call; raises the error to answer with."""
+        if call.endpoint.connects:
+            await self._connect(call)
+            return
+        if verb == "patch":  # looked at before Accept is
+            patch_type(call.request.header(b"content-type"))
+        call.negotiate()
+        await self._handlers[verb](call)
+
+    async def _get(self, call: Call) -> None:
+        query = call.request.query
+        obj = await self._driver.run(self._engine.get(call.target, parse_get(query) if query else _ANY))
+        await self._show(call, 200, obj)
+
+    async def _list(self, call: Call) -> None:
+        options = call.list_options
+        if options.watch:
+            await self._watch(call, options)
+            return
+        listing = await self._driver.run(self._engine.list(call.endpoint.kind, call.namespace, options))
+        await self._sender.listing(call.request, self._presentation(call), listing, call.how)
+
+    async def _watch(self, call: Call, options: ListOptions) -> None:
+        if call.how.yaml:
+            raise NotAcceptable(
+                "only the following media types are accepted: application/json;stream=watch, "
+                "application/vnd.kubernetes.protobuf;stream=watch"
+            )
+        kind, presentation = call.endpoint.kind, self._presentation(call)
+        start = await self._started(self._engine.watch(kind, call.namespace, options))
+        stream = await call.request.begin_stream(200, (JSON_TYPE, NO_CACHE))
+        if isinstance(start, Start):
+            metrics = call.endpoint.watch_metrics(call.path)
+            await self._watches.serve(stream, start, presentation, options, metrics)
+        else:
+            await self._watches.fail(stream, start)
+
+    async def _started(self, operation: Operation[Start]) -> Start | ApiError:
+        """Return how a watch begins, or the error that is the only thing it tells of."""
+        try:
+            return await self._driver.run(operation)
+        except (Expired, RequestTimeout) as error:
+            return error
+
+    async def _create(self, call: Call) -> None:
+        kind, request = call.endpoint.kind, call.request
+        body = await call.body(body_type(request.header(b"content-type")))
+        options = parse_create(request.query)
+        if self._reviews.covers(kind):
+            await self._review(call, body, options)
+            return
+        await self._done(call, self._engine.create(call.target, body, options, request.requester))
+
+    async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
+        kind, told = call.endpoint.kind, list[str]()
+        fields = self._engine.plan(kind).decode(body, options, told)
+        answer = self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
+        await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
+
+    async def _update(self, call: Call) -> None:
+        request = call.request
+        body = await call.body(body_type(request.header(b"content-type")))
+        options = parse_update(request.query)
+        await self._done(call, self._engine.update(call.target, body, options, request.requester))
+
+    async def _patch(self, call: Call) -> None:
+        request = call.request
+        media_type = patch_type(request.header(b"content-type"))
+        body = await call.body(media_type)
+        options = parse_patch(request.query, media_type)
+        await self._done(call, self._engine.patch(call.target, body, options, request.requester))
+
+    async def _delete(self, call: Call) -> None:
+        request = call.request
+        body, options = await self._delete_body(call), parse_delete(request.query)
+        await self._done(call, self._engine.delete(call.target, body, options, request.requester))
+
+    async def _delete_collection(self, call: Call) -> None:
+        request = call.request
+        body, options = await self._delete_body(call), parse_delete(request.query)
+        operation = self._engine.delete_collection(
+            call.endpoint.kind, call.namespace, call.list_options, body, options, request.requester
+        )
+        listing = await self._driver.run(operation)
+        await self._sender.listing(request, self._presentation(call), listing, call.how)
+
+    async def _delete_body(self, call: Call) -> Body | None:
+        data = await call.request.body()
+        return Body(body_type(call.request.header(b"content-type")), data) if data else None
+
+    async def _connect(self, call: Call) -> None:
+        target = call.target._replace(subresource="", name=object_name(call.path.name))
+        raise unreachable(target, await self._driver.run(self._engine.get(target, _ANY)))
+
+    async def _done(self, call: Call, operation: Operation[Answer]) -> None:
+        """Run a write and show what it came to."""
+        answer = await self._driver.run(operation)
+        if answer.object is not None:
+            body = self._presentation(call).one(answer.object) + b"\n"
+        else:
+            body = status.encode(answer.status or status.success())
+        await self._sender.whole(call.request, answer.code, body, call.how, warnings(answer.warnings))
+
+    async def _show(self, call: Call, code: int, obj: Object) -> None:
+        await self._sender.whole(call.request, code, self._presentation(call).one(obj) + b"\n", call.how)
+
+    def _presentation(self, call: Call) -> Presentation:
+        form = call.how.form
+        include = parse_include(call.request.query) if form.kind == "Table" else ""
+        return self._presentations.of(call.endpoint.kind, form, include)

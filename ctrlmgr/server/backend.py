@@ -1,0 +1,96 @@
+"""What stands behind the API of one process: the cache, the engine, who drives it and who watches, wired together.
+
+It lives on one event loop, the server's. Before that runs nothing here does anything; afterwards nothing is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TypeVar
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import ServiceUnavailable
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.resources.cacher import Cacher
+from ctrlmgr.resources.engine import Engine
+from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.operations import Operation
+from ctrlmgr.server.api import Api
+from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.follower import Follower
+from ctrlmgr.server.hub import Hub
+from ctrlmgr.server.presentation import Presentations
+from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.sending import Sender
+from ctrlmgr.server.tables import table_for
+from ctrlmgr.server.watching import Watches
+from ctrlmgr.server.workers import Workers
+
+T = TypeVar("T")
+
+
+class Backend:
+    """See the module's docstring; `api` is what it is for."""
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        feed: WatchCache,
+        kinds: Kinds,
+        reviews: Reviews,
+        *,
+        clock: Clock,
+        random: Random,
+        window: int = 10_000,
+    ) -> None:
+        """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers."""
+        self.kinds = kinds
+        self.workers = Workers()
+        cacher = Cacher(event_log, feed, window=window)
+        self._hub = Hub(cacher, clock=clock)
+        self._follower = Follower(event_log, feed, cacher, self.workers)
+        self._follower.on_advance(self._hub.advance)
+        self.engine = Engine(kinds, cacher, event_log, clock=clock, random=random)
+        self._driver = Driver(event_log, self._follower, self.workers)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.api = Api(
+            self.engine,
+            self._driver,
+            Watches(self._hub, cacher, event_log, self.workers, clock=clock, random=random),
+            Presentations(table_for, clock),
+            Sender(self.workers),
+            reviews,
+        )
+
+    def run(self, operation: Operation[T], cause: Cause | None = None) -> T:
+        """Run an operation of the engine and return its result; called on any thread but the event loop's.
+
+        Raises what the operation raises, and `ServiceUnavailable` when the loop does not run.
+        """
+        if self._loop is None:
+            raise ServiceUnavailable("the API is not being served")
+        return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause), self._loop).result()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Be at work on the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self.workers.start()
+        self._follower.start()
+        hub = asyncio.create_task(self._hub.run(), name="hub")
+        try:
+            yield
+        finally:
+            self._loop = None
+            self.end_watches()
+            await hub
+            self.workers.stop()
+
+    def end_watches(self) -> None:
+        """End all watches, and those that begin from now on as soon as they have begun."""
+        self._hub.close()

@@ -1,0 +1,98 @@
+"""Sending bodies of any size: small ones whole, long lists in pieces, both packed for who wants that.
+
+Guarantees:
+- However long a list is, the event loop is never held for more than a piece of it, and a reader that is too slow is
+  waited for with one piece in memory, `PATIENCE` seconds at most.
+- What takes long (packing, YAML, indentation) happens on a worker thread.
+- Bodies of more than 128 KiB are packed with gzip if the client accepts that (apiserver
+  `pkg/endpoints/handlers/responsewriters/writers.go`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+
+from ctrlmgr.resources.operations import Listing
+from ctrlmgr.server.negotiation import Representation
+from ctrlmgr.server.presentation import Presentation
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.responses import JSON_TYPE, NO_CACHE, Header, Response, represented
+from ctrlmgr.server.stream import Stream
+from ctrlmgr.server.workers import Workers
+
+PATIENCE = 30.0
+"""Seconds in which a reader of a long body must have read something."""
+
+_WORTH_PACKING = 128 * 1024
+_LEVEL = 1
+"""gzip's fastest, as in Kubernetes: networks within a cluster are fast, too."""
+
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+_QUICK = 32 * 1024
+"""Bytes that are turned into something else in less time than it takes to ask a thread."""
+
+_PACKED: Sequence[Header] = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
+
+
+class Sender:
+    """Answers with bodies; used on the event loop only."""
+
+    def __init__(self, workers: Workers) -> None:
+        """Have `workers` do what takes long."""
+        self._workers = workers
+
+    async def whole(
+        self, request: Request, code: int, body: bytes, how: Representation, more: Sequence[Header] = ()
+    ) -> None:
+        """Answer with JSON that is there already."""
+        response = Response(code, body)
+        if how.yaml or how.pretty:
+            make = partial(represented, code, body, how)
+            response = make() if len(body) < _QUICK else await self._workers.run(make)
+        if len(response.body) > _WORTH_PACKING and request.accepts_gzip:
+            packed = await self._workers.run(partial(gzip.compress, response.body, _LEVEL, mtime=0))
+            response = Response(code, packed, (*response.headers, *_PACKED))
+        await request.respond(response, more)
+
+    async def listing(
+        self, request: Request, presentation: Presentation, listing: Listing, how: Representation
+    ) -> None:
+        """Answer with a list, made piece by piece."""
+        pieces = presentation.list(listing)
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            await self.whole(request, 200, first, how)
+            return
+        pieces = chain((first, second), pieces)
+        if how.yaml or how.pretty:
+            await self.whole(request, 200, b"".join(pieces), how)
+        elif request.accepts_gzip:
+            await self._packed(request, pieces)
+        else:
+            length = presentation.length(listing)
+            told = () if length is None else ((b"content-length", b"%d" % length),)
+            stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *told))
+            for piece in pieces:
+                await _send(stream, piece)
+            await stream.end()
+
+    async def _packed(self, request: Request, pieces: Iterator[bytes]) -> None:
+        packer = zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
+        stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *_PACKED))
+        for piece in pieces:
+            packed = await self._workers.run(partial(packer.compress, piece))
+            if packed:
+                await _send(stream, packed)
+        await _send(stream, packer.flush())
+        await stream.end()
+
+
+async def _send(stream: Stream, piece: bytes) -> None:
+    await stream.send(piece)
+    await asyncio.sleep(0)
+    await stream.drain(PATIENCE)
