@@ -64,7 +64,7 @@ def first_pod(served: Served) -> str:
 
 
 def against_bare(served: Served, folder: Path, path: str, connections: int) -> tuple[float, float]:
-    """Return requests a second for `path`, ours and the bare server's with the same bytes: medians of rounds in turns."""
+    """Return requests a second for `path`: ours and the bare server's of the same bytes, medians of rounds."""
     ours, limits = [], []
     with bare(served, folder, served.open("GET", path)) as other:
         for _ in range(ROUNDS):

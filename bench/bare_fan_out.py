@@ -10,6 +10,7 @@ import ssl
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import uvloop
 
@@ -26,8 +27,7 @@ class _Connection(asyncio.Protocol):
         self._connections = connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._transport.write(_HEAD)

@@ -12,9 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import msgspec
 import uvloop
+
+
+NUMBER_WIDTH = 26
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -27,7 +31,7 @@ class Load(msgspec.Struct, frozen=True):
     connections: int
     seconds: float
     requests: Sequence[str]
-    """Whole requests; `{n}` becomes a number that is used once."""
+    """Whole requests; `{n}` becomes `NUMBER_WIDTH` characters that are used once."""
     warm_up: float = 0.5
     expect: int = 200
     once: bool = False
@@ -70,8 +74,7 @@ class _Connection(asyncio.Protocol):
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._send()
 
     def data_received(self, data: bytes) -> None:
@@ -117,11 +120,11 @@ class _Connection(asyncio.Protocol):
 
 def _requests(load: Load) -> Iterator[bytes]:
     number = 0
-    stamp = f"{time.time_ns():x}"
+    stamp = f"{time.time_ns():018x}"
     while True:
         for request in load.requests:
             number += 1
-            yield (request.replace("{n}", f"{stamp}-{number}") if "{n}" in request else request).encode()
+            yield (request.replace("{n}", f"{stamp}-{number:07d}") if "{n}" in request else request).encode()
         if load.once:
             return
 

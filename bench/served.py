@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from bench.https_load import NUMBER_WIDTH
+
 
 class Served(NamedTuple):
     """A running server: where it is and how to be let in."""
@@ -32,7 +34,10 @@ class Served(NamedTuple):
         head = [f"{method} {path} HTTP/1.1", f"host: {self.host}", f"authorization: Bearer {self.token}"]
         head.append("accept: application/json")
         if body:
-            head += [f"content-type: {content_type}", f"content-length: {len(body.encode())}"]
+            head += [
+                f"content-type: {content_type}",
+                f"content-length: {len(body.replace('{n}', 'n' * NUMBER_WIDTH).encode())}",
+            ]
         return "\r\n".join([*head, "", body])
 
     def open(self, method: str, path: str, body: bytes | None = None) -> bytes:

@@ -15,6 +15,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
@@ -164,10 +165,14 @@ def _queue_families(readings: dict[str, QueueReading]) -> Iterator[Metric]:
 
 
 def _cumulative(durations: Durations) -> list[tuple[str, float]]:
+    return _at_or_below(_QUEUE_BUCKETS, durations.counts)
+
+
+def _at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
     """Return (upper bound, observations at or below it), as the exposition format wants them."""
     buckets: list[tuple[str, float]] = []
     below = 0
-    for bound, count in zip((*_QUEUE_BUCKETS, float("inf")), durations.counts, strict=True):
+    for bound, count in zip((*bounds, float("inf")), counts, strict=True):
         below += count
         buckets.append((_go_float(bound), below))
     return buckets
@@ -232,13 +237,6 @@ class ReconcileMetrics:
 
 
 _ROUTE = ["verb", "group", "version", "resource", "subresource", "scope"]
-_requests = Counter("apiserver_request", "Requests answered", [*_ROUTE, "dry_run", "code"])
-_request_seconds = Histogram(
-    "apiserver_request_duration_seconds",
-    "Time from the request's head to its answer",
-    [*_ROUTE, "dry_run"],
-    buckets=_REQUEST_BUCKETS,
-)
 _long_running = Gauge("apiserver_longrunning_requests", "Requests that last and are under way: watches", _ROUTE)
 _watch_events = Counter("apiserver_watch_events", "Events sent to watchers", ["group", "version", "resource"])
 _terminated = Counter(
@@ -253,23 +251,66 @@ def in_flight(request_kind: str) -> Gauge:
 
 
 class RequestMetrics:
-    """kube-apiserver's `apiserver_*` for one kind of request; made once a route and kept."""
+    """kube-apiserver's `apiserver_request*` for one kind of request; made once a route, kept and used by one thread."""
 
     def __init__(
         self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
     ) -> None:
         """Take what tells requests apart: the verb is upper case, the scope `resource`, `namespace` or `cluster`."""
-        self._route = (verb, group, version, resource, subresource, scope, dry_run)
-        self._codes: dict[int, Counter] = {}
-        self._seconds = _request_seconds.labels(*self._route)
+        self.route = (verb, group, version, resource, subresource, scope, dry_run)
+        self.codes: dict[int, int] = {}
+        """Answers by their HTTP status."""
+        # counts[i] answers fell into bucket i alone; the last one holds what is beyond every bound.
+        self.counts = [0] * (len(_REQUEST_BUCKETS) + 1)
+        self.total = 0.0
+        _requests.watch(self)
 
     def answered(self, code: int, seconds: float) -> None:
         """Count an answer with HTTP status `code` after `seconds`."""
-        counter = self._codes.get(code)
-        if counter is None:
-            counter = self._codes[code] = _requests.labels(*self._route, str(code))
-        counter.inc()
-        self._seconds.observe(seconds)
+        self.codes[code] = self.codes.get(code, 0) + 1
+        self.counts[bisect_left(_REQUEST_BUCKETS, seconds)] += 1
+        self.total += seconds
+
+
+class _Requests(Collector):
+    """kube-apiserver's `apiserver_request*`, read from what has been counted when somebody scrapes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._metrics: WeakSet[RequestMetrics] = WeakSet()  # guarded by _lock, because scrapes walk it
+
+    def watch(self, metrics: RequestMetrics) -> None:
+        with self._lock:
+            self._metrics.add(metrics)
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            counted = sorted(self._metrics, key=lambda each: each.route)
+        labels = [*_ROUTE, "dry_run"]
+        requests = CounterMetricFamily("apiserver_request", "Requests answered", labels=[*labels, "code"])
+        seconds = HistogramMetricFamily(
+            "apiserver_request_duration_seconds", "Time from the request's head to its answer", labels=labels
+        )
+        for route, same in groupby(counted, key=lambda each: each.route):
+            codes, counts, total = _sum(list(same))
+            for code, number in sorted(codes.items()):
+                requests.add_metric([*route, str(code)], number)
+            seconds.add_metric(route, _at_or_below(_REQUEST_BUCKETS, counts), total)
+        return requests, seconds
+
+
+def _sum(metrics: Sequence[RequestMetrics]) -> tuple[dict[int, int], list[int], float]:
+    """Add what was counted apart under one name."""
+    codes: dict[int, int] = {}
+    for each in metrics:
+        for code, number in each.codes.items():
+            codes[code] = codes.get(code, 0) + number
+    counts = [sum(numbers) for numbers in zip(*(each.counts for each in metrics), strict=True)]
+    return codes, counts, sum(each.total for each in metrics)
+
+
+_requests = _Requests()
+REGISTRY.register(_requests)
 
 
 class WatchMetrics:

@@ -40,6 +40,7 @@ FLAGS = {
     "server.advertise_address": "--advertise-address",
     "service.cluster_ip_range": "--service-cluster-ip-range",
     "service.node_port_range": "--service-node-port-range",
+    "service.kubernetes_service_node_port": "--kubernetes-service-node-port",
     "controllers.enabled": "--controllers",
     "log.level": "--log-level",
     "log.format": "--log-format",
@@ -209,10 +210,17 @@ class ServerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """What Services are given: ClusterIPs from one range a family, node ports from another (both ends included)."""
+    """What Services are given: ClusterIPs from one range a family, node ports from another (both ends included).
+
+    The rest is about the `kubernetes` service: `kubernetes_service_node_port` 0 means that it has none;
+    `apiserver_count` is how many servers there are, for the reconciler that must be told.
+    """
 
     cluster_ip_range: Annotated[str, _RANGES] = "10.96.0.0/16"
     node_port_range: Annotated[str, _PORTS] = "30000-32767"
+    kubernetes_service_node_port: Annotated[int, _whole(0)] = 0
+    endpoint_reconciler_type: Annotated[str, _one_of("lease", "master-count", "none")] = "lease"
+    apiserver_count: Annotated[int, _whole(1)] = 1
 
 
 @dataclass(frozen=True, kw_only=True)

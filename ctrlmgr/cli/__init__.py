@@ -21,7 +21,7 @@ import click
 from ctrlmgr import __version__
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, RecordingError, SchemaOutdated, SettingsError
 
-COMMANDS = ("serve", "replay", "events", "verify", "compact", "migrate", "restore", "settings", "version")
+COMMANDS = ("serve", "replay", "events", "verify", "compact", "repair", "migrate", "restore", "settings", "version")
 
 
 class ExitCode(enum.IntEnum):

@@ -28,6 +28,7 @@ _OPTIONS: dict[str, tuple[str, str]] = {
     "server.advertise_address": ("IP", "Address under which others reach this server, for the kubernetes service."),
     "service.cluster_ip_range": ("CIDR[,CIDR]", "Where ClusterIPs come from; two ranges make it dual-stack."),
     "service.node_port_range": ("A-B", "Where node ports come from."),
+    "service.kubernetes_service_node_port": ("PORT", "Node port of the kubernetes service; 0 for none."),
     "controllers.enabled": ("LIST", 'Which controllers run: "*" for all, "*,-NAME" for all but one, or names.'),
     "log.level": ("LEVEL", "How much to log: debug, info, warning or error."),
     "log.format": ("FORMAT", "How to log: console or json."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -22,18 +23,20 @@ if TYPE_CHECKING:
     "server.advertise_address",
     "service.cluster_ip_range",
     "service.node_port_range",
+    "service.kubernetes_service_node_port",
     "controllers.enabled",
     *LOG,
 )
 def serve(loaded: Loaded) -> None:
-    """Run the control plane: open the log, follow it, reconcile, and answer health checks and metrics over HTTP.
+    """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
-    The database is made, or brought up to date, when needed. SIGTERM and Ctrl-C stop it in order; doing it twice
-    stops it at once, which loses nothing that was acknowledged.
+    The database, the certificates and the administrator's kubeconfig are made when needed; the kubeconfig is in
+    the data directory. SIGTERM and Ctrl-C stop it in order; doing it twice stops it at once, which loses nothing
+    that was acknowledged.
 
     \b
     ctrlmgr serve
-    ctrlmgr serve --listen 0.0.0.0:8080 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
+    ctrlmgr serve --listen 0.0.0.0:6443 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
     ctrlmgr serve --controllers "*,-endpoint-controller"
     """
     from ctrlmgr.serve import serve as run
@@ -44,10 +47,10 @@ def serve(loaded: Loaded) -> None:
 
 
 def _greet(application: Application, loaded: Loaded) -> None:
-    url = application.server.url
-    click.echo(f"ctrlmgr listens on {url}")
-    click.echo(f"  is it ready?       curl '{url}/readyz?verbose'")
-    click.echo(f"  what does it do?   curl {url}/metrics")
+    click.echo(f"ctrlmgr serves the Kubernetes API on {application.server.url}")
+    click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
+    click.echo("  what is there?     kubectl api-resources; kubectl get namespaces")
+    click.echo("  is it ready?       kubectl get --raw '/readyz?verbose'")
     click.echo(f"  what happened?     {_events_command(loaded)}")
     click.echo("  stop it with Ctrl-C")
 

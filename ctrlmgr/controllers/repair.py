@@ -186,12 +186,12 @@ class Repair:
         """Handle what nothing can be done about, or not yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED, client)
-        log.info("may have leaked, looking again later", claim=repr(finding.claim))
+        log.info("may have leaked, looking again later", repair=self.name, value=finding.value)
         return Handled(finding, Outcome.FLAGGED)
 
     def _tell(self, finding: Finding, outcome: Outcome, client: Client) -> Handled:
         self._metrics.found.labels(finding.problem).inc()
-        log.warning(finding.message, repair=self.name, subject=repr(finding.subject), outcome=outcome.value)
+        log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
         if not finding.silent:
             self._recorder.warn(finding.subject, finding.reason, finding.message, client)
         return Handled(finding, outcome)

@@ -25,7 +25,7 @@ from ctrlmgr.resources.allocators.claims import (
     ParentReference,
 )
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, AddressRange, Ranges
-from ctrlmgr.resources.validation.addresses import is_ipv6, parse_ip
+from ctrlmgr.resources.validation.addresses import parse_ip
 
 _NOT_ALLOCATED = "ClusterIPNotAllocated"
 _NONE = "None"
@@ -71,17 +71,31 @@ def _check(services: Iterable[Object], ranges: Ranges) -> _Checked:
     for service in services:
         checked.holders.add(parent_of(service))
         for text in _addresses(service):
-            address = parse_ip(text)
-            if address is None:
+            use = _use(text, service, ranges)
+            if use is None:
                 checked.findings.append(_invalid(service, text))
                 continue
-            use = Use(str(address), service)
             checked.used.add(use.value)
-            if any(address in each for each in ranges.addresses):
+            if _is_in_range(use.value, ranges):
                 checked.held.append(use)
             else:
                 checked.findings.append(_out_of_range(use))
     return checked
+
+
+def _use(text: str, service: Object, ranges: Ranges) -> Use | None:
+    """Return a Service's use of an address in canonical form, None if it is no address."""
+    if _is_in_range(text, ranges):
+        return Use(text, service)
+    address = parse_ip(text)
+    return None if address is None else Use(str(address), service)
+
+
+def _is_in_range(text: str, ranges: Ranges) -> bool:
+    """Whether `text` is an address of a range, in the form that claims are named by."""
+    addresses = ranges.of(_family(text))
+    index = None if addresses is None else addresses.index(text)
+    return addresses is not None and index is not None and addresses[index] == text
 
 
 def _addresses(service: Object) -> Sequence[str]:
@@ -113,7 +127,8 @@ def _corrected(use: Use, claim: Object) -> Object:
 
 
 def _family(address: str) -> str:
-    return IPV6 if is_ipv6(address) else IPV4
+    """Return the family of an address in canonical form."""
+    return IPV6 if ":" in address else IPV4
 
 
 def _is_ours(claim: Object) -> bool:

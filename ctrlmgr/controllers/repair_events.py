@@ -41,8 +41,8 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 class EventRecorder:
     """Writes warnings in the name of one component, reading what it wrote before from the log."""
 
-    def __init__(self, event_log: EventLog, component: str, action: str, *, clock: Clock) -> None:
-        """Record for `component`; `action` is what it was doing, in Kubernetes' words."""
+    def __init__(self, event_log: EventLog, component: str, action: str = "", *, clock: Clock) -> None:
+        """Record for `component`; `action` is what it was doing, in Kubernetes' words, if it has any for it."""
         self._log = event_log
         self._component = component
         self._action = action
@@ -60,7 +60,7 @@ class EventRecorder:
             else:
                 client.update(_again(before, now))
         except ApiError as error:  # somebody else counted at the same moment, or the namespace is on its way out
-            log.debug("event not recorded", event=str(key), reason=reason, error=str(error))
+            log.debug("event not recorded", key=str(key), reason=reason, error=str(error))
 
     def _event(self, key: Key, subject: Object, reason: str, message: str, now: str) -> Object:
         """Return a new Event, its fields in Go's order."""
@@ -77,7 +77,7 @@ class EventRecorder:
             "count": 1,
             "type": "Warning",
             "eventTime": None,
-            "action": self._action,
+            **({"action": self._action} if self._action else {}),
             "reportingComponent": self._component,
             "reportingInstance": "",
         }

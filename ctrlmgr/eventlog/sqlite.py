@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 from typing import cast as cast_type
 
 from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine
@@ -28,16 +29,18 @@ from sqlalchemy.sql.selectable import FromClause
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogUnavailable
-from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.file_lock import FileLock
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqlite_writer import SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
 
 _POLL = 0.01
-"""Seconds between looks at `data_version`, a number that another process's commit changes."""
+"""Seconds between looks at `data_version`, a number that another connection's commit changes."""
 
 _BUSY_MILLISECONDS = 2_000
+
+_Seen: TypeAlias = tuple[int, Revision]
+"""A `data_version`, and the head that goes with it."""
 
 
 def open_engine(path: Path) -> Engine:
@@ -64,6 +67,17 @@ def _own_connection(engine: Engine) -> sqlite3.Connection:
     connection = pooled.dbapi_connection
     pooled.detach()
     return cast_type(sqlite3.Connection, connection)
+
+
+def _look(connection: sqlite3.Connection, seen: _Seen) -> _Seen:
+    """Return what there is to see now, given what the connection saw last."""
+    try:
+        version = connection.execute("PRAGMA data_version").fetchone()[0]
+        if version == seen[0]:
+            return seen
+        return version, connection.execute("SELECT revision FROM log_head").fetchone()[0]
+    except sqlite3.Error as error:
+        raise LogUnavailable(f"the event log cannot be read: {error}") from error
 
 
 class SQLiteEventLog(SQLLog):
@@ -93,8 +107,8 @@ class SQLiteEventLog(SQLLog):
             self._peeking = _own_connection(engine)
             undo.callback(self._peeking.close)
             self._peeker = threading.Lock()
-            self._peeked: tuple[int, Revision] = (-1, 0)  # a data_version, and the head that went with it
-            self._changed = threading.Condition()
+            self._peeked: _Seen = (-1, 0)
+            self._closing = threading.Condition()
             super().__init__(
                 engine,
                 self._sqlite_writer,
@@ -104,11 +118,6 @@ class SQLiteEventLog(SQLLog):
                 anchor=anchor,
             )
             undo.pop_all()
-        self.observe(self._wake)
-
-    def _wake(self, events: Sequence[Event]) -> None:
-        with self._changed:
-            self._changed.notify_all()
 
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return cast(events.c.body, LargeBinary)
@@ -135,27 +144,22 @@ class SQLiteEventLog(SQLLog):
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
 
-        This process's commits wake it at once; another's show in `data_version`, a look at shared memory that
-        costs microseconds, every 10 ms.
+        It looks every 10 ms, for this process's commits, too: who has to know of them at once observes them, and
+        waking a thread for each would take as long as the commit. Raises `LogUnavailable` when the file cannot be
+        read, `LogClosed` when the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
+        seen = (-1, 0)
         with self._waiter:
-            seen = None
-            while True:
-                version = self._waiting.execute("PRAGMA data_version").fetchone()[0]
-                if version != seen:
-                    seen, revision = version, self.head().revision
-                    if revision > after:
-                        return revision
+            while not self._closed:
+                seen = _look(self._waiting, seen)
                 left = _POLL if deadline is None else deadline - self._clock.monotonic()
-                if left <= 0:
-                    return self.head().revision
-                with self._changed:
-                    if self._closed:
-                        raise LogClosed
-                    slept = not self._clock.wait(self._changed, min(_POLL, left))
-                if slept and left <= _POLL and deadline is not None:
-                    return self.head().revision
+                if seen[1] > after or left <= 0:
+                    return seen[1]
+                with self._closing:
+                    if not self._closed:
+                        self._clock.wait(self._closing, min(_POLL, left))
+        raise LogClosed
 
     def peek(self) -> Revision:
         """Return the newest revision: a look at shared memory, and one row when a commit has changed it.
@@ -165,18 +169,12 @@ class SQLiteEventLog(SQLLog):
         with self._peeker:
             if self._closed:
                 raise LogClosed
-            try:
-                version = self._peeking.execute("PRAGMA data_version").fetchone()[0]
-                if version != self._peeked[0]:
-                    row = self._peeking.execute("SELECT revision FROM log_head").fetchone()
-                    self._peeked = version, row[0]
-            except sqlite3.Error as error:
-                raise LogUnavailable(f"the event log cannot be read: {error}") from error
+            self._peeked = _look(self._peeking, self._peeked)
             return self._peeked[1]
 
     def _release(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+        with self._closing:
+            self._closing.notify_all()
         with self._waiter:
             self._waiting.close()
         with self._peeker:

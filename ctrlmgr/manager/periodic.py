@@ -3,7 +3,7 @@
 Guarantees:
 - A job does one thing: it puts a key on a workqueue. It never reconciles, so an overdue job costs nothing, two of
   them are one (the queue deduplicates), and a slow reconcile delays no other job.
-- Every key is enqueued once when it starts, and then every so many seconds.
+- Every key is enqueued once when it starts, unless it was said otherwise, and then every so many seconds.
 
 APScheduler keeps its own wall clock and starts its own thread: the one exception to `ctrlmgr.threads.start`. That
 is why nothing but a job's one line happens on it, and why tests call the jobs instead of stepping a clock.
@@ -34,6 +34,7 @@ class Periodic:
         """Start with no jobs."""
         self.jobs: dict[str, Callable[[], None]] = {}
         """What each job does, by name; calling one is what the scheduler does when it is due."""
+        self._first: list[Callable[[], None]] = []
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},
@@ -43,8 +44,8 @@ class Periodic:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
-    def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K) -> None:
-        """Put `key` on `queue` every so many seconds; raises ValueError for a second job of that name."""
+    def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
+        """Put `key` on `queue` every so many seconds, and at the start; raises ValueError for a name that is taken."""
         if name in self.jobs:
             raise ValueError(f"there is a job {name!r} already")
 
@@ -52,11 +53,13 @@ class Periodic:
             queue.add(key)
 
         self.jobs[name] = job
+        if at_start:
+            self._first.append(job)
         self._scheduler.add_job(job, "interval", seconds=every_seconds, id=name, name=name)
 
     def run(self, stop: threading.Event) -> None:
-        """Enqueue everything once, then at its intervals, until `stop` is set."""
-        for job in self.jobs.values():
+        """Enqueue everything once, then at its intervals, until `stop` is set; but see `add`."""
+        for job in self._first:
             job()
         self._scheduler.start()
         try:

@@ -117,7 +117,7 @@ class Engine:
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
         """Return how a watch begins; from there on `Cacher.changes_after` and `history` have what follows."""
-        return reading.start_watch(self.cacher, kind, namespace, options)
+        return reading.start_watch(self.cacher, self._log, kind, namespace, options)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
         """Return changes that the cacher has no more; raises `Expired`."""
@@ -134,6 +134,8 @@ class Engine:
             if handler is None:
                 raise MethodNotAllowed(details=StatusDetails())
             return handler.create(self, target, body, options, requester)
+        if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
+            raise MethodNotAllowed(details=StatusDetails())
         request = self.request(target, options, requester)
         bodies = _Bodies(request, body)
         return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)

@@ -89,8 +89,6 @@ class Strategy:
     """Whether metadata.finalizers may hold names without a domain that Kubernetes does not know."""
     status_on_create = False
     """Whether a creation brings its status along, although `has_status`."""
-    deprecation = ""
-    """What every request for the kind is warned of, whatever its answer; empty for nothing."""
     garbage_collected = True
     """Whether a deletion may leave its dependents to the garbage collector, by a finalizer (everything but Events)."""
     fields: tuple[str, ...] = ()

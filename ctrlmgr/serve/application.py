@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
 import structlog
 
@@ -26,6 +26,7 @@ from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Manager, Phase
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
@@ -101,9 +102,14 @@ class Application:
         for runnable in (*controllers, *compaction(parts)):
             self.manager.add(runnable, Phase.LEADER)
 
-    def announce(self) -> Path:
-        """Write the kubeconfig for this server; return where it is."""
-        return self._front.announce(self.server.url)
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig, once it is announced."""
+        return self._front.kubeconfig
+
+    def announce(self) -> None:
+        """Write the kubeconfig for this server."""
+        self._front.announce(self.server.url)
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set; raises what the manager raises."""
@@ -132,13 +138,13 @@ def serve(settings: Settings, *, started: Callable[[Application], None] = lambda
     else the runnables raise.
     """
     interpreter.tune()
-    clock, random = SystemClock(), SystemRandom()
+    clock, random = SystemClock(), PooledRandom()
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
 
         def run(stop: threading.Event) -> None:
             # Not before signals are caught: whoever reads that it serves may stop it at once.
-            kubeconfig = application.announce()
+            application.announce()
             started(application)
             head = event_log.head().revision
             log.info(
@@ -146,7 +152,7 @@ def serve(settings: Settings, *, started: Callable[[Application], None] = lambda
                 url=application.server.url,
                 database=settings.database_url,
                 head=head,
-                kubeconfig=str(kubeconfig),
+                kubeconfig=str(application.kubeconfig),
             )
             application.run(stop)
 

@@ -33,8 +33,8 @@ class Front:
 
     def __init__(self, settings: Settings, *, clock: Clock, random: Random) -> None:
         """Make what is missing in the data directory and read what is there; raises `SettingsError`."""
-        self._kubeconfig = settings.data_path / "kubeconfig"
-        self._token = admin_token(self._kubeconfig, random)
+        self.kubeconfig = settings.data_path / "kubeconfig"
+        self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
             settings.data_path / "pki", certificate_names(settings), clock=clock
         )
@@ -47,10 +47,9 @@ class Front:
         self.tokens = Tokens({self._token: ADMIN}, file)
         self.authenticator = RequestAuthenticator(self.tokens)
 
-    def announce(self, url: str) -> Path:
-        """Write the administrator's kubeconfig for a server at `url`; return where it is."""
-        write_kubeconfig(self._kubeconfig, server=url, authority=self.files.authority.read_bytes(), token=self._token)
-        return self._kubeconfig
+    def announce(self, url: str) -> None:
+        """Write the administrator's kubeconfig for a server at `url`."""
+        write_kubeconfig(self.kubeconfig, server=url, authority=self.files.authority.read_bytes(), token=self._token)
 
 
 def certificate_names(settings: Settings) -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from ctrlmgr.api import status
-from ctrlmgr.api.object import Object
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.resources.engine import Engine
 from ctrlmgr.resources.operations import Answer, Operation, Target
@@ -124,20 +123,19 @@ class Api:
             "deletecollection": self._delete_collection,
         }
 
-    async def answer(self, call: Call, verb: str) -> None:
-        """Answer a call; raises the error to answer with."""
+    def answer(self, call: Call, verb: str) -> Awaitable[None]:
+        """Return what answers a call when it is awaited; both raise the error to answer with."""
         if call.endpoint.connects:
-            await self._connect(call)
-            return
+            return self._connect(call)
         if verb == "patch":  # looked at before Accept is
             patch_type(call.request.header(b"content-type"))
         call.negotiate()
-        await self._handlers[verb](call)
+        return self._handlers[verb](call)
 
     async def _get(self, call: Call) -> None:
         query = call.request.query
         obj = await self._driver.run(self._engine.get(call.target, parse_get(query) if query else _ANY))
-        await self._show(call, 200, obj)
+        await self._sender.whole(call.request, 200, self._presentation(call).one(obj) + b"\n", call.how)
 
     async def _list(self, call: Call) -> None:
         options = call.list_options
@@ -227,9 +225,6 @@ class Api:
         else:
             body = status.encode(answer.status or status.success())
         await self._sender.whole(call.request, answer.code, body, call.how, warnings(answer.warnings))
-
-    async def _show(self, call: Call, code: int, obj: Object) -> None:
-        await self._sender.whole(call.request, code, self._presentation(call).one(obj) + b"\n", call.how)
 
     def _presentation(self, call: Call) -> Presentation:
         form = call.how.form

@@ -104,7 +104,8 @@ def _bearer(value: bytes) -> str | None:
 
 
 def _known(user: User) -> User:
-    return user if AUTHENTICATED in user.groups else user._replace(groups=(*user.groups, AUTHENTICATED))
+    name, uid, groups, extra = user
+    return user if AUTHENTICATED in groups else User(name, uid, (*groups, AUTHENTICATED), extra)
 
 
 def _impersonated(user: User, headers: Headers) -> User:

@@ -26,7 +26,7 @@ class InFlight:
         """Admit `limit` at a time; `kind` (`readOnly`, `mutating`) is what the metric calls them."""
         self._limit = limit
         self._count = 0
-        self._gauge = in_flight(kind)
+        in_flight(kind).set_function(lambda: self._count)
 
     def __enter__(self) -> None:
         """Take a place; raises `TooManyRequests` when there is none."""
@@ -35,8 +35,6 @@ class InFlight:
                 "too many requests, please try again later", details=StatusDetails(retry_after_seconds=_RETRY_AFTER)
             )
         self._count += 1
-        self._gauge.set(self._count)
 
     def __exit__(self, *error: object) -> None:
         self._count -= 1
-        self._gauge.set(self._count)

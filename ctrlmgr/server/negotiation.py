@@ -134,8 +134,7 @@ def _router_accepts(accept: str) -> bool:
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
     """Whether `?pretty` or the caller's being a browser or a command line tool asks for indented JSON."""
-    asked = query.get("pretty", [""])[0]
-    if asked:
+    if query and (asked := query.get("pretty", [""])[0]):
         return asked in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
 

@@ -34,49 +34,51 @@ class Protocol(HttpToolsProtocol):
         """Start with nothing received."""
         super().__init__(config, *args, **kwargs)
         self._certificate: dict[str, Any] | None = None
-        # While the head of a request is awaited: its size so far and the timer that ends the wait.
-        self._head_size = 0
+        self._in_head = True  # whether the head of a request is awaited
+        self._head_size = 0  # how much of it has come
+        # Ends the wait; a head that comes in one piece, as most do, needs none.
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Begin to wait for the first request."""
         super().connection_made(transport)
         self._certificate = transport.get_extra_info("peercert") or None
-        self._await_head()
+        self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timer."""
-        self._head_is_here()
+        self._forget_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come, unless the head has grown too large."""
-        if self._head_timer is not None:
-            self._head_size += len(data)
-            # A body may come with its head; more than that and a head that is still not over is too large.
-            if self._head_size > HEAD_LIMIT + len(data):
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
-                return
+        """Parse what has come; a head that is still not over must not grow too large, nor take too long."""
         super().data_received(data)
+        if not self._in_head:
+            return
+        self._head_size += len(data)
+        if self._head_size > HEAD_LIMIT:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        elif self._head_timer is None:
+            self._time_head()
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
         self.scope["client_certificate"] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
-        if self._head_timer is None:
-            self._await_head()
+        self._in_head = True
 
     def on_headers_complete(self) -> None:
         """Hand the request to the application."""
-        self._head_is_here()
+        self._in_head = False
+        self._head_size = 0
+        self._forget_timer()
         super().on_headers_complete()
 
-    def _await_head(self) -> None:
-        self._head_size = 0
+    def _time_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
 
-    def _head_is_here(self) -> None:
+    def _forget_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

@@ -17,9 +17,9 @@ from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, StatusDetails,
 from ctrlmgr.resources.options import Requester
 from ctrlmgr.server.access import User
 from ctrlmgr.server.negotiation import is_pretty
-from ctrlmgr.server.responses import Header, Receive, Response, Scope, Send, send_response
+from ctrlmgr.server.responses import Header, Receive, Response, Scope, Send, send_whole
 from ctrlmgr.server.routes import Location
-from ctrlmgr.server.stream import Disconnected, Stream
+from ctrlmgr.server.stream import Disconnected, Stream, StreamingProtocol
 
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body (kube-apiserver's MaxRequestBodyBytes)."""
@@ -122,8 +122,13 @@ class Request:
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
         """Send an answer, with `more` headers besides its own."""
-        self.code = response.status
-        await send_response(self._send, response, (*self.headers, *more))
+        code, body, headers = response
+        self.code = code
+        if more or self.headers:
+            headers = (*headers, *self.headers, *more)
+        connection = StreamingProtocol.of(self._scope)
+        if connection is None or not connection.answer(code, headers, body):
+            await send_whole(self._send, code, headers, body)
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""

@@ -41,11 +41,10 @@ class Response(NamedTuple):
     headers: Sequence[Header] = (JSON_TYPE, NO_CACHE)
 
 
-async def send_response(send: Send, response: Response, more: Sequence[Header] = ()) -> None:
-    """Send an answer, with `more` headers besides its own."""
-    status_code, body, headers = response
+async def send_whole(send: Send, code: int, headers: Sequence[Header], body: bytes) -> None:
+    """Send an answer as ASGI has it."""
     length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status_code, "headers": [*headers, length, *more]})
+    await send({"type": "http.response.start", "status": code, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -1,20 +1,25 @@
-"""Responses that are written piece by piece for as long as somebody reads: watches, and lists too long for one piece.
+"""The way to the connection: answers in one write, and responses that go on for as long as somebody reads.
 
 Guarantees:
+- A whole answer is one write: head and body in one TLS record.
 - A piece costs one write to the connection, of bytes that may be shared, and no task: an event for a thousand
   watchers is a thousand writes and nothing more (through ASGI's `send`, each in its task, it takes about twice that).
 - What nobody reads is bounded: a connection says when its buffer is full (`paused`), and who heeds that never has
   more than a piece beyond it.
 - A reader who has stopped reading can be cut off (`abort`) without being waited for.
 
-Whoever answers finds the way in through `scope["extensions"]`, where `StreamingProtocol` has put it.
+Whoever answers finds the way in through `scope["extensions"]`, where `StreamingProtocol` has put it. Under another
+ASGI server whole answers go through `send`; streams need ours.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.protocol import Protocol
@@ -28,29 +33,59 @@ class Disconnected(CtrlmgrError):
 
 
 class StreamingProtocol(Protocol):
-    """A connection whose responses can be streams."""
+    """A connection whose responses can be written without detours."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Start with no stream open."""
         super().__init__(*args, **kwargs)
-        self._stream: Stream | None = None
-        self._extensions = {_EXTENSION: self._open}
+        self.stream: Stream | None = None
+        """The stream that is being written, if any."""
+        self._extensions: dict[str, Any] = {_EXTENSION: self}
+
+    @staticmethod
+    def of(scope: Scope) -> StreamingProtocol | None:
+        """Return the connection of a request; None once it is lost, or where another server has accepted it."""
+        protocol: StreamingProtocol | None = scope.get("extensions", {}).get(_EXTENSION)
+        return protocol
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self.scope["extensions"] = self._extensions  # type: ignore[typeddict-item]  # ASGI leaves their values open
+        self.scope["extensions"] = self._extensions
+
+    def answer(self, code: int, headers: Sequence[Header], body: bytes) -> bool:
+        """Write a whole response in one go, as uvicorn's `send` would in two; say whether that could be done.
+
+        It cannot while the connection is full, nor when requests wait behind the one that is being answered.
+        """
+        cycle, transport = self.cycle, self.transport
+        if self.flow.write_paused or self.pipeline or cycle.response_started:
+            return False
+        parts = [STATUS_LINE[code], _encoded(tuple(cycle.default_headers)), _encoded(tuple(headers))]
+        if not cycle.keep_alive:
+            parts.append(b"connection: close\r\n")
+        parts.append(b"content-length: %d\r\n\r\n" % len(body))
+        if cycle.scope["method"] != "HEAD":
+            parts.append(body)
+        transport.write(b"".join(parts))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            transport.close()
+        cycle.on_response()
+        return True
 
     def resume_writing(self) -> None:
         """Let the stream go on: its reader has read."""
         super().resume_writing()
-        if self._stream is not None:
-            self._stream.wake()
+        if self.stream is not None:
+            self.stream.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the stream."""
         super().connection_lost(exc)
-        stream, self._stream = self._stream, None
+        self._extensions.clear()
+        stream, self.stream = self.stream, None
         if stream is not None:
             stream.lose()
 
@@ -60,13 +95,11 @@ class StreamingProtocol(Protocol):
             self.transport.abort()
         super().timeout_keep_alive_handler()
 
-    def close_stream(self) -> None:
-        """Forget the stream: its response is complete."""
-        self._stream = None
 
-    def _open(self) -> Stream:
-        self._stream = Stream(self)
-        return self._stream
+@lru_cache(maxsize=256)
+def _encoded(headers: tuple[Header, ...]) -> bytes:
+    """Return headers as they stand in a response; most answers have the same few."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 class Stream:
@@ -74,22 +107,24 @@ class Stream:
 
     __slots__ = ("_on_lost", "_protocol", "_resumed", "_send", "cut_off", "lost")
 
-    def __init__(self, protocol: StreamingProtocol) -> None:
-        """Write to the connection of `protocol`."""
+    def __init__(self, protocol: StreamingProtocol, send: Send) -> None:
+        """Write to the connection of `protocol`; `send` is ASGI's."""
         self.lost = False
         """Whether the client has gone away; what is written then goes nowhere."""
         self.cut_off = False
         """Whether that is because it did not read."""
         self._protocol = protocol
-        self._send: Send | None = None
+        self._send = send
         self._on_lost: Callable[[], None] | None = None
         self._resumed: asyncio.Future[None] | None = None
 
     @classmethod
     async def begin(cls, scope: Scope, send: Send, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of a response, at once, and return the stream of its body."""
-        stream: Stream = scope["extensions"][_EXTENSION]()
-        stream._send = send
+        protocol = StreamingProtocol.of(scope)
+        if protocol is None:
+            raise Disconnected
+        stream = protocol.stream = cls(protocol, send)
         await send({"type": "http.response.start", "status": code, "headers": headers})
         return stream
 
@@ -111,8 +146,7 @@ class Stream:
 
     async def send(self, piece: bytes) -> None:
         """Write a piece as it is, framed as the response's head has it."""
-        if self._send is not None and not self.lost:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def drain(self, patience: float) -> None:
         """Return when the reader has caught up; raises `Disconnected` if it goes away.
@@ -133,9 +167,8 @@ class Stream:
 
     async def end(self) -> None:
         """Complete the response, so that the connection can be used again."""
-        self._protocol.close_stream()
-        if self._send is not None and not self.lost:
-            await self._send({"type": "http.response.body", "body": b""})
+        self._protocol.stream = None
+        await self._send({"type": "http.response.body", "body": b""})
 
     def abort(self) -> None:
         """Cut the reader off: drop the connection and what has not been read; `lose` follows."""

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -18,13 +19,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
-from ctrlmgr.serve import enabled_controllers
+from ctrlmgr.serve import CONTROLLERS, enabled_controllers
 
 DEADLINE = 30.0
 
@@ -32,14 +34,17 @@ DEADLINE = 30.0
 class Serving:
     """A running `ctrlmgr serve`."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, folder: Path) -> None:
         self.process = process
         self.url = url
+        self.folder = folder
 
     def get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=DEADLINE)
+        context = ssl.create_default_context(cafile=str(self.folder / "pki" / "ca.crt"))
+        token = yaml.safe_load((self.folder / "kubeconfig").read_text())["users"][0]["user"]["token"]
+        connection = http.client.HTTPSConnection(urlsplit(self.url).netloc, timeout=DEADLINE, context=context)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
             response = connection.getresponse()
             return response.status, response.read().decode()
         finally:
@@ -72,11 +77,24 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Servi
         try:
             assert process.stdout is not None
             first = process.stdout.readline()
-            found = re.search(r"http://\S+", first)
+            found = re.search(r"https://\S+", first)
             assert found, (first, process.stderr.read() if process.stderr else "")
-            yield Serving(process, found[0])
+            yield Serving(process, found[0], folder)
         finally:
             process.kill()
+
+
+def test_it_writes_a_kubeconfig_for_its_owner_only(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.become_ready()
+        path = tmp_path / "kubeconfig"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"] == served.url
+        token = path.read_text()
+        assert served.end(signal.SIGTERM)[0] == 0
+    with serving(tmp_path) as served:
+        served.become_ready()
+        assert path.read_text().replace(served.url, "") == re.sub(r"https://\S+", "", token)
 
 
 def append(log: EventLog, kind: str, name: str, **fields: Any) -> None:
@@ -102,8 +120,9 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
         status, text = served.get("/readyz?verbose")
         assert (status, text) == (
             200,
-            "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]controller/endpoint-controller ok\n[+]shutdown ok\n"
-            "readyz check passed\n",
+            "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n"
+            + "".join(f"[+]controller/{name} ok\n" for name in CONTROLLERS)
+            + "[+]shutdown ok\nreadyz check passed\n",
         )
         assert 'workqueue_depth{name="endpoint-controller"} 0' in served.get("/metrics")[1]
         code, err = served.end(signal.SIGTERM)
@@ -191,7 +210,8 @@ def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", "--database", "memory:"]
+    where = ["--listen", "127.0.0.1:0", "--database", "memory:", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "ctrlmgr", "serve", *where]
     with subprocess.Popen(
         [*command, "--log-format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -200,7 +220,7 @@ def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         out, rest = process.communicate(timeout=DEADLINE)
     assert first["event"] == "serving"
-    assert first["url"].startswith("http://127.0.0.1:")
+    assert first["url"].startswith("https://127.0.0.1:")
     assert [json.loads(line)["event"] for line in rest.splitlines()] == ["stopping", "stopped"]
     assert (process.returncode, out) == (0, "")
 

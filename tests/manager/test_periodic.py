@@ -42,6 +42,21 @@ def test_two_jobs_of_one_name_are_refused() -> None:
         periodic.add("resync", 3600, queue, "b")
 
 
+def test_a_job_may_wait_for_its_first_period() -> None:
+    later: WorkQueue[str] = WorkQueue("later", clock=FakeClock())
+    now: WorkQueue[str] = WorkQueue("now", clock=SystemClock())
+    periodic = Periodic()
+    periodic.add("later", 3600, later, "key", at_start=False)
+    periodic.add("now", 3600, now, "key")
+    stop = threading.Event()
+    running = background(lambda: periodic.run(stop))
+    with now.processing(timeout=DEADLINE) as delivery:
+        assert delivery is not None
+    stop.set()
+    running.result(DEADLINE)
+    assert len(later) == 0
+
+
 def test_keys_come_once_at_the_start_and_then_again_and_again_until_stopped() -> None:
     clock = SystemClock()
     often: WorkQueue[str] = WorkQueue("often", clock=clock)

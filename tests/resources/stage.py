@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
-from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer.watchcache import WatchCache
@@ -124,11 +124,12 @@ class Stage:
 
     def watch(self, kind: Kind, namespace: str | None, wanted: options.ListOptions) -> list[dict[str, Any]]:
         """Return all events up to now of a watch."""
-        start = self.driver.run(self.engine.watch(kind, namespace, wanted))
-        events = [{"type": "ADDED", "object": obj.to_dict()} for obj in start.initial]
+        events: list[dict[str, Any]] = []
         try:
+            start = self.driver.run(self.engine.watch(kind, namespace, wanted))
+            events += [{"type": "ADDED", "object": obj.to_dict()} for obj in start.initial]
             events += self._changes(start.selection, start.revision)
-        except ApiError as error:
+        except Expired as error:
             events.append({"type": "ERROR", "object": status.failure(error)})
         return events
 

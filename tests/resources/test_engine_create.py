@@ -187,3 +187,10 @@ def test_unknown_fields_are_taken_as_asked(stage: Stage, validation: str, code: 
 def test_who_is_refused_is_warned_all_the_same(stage: Stage) -> None:
     refused = stage.send("POST", MAPS, {"metadata": {"name": "BAD"}, "other": 1})
     assert (refused.code, list(refused.warnings)) == (422, ['unknown field "other"'])
+
+
+def test_what_is_never_stored_cannot_be_created(stage: Stage) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    head = stage.log.head()
+    assert stage.send("POST", path, {"spec": {}}).code == 405
+    assert stage.log.head() == head

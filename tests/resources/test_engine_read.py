@@ -3,11 +3,15 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.errors import LogUnavailable
-from ctrlmgr.resources.operations import Append, Await, Operation, Read, Refresh
+from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.resources.drive import Driver
+from ctrlmgr.resources.operations import Append, Await, Operation, Read, Refresh, Target
+from ctrlmgr.resources.options import Body, WriteOptions
 from tests.resources.stage import REQUESTER, Response, Stage
 
 MAPS = "/api/v1/namespaces/shop/configmaps"
 MERGE = "application/merge-patch+json"
+AT_3 = {"resourceVersion": "3", "resourceVersionMatch": "Exact"}
 
 
 @pytest.fixture(params=[10_000, 0], ids=["from the cacher", "from the log"])
@@ -45,7 +49,7 @@ def shown(response: Response) -> str:
         ({"resourceVersion": "3", "limit": "5"}, "3: a@2 b@3"),
         ({"resourceVersion": "3", "limit": "5", "resourceVersionMatch": "NotOlderThan"}, "7: a@4"),
         ({"resourceVersion": "0", "limit": "1"}, "7: a@4"),
-        ({"resourceVersion": "3", "resourceVersionMatch": "Exact", "fieldSelector": "metadata.name=b"}, "3: b@3"),
+        ({**AT_3, "fieldSelector": "metadata.name=b"}, "3: b@3"),
         ({"fieldSelector": "metadata.name=a"}, "7: a@4"),
         ({"fieldSelector": "metadata.name=z"}, "7: "),
         ({"fieldSelector": "metadata.namespace=shop-2"}, "7: "),
@@ -166,6 +170,18 @@ def test_a_driver_does_what_operations_ask_for_and_throws_what_fails() -> None:
 
     with pytest.raises(LogUnavailable):
         stage.driver.run(failing())
+
+
+def test_a_driver_carries_fence_and_cause() -> None:
+    stage = Stage()
+    fence, cause = Fence("leader", 3, takeover=True), Cause(7, "c", "k", 1, 0, (1,))
+    driver = Driver(stage.log, stage.feed, stage.cacher, fence=fence, cause=cause)
+    kind = stage.kinds.find("", "v1", "namespaces")
+    assert kind is not None
+    body = Body("application/json", b'{"metadata":{"name":"shop"}}')
+    driver.run(stage.engine.create(Target(kind, "", ""), body, WriteOptions(), REQUESTER))
+    (event,) = stage.log.events_after(0)
+    assert (event.term, event.reconcile) == (3, 7)
 
 
 def _fail() -> None:

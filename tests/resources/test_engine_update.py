@@ -201,3 +201,12 @@ def test_unknown_parts_are_not_found_or_not_allowed(stage: Stage) -> None:
         assert (refused.code, refused.message) == (404, "the server could not find the requested resource")
     assert stage.send("POST", f"{PODS}/p/status", {"metadata": {"name": "p"}}).code == 405
     assert stage.send("GET", f"{PODS}/p/exec").code == 404
+
+
+def test_what_is_left_of_a_namespace_can_only_be_read_and_deleted(stage: Stage) -> None:
+    create(stage, MAPS, {"name": "a"})
+    stage.send("DELETE", "/api/v1/namespaces/shop")
+    stage.send("PUT", "/api/v1/namespaces/shop/finalize", {"metadata": {"name": "shop"}})
+    assert stage.send("GET", f"{MAPS}/a").code == 200
+    assert put(stage, f"{MAPS}/a", {"name": "a"}, data={"k": "1"}).message == 'namespaces "shop" not found'
+    assert stage.send("DELETE", f"{MAPS}/a").code == 200

@@ -3,15 +3,18 @@
 Guarantees:
 - Something free is found if there is anything, None is returned if there is nothing, and the same random numbers find
   the same.
-- A view that can say what changed (the cacher can) is followed: what is claimed is known as bits, and neither a full
-  range nor a nearly full one costs more than an empty one. That takes a bit for each value, 128 KiB at the most.
-- Larger ranges, and other views, are asked value by value, which costs 1/(free share) questions on average.
+- It takes a few look-ups at random, as many as 1/(free share) on average, but never more than `PROBES`; what is found
+  is spread evenly, so that writers who do not know of each other seldom find the same.
+- Past that, what is claimed is known as bits, made from the view and kept by following its changes, so that neither a
+  full range nor a nearly full one costs much more. That takes a bit for each value, 128 KiB at the most. Only larger
+  ranges, and views that cannot say what changed, are gone through value by value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from random import Random
 from typing import Protocol, TypeGuard
 from weakref import ref
@@ -26,8 +29,7 @@ from ctrlmgr.resources.strategy import View
 LARGEST_INDEX = 1 << 20
 """Ranges with more values than a /12 or /108 has are not indexed: they are far from full, or nothing helps."""
 PROBES = 64
-"""Independent draws before going through a band value by value; they keep what is taken spread out evenly, so that
-the walk from a random place is seldom long when it comes to it."""
+"""Independent draws before the rest of a band is looked at."""
 _MOST_CHANGES = 5000
 """With more changes than that, one begins again."""
 
@@ -80,13 +82,27 @@ class Searcher:
         self._last: tuple[ref[View], _Index] | None = None
 
     def find(self, view: View, random: Random, taken: Collection[int] = ()) -> int | None:
-        """Return a value that is neither claimed in `view` nor in `taken`, None if there is none."""
-        if self._range.count > LARGEST_INDEX or not _says_what_changed(view):
-            return find_free(self._range.bands, _free_in(view, self._range, taken), random)
+        """Return a value that is neither claimed in `view` nor in `taken` (of the range), None if there is none."""
+        is_free = _free_in(view, self._range, taken)
+        for first, end in self._range.bands:
+            if end > first:
+                found = probe(first, end, is_free, random)
+                if found is None:
+                    start = first + random.randrange(end - first)
+                    if self._range.count <= LARGEST_INDEX and _says_what_changed(view):
+                        found = self._index(view).find(first, end, start, taken)
+                    else:
+                        found = walk(first, end, start, is_free)
+                if found is not None:
+                    return found
+        return None
+
+    def _index(self, view: ChangingView) -> _Index:
         last = self._last
         if last is None or last[0]() is not view:
             last = self._last = (ref(view), _Index(self._range))
-        return last[1].find(view, random, taken)
+        last[1].catch_up(view)
+        return last[1]
 
 
 class _Index:
@@ -97,15 +113,16 @@ class _Index:
         self._bits = bitarray(range.count)
         self._revision: Revision | None = None
 
-    def find(self, view: ChangingView, random: Random, taken: Collection[int]) -> int | None:
-        self._catch_up(view)
+    def find(self, first: int, end: int, start: int, taken: Collection[int]) -> int | None:
+        """Return the first free value of a band from `start` on, or else from the band's beginning."""
         with _marked(self._bits, taken):
-            for first, end in self._range.bands:
-                if end > first and (found := _from_anywhere(self._bits, first, end, random)) >= 0:
-                    return found
-        return None
+            found = self._bits.find(0, start, end)
+            if found < 0:
+                found = self._bits.find(0, first, start)
+        return found if found >= 0 else None
 
-    def _catch_up(self, view: ChangingView) -> None:
+    def catch_up(self, view: ChangingView) -> None:
+        """Become what `view` says."""
         claims = self._range.claims
         changes = None if self._revision is None else view.changes_after(self._revision, claims, _MOST_CHANGES)
         if changes is None or len(changes) == _MOST_CHANGES:
@@ -123,12 +140,6 @@ class _Index:
         index = self._range.index(claim.name)
         if index is not None:
             self._bits[index] = there
-
-
-def _from_anywhere(bits: bitarray, first: int, end: int, random: Random) -> int:
-    start = first + random.randrange(end - first)
-    found = bits.find(0, start, end)
-    return found if found >= 0 else bits.find(0, first, start)
 
 
 @contextmanager
@@ -149,22 +160,16 @@ def _free_in(view: View, range: Range, taken: Collection[int]) -> Callable[[int]
     return lambda index: index not in taken and get(claims, Key("", range[index])) is None
 
 
-def find_free(bands: Sequence[tuple[int, int]], is_free: Callable[[int], bool], random: Random) -> int | None:
-    """Return a free value of the first band that has one; `is_free` is asked about one value at a time."""
-    for first, end in bands:
-        if end > first and (found := _walk(first, end - first, is_free, random)) is not None:
-            return found
-    return None
-
-
-def _walk(first: int, size: int, is_free: Callable[[int], bool], random: Random) -> int | None:
+def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) -> int | None:
+    """Return a free value of a band if a few draws come upon one."""
+    size = end - first
     for _ in range(min(PROBES, size)):
         candidate = first + random.randrange(size)
         if is_free(candidate):
             return candidate
-    start = random.randrange(size)
-    for step in range(size):
-        candidate = first + (start + step) % size
-        if is_free(candidate):
-            return candidate
     return None
+
+
+def walk(first: int, end: int, start: int, is_free: Callable[[int], bool]) -> int | None:
+    """Return the first free value of a band from `start` on, or else from the band's beginning."""
+    return next((each for each in chain(range(start, end), range(first, start)) if is_free(each)), None)

@@ -7,7 +7,7 @@ Source: apimachinery `managedfields/internal/managedfields.go`, `capmanagers.go`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -67,11 +67,7 @@ Managed: TypeAlias = "dict[Manager, Entry]"
 
 def is_reset(entries: Any) -> bool:
     """Whether a request says that nobody manages anything: an empty list, or one with one empty entry."""
-    return entries == [] or (isinstance(entries, list) and len(entries) == 1 and not any(_set(entries[0]).values()))
-
-
-def _set(entry: Any) -> Mapping[str, Any]:
-    return entry if isinstance(entry, dict) else {"": entry}
+    return entries in ([], [{}])
 
 
 def decode(entries: Sequence[Any] | None, *, trusted: bool = False) -> Managed:

@@ -27,6 +27,10 @@ _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
 """What a string may hold that does not stand for itself in Go's JSON, or may not."""
 
 
+_SHORT = 256
+"""Elements shorter than this are remembered, in the forms that are expensive to come by."""
+
+
 def go_json(value: Any) -> str:
     """Write a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
     if type(value) is str and not _find_unsafe(value):
@@ -64,7 +68,7 @@ def canonical(element: str) -> str | None:
         raise ValueError("key must be 2 characters long:")
     if element[1] != ":":
         raise ValueError(f"missing colon: {element}")
-    return _canonical(element)
+    return _canonical(element) if len(element) < _SHORT else _canonical.__wrapped__(element)
 
 
 @lru_cache(maxsize=4096)
@@ -94,9 +98,13 @@ def _as_float(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-@lru_cache(maxsize=4096)
 def order(element: str) -> Any:
     """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
+    return _order(element) if len(element) < _SHORT else _order.__wrapped__(element)
+
+
+@lru_cache(maxsize=4096)
+def _order(element: str) -> Any:
     kind, text = element[0], element[2:]
     if kind == "f":
         return (0, text)

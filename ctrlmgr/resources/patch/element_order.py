@@ -54,11 +54,9 @@ def element_type(*lists: Items, required: bool = False) -> type | None:
 
 
 def find_element(items: Items, merge_key: str, value: Any) -> int:
-    """Return the index of the first element with a merge key, -1 if there is none; all must be objects."""
+    """Return the index of the first of some objects that has this merge key, -1 if there is none."""
     wanted = identity(value)
     for index, each in enumerate(items):
-        if not isinstance(each, dict):
-            raise UnknownError(f"value for key {index} is not a map")
         if merge_key in each and identity(each[merge_key]) == wanted:
             return index
     return -1

@@ -18,6 +18,7 @@ from ctrlmgr.resources.validation import names
 from ctrlmgr.resources.validation.addresses import (
     ip_warnings,
     is_ipv6,
+    is_usual,
     validate_endpoint_ip,
     validate_legacy_ip,
 )
@@ -27,6 +28,7 @@ MAX_ADDRESSES = 100
 MAX_PORTS = 20000
 MAX_HINTS = 8
 
+_ADDRESSES = Path("addresses")
 _FAMILIES = {"IPv4": False, "IPv6": True}
 _ADDRESS_TYPES = frozenset((*_FAMILIES, "FQDN"))
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -87,9 +89,9 @@ class EndpointSliceStrategy(Strategy):
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) in _CONTROLLERS:
             return warnings
         for at, endpoint in enumerate(obj.get("endpoints") or ()):
-            below = Path("endpoints").at(at).child("addresses")
             for index, address in enumerate(endpoint.get("addresses") or ()):
-                warnings += ip_warnings(below.at(index), address)
+                if not is_usual(address):
+                    warnings += ip_warnings(Path("endpoints").at(at).child("addresses").at(index), address)
         return warnings
 
 
@@ -111,41 +113,47 @@ def _validate_endpoints(endpoints: Sequence[Mapping[str, Any]], address_type: st
     if len(endpoints) > MAX_ENDPOINTS:
         return [too_many(path, len(endpoints), MAX_ENDPOINTS)]
     check = _address_check(address_type)
-    return [error for at, each in enumerate(endpoints) for error in _validate_endpoint(each, check, path.at(at))]
+    found = ((at, error) for at, each in enumerate(endpoints) for error in _validate_endpoint(each, check))
+    return [error._replace(field=path.at(at).child(error.field)) for at, error in found]
 
 
-AddressCheck = Callable[[str, Path], list[FieldError]]
+AddressCheck = Callable[[str, int], list[FieldError]]
 
 
-def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck, path: Path) -> list[FieldError]:
+def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list[FieldError]:
+    """Check one of many: paths are the endpoint's own, and those of its parts are made only for what is wrong."""
     addresses = endpoint.get("addresses") or ()
-    below = path.child("addresses")
     errors: list[FieldError] = []
     if not addresses:
-        errors.append(required(below, "must contain at least 1 address"))
+        errors.append(required(_ADDRESSES, "must contain at least 1 address"))
     elif len(addresses) > MAX_ADDRESSES:
-        errors.append(too_many(below, len(addresses), MAX_ADDRESSES))
-    errors += [error for at, each in enumerate(addresses) for error in check(each, below.at(at))]
+        errors.append(too_many(_ADDRESSES, len(addresses), MAX_ADDRESSES))
+    for at, each in enumerate(addresses):
+        errors += check(each, at)
     node_name, hostname = endpoint.get("nodeName"), endpoint.get("hostname")
     if node_name is not None:
-        errors += each_problem(names.subdomain_name, node_name, path.child("nodeName"))
+        errors += each_problem(names.subdomain_name, node_name, Path("nodeName"))
     if hostname is not None:
-        errors += each_problem(names.dns1123_label, hostname, path.child("hostname"))
-    hints = endpoint.get("hints") or {}
-    errors += _validate_hints(hints.get("forZones") or (), names.label_value, path.child("hints", "forZones"))
-    return errors + _validate_hints(hints.get("forNodes") or (), names.subdomain_name, path.child("hints", "forNodes"))
+        errors += each_problem(names.dns1123_label, hostname, Path("hostname"))
+    if hints := endpoint.get("hints"):
+        errors += _validate_hints(hints.get("forZones") or (), names.label_value, Path("hints.forZones"))
+        errors += _validate_hints(hints.get("forNodes") or (), names.subdomain_name, Path("hints.forNodes"))
+    return errors
 
 
 def _address_check(address_type: str) -> AddressCheck:
+    """Return the check of a slice's addresses, which takes one and its index."""
     if address_type == "FQDN":
-        return _validate_domain
+        return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
     if address_type not in _FAMILIES:  # that is an error already
-        return lambda address, path: []
+        return lambda address, at: []
     wants_ipv6 = _FAMILIES[address_type]
 
-    def check(address: str, path: Path) -> list[FieldError]:
-        errors = validate_legacy_ip(path, address)
-        if errors:
+    def check(address: str, at: int) -> list[FieldError]:
+        if is_usual(address) and is_ipv6(address) == wants_ipv6:
+            return []
+        path = _ADDRESSES.at(at)
+        if errors := validate_legacy_ip(path, address):
             return errors
         if is_ipv6(address) != wants_ipv6:
             errors.append(invalid(path, address, f"must be an {address_type} address"))

@@ -1,4 +1,4 @@
-"""Endpoints: deprecated, and still what many read: every request for them is warned of it.
+"""Endpoints: every subset has addresses, and they are ones that a connection can be made to.
 
 Rules come from Kubernetes' `pkg/registry/core/endpoint`, `ValidateEndpoints` in `pkg/apis/core/validation` and
 `SetDefaults_Endpoints` in `pkg/apis/core/v1/defaults.go`.
@@ -14,7 +14,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategies.rules import each_problem
 from ctrlmgr.resources.strategy import Context, Strategy
 from ctrlmgr.resources.validation import names
-from ctrlmgr.resources.validation.addresses import ip_warnings, validate_endpoint_ip, validate_legacy_ip
+from ctrlmgr.resources.validation.addresses import ip_warnings, is_usual, validate_endpoint_ip, validate_legacy_ip
 
 PROTOCOLS = frozenset(("TCP", "UDP", "SCTP"))
 _MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -25,7 +25,6 @@ class EndpointsStrategy(Strategy):
     """v1 Endpoints."""
 
     allow_create_on_update = True
-    deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
     def default(self, obj: Unstructured) -> None:
         """Make ports TCP that do not say."""
@@ -50,14 +49,27 @@ class EndpointsStrategy(Strategy):
 
 
 def _addresses(obj: Unstructured) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Return the addresses that there may be anything to say of, which are few."""
     for at, subset in enumerate(obj.get("subsets") or ()):
         yield from _addresses_of(subset, Path("subsets").at(at))
 
 
 def _addresses_of(subset: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     for field in ("addresses", "notReadyAddresses"):
+        below = path.child(field)
         for at, each in enumerate(subset.get(field) or ()):
-            yield path.child(field).at(at), each
+            if not _is_usual(each):
+                yield below.at(at), each
+
+
+def _is_usual(address: Mapping[str, Any]) -> bool:
+    """Whether an address is right, and in the usual form."""
+    hostname, node_name = address.get("hostname"), address.get("nodeName")
+    return (
+        is_usual(address.get("ip", ""))
+        and not (hostname and names.dns1123_label(hostname))
+        and not (node_name is not None and names.subdomain_name(node_name))
+    )
 
 
 def _validate_subset(subset: Mapping[str, Any], path: Path) -> list[FieldError]:

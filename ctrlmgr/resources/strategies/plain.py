@@ -1,21 +1,13 @@
 """Kinds that differ from the rest in a flag or two only.
 
-The flags are those of the strategies in Kubernetes' `pkg/registry/{rbac,admissionregistration,flowcontrol,node,
-storage,resource}` and of `apiextensions-apiserver` and `kube-aggregator`; which kinds answer a DELETE with the object
+The flags are those of the strategies in Kubernetes' `pkg/registry/{admissionregistration,flowcontrol,node,storage,
+resource}` and of `apiextensions-apiserver` and `kube-aggregator`; which kinds answer a DELETE with the object
 is in the published OpenAPI.
 """
 
 from __future__ import annotations
 
 from ctrlmgr.resources.strategy import Strategy
-from ctrlmgr.resources.validation import names
-
-
-class RoleStrategy(Strategy):
-    """The kinds of rbac.authorization.k8s.io, which may be called anything that fits into a URL."""
-
-    allow_create_on_update = True
-    name_check = staticmethod(names.path_segment_name)
 
 
 class AdmissionStrategy(Strategy):
@@ -72,14 +64,7 @@ class CountedDeviceStrategy(DeviceStrategy):
     has_generation = True
 
 
-class ComponentStatusStrategy(Strategy):
-    """v1 ComponentStatus."""
-
-    deprecation = "v1 ComponentStatus is deprecated in v1.19+"
-
-
 PLAIN: dict[str, Strategy] = {
-    "v1/ComponentStatus": ComponentStatusStrategy(),
     "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy": AdmissionStrategy(),
     "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding": AdmissionStrategy(),
     "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration": AdmissionStrategy(),
@@ -91,10 +76,6 @@ PLAIN: dict[str, Strategy] = {
     "flowcontrol.apiserver.k8s.io/v1/FlowSchema": FlowControlStrategy(),
     "flowcontrol.apiserver.k8s.io/v1/PriorityLevelConfiguration": FlowControlStrategy(),
     "node.k8s.io/v1/RuntimeClass": GuardedStrategy(),
-    "rbac.authorization.k8s.io/v1/ClusterRole": RoleStrategy(),
-    "rbac.authorization.k8s.io/v1/ClusterRoleBinding": RoleStrategy(),
-    "rbac.authorization.k8s.io/v1/Role": RoleStrategy(),
-    "rbac.authorization.k8s.io/v1/RoleBinding": RoleStrategy(),
     "resource.k8s.io/v1/DeviceClass": CountedDeviceStrategy(),
     "resource.k8s.io/v1/ResourceClaim": DeviceStrategy(),
     "resource.k8s.io/v1/ResourceClaimTemplate": DeviceStrategy(),

@@ -23,6 +23,7 @@ _STALE_ANNOTATIONS = tuple(
 )
 _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("postStart", "preStop")
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
@@ -100,8 +101,9 @@ def _default_container(container: Unstructured) -> None:
     for probe in _PROBES:
         if container.get(probe) is not None:
             _default_probe(container[probe])
-    for hook in (container.get("lifecycle") or {}).values():
-        _default_handler(hook or {})
+    if lifecycle := container.get("lifecycle"):
+        for hook in _HOOKS:
+            _default_handler(lifecycle.get(hook) or {})
 
 
 def _default_source(source: dict[str, Any]) -> None:
@@ -112,12 +114,7 @@ def _default_source(source: dict[str, Any]) -> None:
 
 
 def _default_probe(probe: dict[str, Any]) -> None:
-    for field, value in (
-        ("timeoutSeconds", 1),
-        ("periodSeconds", 10),
-        ("successThreshold", 1),
-        ("failureThreshold", 3),
-    ):
+    for field, value in _PROBE_DEFAULTS:
         if not probe.get(field):
             probe[field] = value
     _default_handler(probe)
@@ -133,8 +130,8 @@ def _default_handler(handler: dict[str, Any]) -> None:
 
 def _round_up(amounts: dict[str, str] | None) -> None:
     """Round to thousandths, which is as fine as the scheduler counts."""
-    for name, amount in (amounts or {}).items():
-        amounts[name] = rounded_up(amount, MILLI)  # type: ignore[index]  # not None, or there would be no items
+    if amounts:
+        amounts.update({name: rounded_up(amount, MILLI) for name, amount in amounts.items()})
 
 
 def _default_requests(spec: Unstructured) -> None:

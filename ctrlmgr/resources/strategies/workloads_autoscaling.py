@@ -86,7 +86,9 @@ def _validate_bounds(spec: Mapping[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
     if least is not None and least < 1:
         errors.append(invalid(SPEC.child("minReplicas"), least, "must be greater than or equal to 1"))
-    if most < 1:
+    if not most:
+        errors.append(required(path, "must be set and greater than 0"))
+    elif most < 1:
         errors.append(invalid(path, most, "must be greater than 0"))
     if least is not None and most < least:
         errors.append(invalid(path, most, "must be greater than or equal to `minReplicas`"))
@@ -221,9 +223,10 @@ def _validate_target(source: Mapping[str, Any], path: Path) -> list[FieldError]:
     if type_ not in _TARGETS:
         detail = "must be either Utilization, Value, or AverageValue"
         errors.append(invalid(below.child("type"), type_, detail))
-    for field in ("value", "averageValue"):
-        if (value := target.get(field)) is not None and parse(value) <= 0:
-            errors.append(invalid(below.child(field), value, "must be positive"))
+    amounts = {field: target[field] for field in ("value", "averageValue") if field in target}
+    errors += [
+        invalid(below.child(field), each, "must be positive") for field, each in amounts.items() if parse(each) <= 0
+    ]
     utilization = target.get("averageUtilization")
     if utilization is not None and utilization < 1:
         errors.append(invalid(below.child("averageUtilization"), utilization, "must be greater than 0"))

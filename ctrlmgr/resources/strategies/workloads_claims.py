@@ -16,6 +16,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.resources import refusals
 from ctrlmgr.resources.strategies.claim_spec import validate_claim_spec
+from ctrlmgr.resources.strategies.default_class import default_class
 from ctrlmgr.resources.strategies.pod_volume_defaults import default_claim_spec
 from ctrlmgr.resources.strategies.rules import each_problem, immutable
 from ctrlmgr.resources.strategies.spec_difference import difference
@@ -58,11 +59,9 @@ class PersistentVolumeClaimStrategy(Strategy):
         """Take the default storage class, if there is one and the claim does not say."""
         spec = obj["spec"]
         if spec.get("storageClassName") is None and STORAGE_CLASS not in (metadata_of(obj).get("annotations") or {}):
-            defaults = [each for each in ctx.view.list(STORAGE_CLASSES) if _is_default(each.annotations)]
-            if defaults:
-                newest = max(each.metadata.creation_timestamp or "" for each in defaults)
-                named = [each.name for each in defaults if (each.metadata.creation_timestamp or "") == newest]
-                spec["storageClassName"] = min(named)
+            found = default_class(ctx.view, STORAGE_CLASSES, *IS_DEFAULT)
+            if found is not None:
+                spec["storageClassName"] = found
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Start its status; make both fields for a source of data agree (KEP-1495)."""
@@ -104,10 +103,6 @@ class PersistentVolumeClaimStrategy(Strategy):
                 path = SPEC.child("resources", field).key("storage")
                 found.append(f'{path}: fractional byte value "{size}" is invalid, must be an integer')
         return found
-
-
-def _is_default(annotations: Mapping[str, str]) -> bool:
-    return any(annotations.get(each) == "true" for each in IS_DEFAULT)
 
 
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:

@@ -75,15 +75,16 @@ class JobStrategy(TemplateStrategy):
         replaced = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
         fill(spec, {"podReplacementPolicy": replaced})
         default_failure_policy(spec)
-        labels = (spec["template"].get("metadata") or {}).get("labels")
-        metadata = metadata_of(obj)
-        if labels and not metadata.get("labels"):
-            metadata["labels"] = dict(labels)
+        _default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Choose labels and selector, unless that is to be done by hand."""
+        """Choose labels and selector, unless that is to be done by hand; the Job is labelled as its pods are.
+
+        It is so in Kubernetes, too, where a stored Job gets its defaults again whenever it is read.
+        """
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
+        _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec, and that its pods can be found, and named."""
@@ -113,6 +114,12 @@ class JobStrategy(TemplateStrategy):
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return how many of its pods succeeded."""
         return {"status.successful": str((obj.to_dict().get("status") or {}).get("succeeded") or 0)}
+
+
+def _default_labels(obj: Unstructured) -> None:
+    metadata, labels = metadata_of(obj), _labels_of(obj["spec"])
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
 
 
 def _generate_selector(obj: Unstructured) -> None:

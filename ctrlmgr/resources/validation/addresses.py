@@ -95,6 +95,17 @@ def _has_leading_zeros(text: str) -> bool:
     return any(len(each) > 4 for each in text.split(":"))
 
 
+@lru_cache(maxsize=16384)
+def _is_usual(text: str) -> bool:
+    path = Path()
+    return not (validate_ip(path, text) or validate_endpoint_ip(path, text) or ip_warnings(path, text))
+
+
+def is_usual(text: str) -> bool:
+    """Whether no rule here has anything to say of an address, be it an endpoint's; for lists of thousands."""
+    return len(text) <= _LONGEST and _is_usual(text)
+
+
 def validate_legacy_ip(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
     """Check an address in a field that has always been lenient about its form; what it held before may stay."""
     return [] if value in existing else _strict_ip(path, value)

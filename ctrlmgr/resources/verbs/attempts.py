@@ -41,16 +41,15 @@ class Decision(NamedTuple):
 def settle(request: Request, decide: Callable[[], Decision], *, limit: int) -> Operation[Answer]:
     """Decide and append, up to `limit` times, and answer."""
     try:
-        decision = yield from _decided(request, decide)
         for _ in range(limit):
+            decision = yield from _decided(request, decide)
             if not decision.proposals:
                 return _answer(request, decision, ())
             try:
                 events: Sequence[Event] = yield Append(decision.proposals, request.requester.author)
             except (AlreadyExists, Conflict, NotFound):
-                decision = yield from _decided(request, decide)
-            else:
-                return _answer(request, decision, events)
+                continue
+            return _answer(request, decision, events)
         raise conflict(request.plan.resource, request.target.name)
     except ApiError as error:
         if request.warnings and not error.warnings:

@@ -38,15 +38,14 @@ class Patched(NamedTuple):
 
 
 class Patch:
-    """One patch, parsed when it is first applied."""
+    """One patch, as it came; it is read when it is applied."""
 
     def __init__(self, body: Body, options: WriteOptions) -> None:
         """Take the patch as it came; raises `UnsupportedMediaType` when it is of no known kind."""
-        patch = _KINDS.get(body.media_type)
-        if patch is None and body.media_type != APPLY_PATCH:
-            raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self.is_apply = body.media_type == APPLY_PATCH
-        self._patch = patch
+        """Whether it is merged by managed fields: then it is `applied`, else `apply` it."""
+        if not self.is_apply and body.media_type not in _KINDS:
+            raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self._body = body
         self._directive = options.field_validation
 
@@ -56,16 +55,14 @@ class Patch:
         Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than
         an object of this kind.
         """
-        assert self._patch is not None  # an apply is `applied`
-        patched, problems = self._patch(live, self._body.data, schema, self._directive)
-        text = _encode(patched).decode() if problems and self._directive == "Strict" else ""
+        patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
             fields, unknown = codec.read(patched)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
         problems = (*problems, *unknown)
         if problems and self._directive == "Strict":
-            raise _unreadable(text or _encode(patched).decode(), f"strict decoding error: {', '.join(problems)}")
+            raise _unreadable(_encode(patched).decode(), f"strict decoding error: {', '.join(problems)}")
         return Patched(fields, problems if self._directive == "Warn" else ())
 
     def applied(self) -> Patched:

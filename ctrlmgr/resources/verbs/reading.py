@@ -10,9 +10,9 @@ Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.field import invalid
 from ctrlmgr.api.object import Object
@@ -36,10 +36,17 @@ PATIENCE = 3.0
 _UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
 
 
+class _Objects(Protocol):
+    """Objects that can be counted, and gone through more than once."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Object]: ...
+
+
 class _Range(NamedTuple):
     """What a list shows a part of: the objects of a stretch of paths, as of a revision."""
 
-    objects: Collection[Object]
+    objects: _Objects
     revision: Revision
 
 
@@ -75,11 +82,13 @@ def list_objects(
     return _page(found, selection, limit)
 
 
-def start_watch(cacher: Cacher, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
+def start_watch(
+    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions
+) -> Operation[Start]:
     """Return how a watch begins.
 
-    Raises `RequestTimeout` for initial objects not older than what the log does not reach in time; that a start is too
-    old is for whoever reads the changes after it to find out (`Expired`).
+    Raises `RequestTimeout` for initial objects not older than what the log does not reach in time, and `Expired` for a
+    start that has been compacted away.
     """
     selection = Selection(kind, namespace, options.labels, options.fields)
     version, initial = options.resource_version, options.send_initial_events
@@ -89,6 +98,7 @@ def start_watch(cacher: Cacher, kind: Kind, namespace: str | None, options: List
     elif initial:
         yield from _not_older(cacher, revision)
     if initial is False or (initial is None and revision):
+        yield from _retained(cacher, log, kind, revision or cacher.revision)
         return Start(selection, (), revision or cacher.revision, False)
     objects = cacher.span(kind.storage, _span(selection))
     found = [selection.shown(obj) for obj in objects if selection.matches(obj)]
@@ -152,7 +162,20 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
         raise list_expired(expired, encode_continue(place._replace(revision=-1))) from expired
 
 
+def _retained(cacher: Cacher, log: EventLog, kind: Kind, revision: Revision) -> Operation[None]:
+    """Raise `Expired` for a revision that has been compacted away, whichever process did that.
+
+    The cacher may still have it; but then one server would answer what another, or this one after a restart, refuses.
+    """
+    if revision >= cacher.revision:
+        return
+    floor: Revision = yield Read(lambda: log.floor(kind.storage))
+    if revision < floor:
+        raise Expired(revision, floor)
+
+
 def _exactly(cacher: Cacher, log: EventLog, kind: Kind, span: Span, revision: Revision) -> Operation[_Range]:
+    yield from _retained(cacher, log, kind, revision)
     past = cacher.at(revision, kind.storage, span)
     if past is not None:
         return _Range(past, revision)
@@ -179,7 +202,7 @@ def _page(found: _Range, selection: Selection, limit: int) -> Listing:
     return Listing(revision, _shown(selection, page), token, left if selected is None else None)
 
 
-def _selected(objects: Collection[Object], selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
+def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
     """Return the first `limit` selected objects, and how many come after the last of them, selected or not."""
     page: list[Object] = []
     for index, obj in enumerate(objects):

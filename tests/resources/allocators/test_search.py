@@ -4,9 +4,7 @@ import random
 
 import pytest
 
-from ctrlmgr.resources.allocators.search import PROBES, find_free
-
-BANDS = ((100, 1100), (1, 100))
+from ctrlmgr.resources.allocators.search import PROBES, probe, walk
 
 
 class Looking:
@@ -21,27 +19,17 @@ class Looking:
         return candidate not in self.taken
 
 
-def test_every_candidate_is_found_once_band_by_band_and_then_nothing() -> None:
-    looking = Looking(set())
+def test_probes_are_of_the_whole_band_and_nothing_else() -> None:
     source = random.Random(1)
-    found: list[int] = []
-    while (candidate := find_free(BANDS, looking, source)) is not None:
-        assert candidate not in looking.taken
-        looking.taken.add(candidate)
-        found.append(candidate)
-    assert sorted(found[:1000]) == list(range(100, 1100))
-    assert sorted(found[1000:]) == list(range(1, 100))
+    found = {probe(100, 110, Looking(set()), source) for _ in range(500)}
+    assert found == set(range(100, 110))
 
 
-def test_nothing_is_found_after_one_look_at_everything_and_some_probes() -> None:
-    looking = Looking(set(range(1, 1100)))
-    assert find_free(BANDS, looking, random.Random(1)) is None
-    assert looking.asked == 1000 + 99 + 2 * PROBES
-
-
-@pytest.mark.parametrize("bands", [(), ((5, 5),), ((5, 1),)])
-def test_empty_bands_have_nothing(bands: tuple[tuple[int, int], ...]) -> None:
-    assert find_free(bands, Looking(set()), random.Random(1)) is None
+def test_probing_ends_after_so_many() -> None:
+    for size, asked in ((1000, PROBES), (5, 5)):
+        looking = Looking(set(range(size)))
+        assert probe(0, size, looking, random.Random(1)) is None
+        assert looking.asked == asked
 
 
 def test_the_cost_is_what_the_free_share_says_not_the_size() -> None:
@@ -50,10 +38,23 @@ def test_the_cost_is_what_the_free_share_says_not_the_size() -> None:
         source = random.Random(1)
         nine_in_ten = lambda candidate, looking=looking: looking(candidate) and candidate % 10 == 0  # noqa: E731  # short
         for _ in range(500):
-            assert find_free([(0, size)], nine_in_ten, source) is not None
+            probe(0, size, nine_in_ten, source)
         assert 8 < looking.asked / 500 < 12
 
 
 def test_the_same_random_numbers_find_the_same() -> None:
-    first, second = (find_free(BANDS, Looking(set()), random.Random(5)) for _ in range(2))
+    first, second = (probe(100, 1100, Looking(set()), random.Random(5)) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("start", [100, 150, 199])
+def test_a_walk_finds_everything_once_wherever_it_starts(start: int) -> None:
+    looking = Looking(set())
+    found: list[int] = []
+    while (candidate := walk(100, 200, start, looking)) is not None:
+        looking.taken.add(candidate)
+        found.append(candidate)
+    assert found == [*range(start, 200), *range(100, start)]
+    looking.asked = 0
+    assert walk(100, 200, start, looking) is None
+    assert looking.asked == 100

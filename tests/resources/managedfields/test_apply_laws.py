@@ -48,6 +48,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     return pod
 
 
+@settings(deadline=None)
 @given(data, data)
 def test_a_conflict_is_a_different_value_of_what_another_manages(ours: dict[str, str], theirs: dict[str, str]) -> None:
     stored = Stored()
@@ -62,6 +63,7 @@ def test_a_conflict_is_a_different_value_of_what_another_manages(ours: dict[str,
     assert (stored["data"] or {}) == ours | theirs
 
 
+@settings(deadline=None)
 @given(data, data)
 def test_unapplying_takes_back_what_nobody_else_manages(ours: dict[str, str], theirs: dict[str, str]) -> None:
     stored = Stored()
@@ -74,6 +76,7 @@ def test_unapplying_takes_back_what_nobody_else_manages(ours: dict[str, str], th
     assert "alice" not in [managed.manager for managed in stored.managed]
 
 
+@settings(deadline=None)
 @given(pods(), pods())
 def test_applying_is_idempotent(first: dict[str, Any], second: dict[str, Any]) -> None:
     stored = Stored(f"{CORE}.Pod")
@@ -84,6 +87,7 @@ def test_applying_is_idempotent(first: dict[str, Any], second: dict[str, Any]) -
     assert (stored.writes, stored.object) == (writes, after)
 
 
+@settings(deadline=None)
 @given(pods())
 def test_unapplying_all_that_was_ever_applied_leaves_nothing(pod: dict[str, Any]) -> None:
     stored = Stored(f"{CORE}.Pod")
@@ -94,6 +98,7 @@ def test_unapplying_all_that_was_ever_applied_leaves_nothing(pod: dict[str, Any]
     assert stored.object == empty.object
 
 
+@settings(deadline=None)
 @given(pods(), pods())
 def test_a_difference_is_what_it_takes_to_get_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
     shape = shape_of(Definitions.builtin().schema(f"{CORE}.Pod"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.resources.managedfields import field_set, path_element
@@ -32,6 +32,7 @@ def is_canonical(fields: FieldSet, *, root: bool = True) -> bool:
     return all(is_canonical(node, root=False) for node in fields.values())
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_a_set_is_its_paths(ours: frozenset[Path]) -> None:
     fields = made_of(ours)
@@ -40,6 +41,7 @@ def test_a_set_is_its_paths(ours: frozenset[Path]) -> None:
     assert is_canonical(fields)
 
 
+@settings(deadline=None)
 @given(path_sets, path_sets)
 def test_the_algebra_is_that_of_sets_of_paths(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     one, other = made_of(ours), made_of(theirs)
@@ -53,6 +55,7 @@ def test_the_algebra_is_that_of_sets_of_paths(ours: frozenset[Path], theirs: fro
     assert (one, other) == (made_of(ours), made_of(theirs))
 
 
+@settings(deadline=None)
 @given(path_sets, path_sets)
 def test_a_difference_with_children_takes_what_lies_below(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     result = field_set.difference_with_children(made_of(ours), made_of(theirs))
@@ -60,6 +63,7 @@ def test_a_difference_with_children_takes_what_lies_below(ours: frozenset[Path],
     assert is_canonical(result)
 
 
+@settings(deadline=None)
 @given(path_sets, path_sets)
 def test_what_did_not_change_is_the_very_same(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
     one, other = made_of(ours), made_of(theirs - ours)
@@ -69,6 +73,7 @@ def test_what_did_not_change_is_the_very_same(ours: frozenset[Path], theirs: fro
     assert field_set.difference_with_children(one, {}) is one
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_fields_v1_comes_back_from_the_wire(ours: frozenset[Path]) -> None:
     ordered = field_set.in_order(made_of(ours))
@@ -77,6 +82,7 @@ def test_fields_v1_comes_back_from_the_wire(ours: frozenset[Path]) -> None:
     assert msgspec.json.encode(field_set.in_order(decoded)) == msgspec.json.encode(ordered)
 
 
+@settings(deadline=None)
 @given(path_sets)
 def test_paths_come_in_kubernetes_order(ours: frozenset[Path]) -> None:
     """Those that end in a node before what is below the node, each in the order of elements."""

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.resources.managedfields import FieldManager
+from ctrlmgr.resources.managedfields.field_set import FieldSet
 from ctrlmgr.resources.managedfields.shape import Shape
 from ctrlmgr.resources.managedfields.shape_of import shape_of
 from ctrlmgr.resources.schema import Definitions
+from tests.resources.managedfields.stored import APPS, Stored
 
 CUSTOM = Definitions.builtin().node(
     {
@@ -59,6 +61,8 @@ SHAPE: Shape = shape_of(CUSTOM)
         ({"maps": {"x": {"a": "1"}}}, {"maps": {"x": {"a": "2"}}}, None, {"f:maps": {"f:x": {"f:a": {}}}}, None),
         ({"maps": {"x": {"a": "1"}}}, {"maps": {}}, None, None, {"f:maps": {"f:x": {".": {}, "f:a": {}}}}),
         ({}, {"maps": {}}, {"f:maps": {}}, None, None),
+        ({"maps": {"x": {}}}, {"maps": {"x": None}}, None, {"f:maps": {"f:x": {}}}, None),
+        ({}, {"keyed": []}, {"f:keyed": {}}, None, None),
         ({"maps": None}, {"maps": {}}, None, {"f:maps": {}}, None),
         ({"whole": {"a": "1"}}, {"whole": {"a": "2"}}, None, {"f:whole": {}}, None),
         ({"keyed": [{"v": 1}]}, {"keyed": [{"k": "d", "v": 1}]}, {"f:keyed": {'k:{"k":"d"}': {"f:k": {}}}}, None, None),
@@ -134,6 +138,39 @@ def test_what_has_no_schema_can_be_anything() -> None:
     assert not list(SHAPE.check(anything, ""))
     assert list(SHAPE.check({"whole": {"b": 1}}, "")) == [".whole.b: field not declared in schema"]
     assert list(SHAPE.check({"whole": 1}, "")) == [".whole: expected map, got &{1}"]
+
+
+def test_declared_fields_that_lead_somewhere_can_be_named() -> None:
+    fields: FieldSet = {
+        "f:text": {"f:odd": {}},
+        "f:any": {"f:a": {"f:b": {}}},
+        "f:keyed": {'k:{"k":"a"}': {"f:v": {"f:c": {}}}},
+        "f:odd": {"f:a": {}},
+    }
+    assert SHAPE.named(fields) == {
+        "f:text": {".": {}, "f:odd": {}},
+        "f:any": {".": {}, "f:a": {"f:b": {}}},
+        "f:keyed": {".": {}, 'k:{"k":"a"}': {"f:v": {".": {}, "f:c": {}}}},
+        "f:odd": {"f:a": {}},
+    }
+
+
+def test_what_is_below_something_atomic_settles() -> None:
+    item = 'k:{"k":"a"}'
+    fields: FieldSet = {
+        "f:text": {"f:odd": {}},
+        "f:any": {"f:a": {"f:b": {}}},
+        "f:listed": {"i:0": {}},
+        "f:keyed": {item: {".": {}, "f:v": {"f:c": {}}}},
+        "f:maps": {"f:x": {"f:a": {}}},
+        "f:whole": {".": {}, "f:a": {}},
+    }
+    assert SHAPE.settled(fields) == {**fields, "f:listed": {}, "f:whole": {}}
+
+
+def test_raw_extensions_are_owned_as_a_whole() -> None:
+    stored = Stored(f"{APPS}.ControllerRevision", "apps/v1")
+    assert stored.apply("a", data={"spec": {"a": 1}})[0].fields == {"f:data": {}}
 
 
 def test_custom_kinds_have_status_reset_if_they_have_one() -> None:

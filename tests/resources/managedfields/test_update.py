@@ -273,6 +273,23 @@ def test_only_so_many_updaters_are_remembered() -> None:
     assert ancient == Managed(ANCIENT, "Update", fields("k10", "k11", "k12", "k13"), others[0].time and at(5))
 
 
+def test_entries_are_sorted_by_operation_and_time_wherever_on_earth_it_was() -> None:
+    schema = Definitions.builtin().schema(f"{CORE}.ConfigMap")
+    unsorted = [
+        entry("c", time="2024-01-01T00:00:05Z"),
+        entry("e", time="odd"),
+        entry("b", time="2024-01-01T02:00:04+02:00"),
+        entry("d", subresource="status", time="2024-01-01T00:00:05Z"),
+        entry("d", time="2024-01-01T00:00:05Z"),
+        entry("z", operation="Apply", time="2024-01-01T00:00:09Z"),
+        {name: value for name, value in entry("y").items() if name != "time"},
+    ]
+    new = {"metadata": {"managedFields": unsorted}, "data": {"a": "1"}}
+    result = FieldManager(schema, "v1").update({"data": {"a": "1"}}, new, "you", at(2))["metadata"]["managedFields"]
+    sorted_by_time = [(each["manager"], each.get("subresource", "")) for each in result]
+    assert sorted_by_time == [("z", ""), ("y", ""), ("b", ""), ("c", ""), ("d", ""), ("d", "status"), ("e", "")]
+
+
 def test_whoever_has_no_name_is_unknown() -> None:
     stored = Stored()
     assert [each.manager for each in stored.update("", stored.body(data={"a": "1"}))] == ["unknown"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.errors import Invalid
@@ -34,17 +34,20 @@ plain_patches = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(documents, plain_patches)
 def test_a_merge_patch_applied_twice_is_one_applied_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch(document, patch)
     assert merge_patch(once, patch) == once
 
 
+@settings(deadline=None)
 @given(documents)
 def test_a_merge_patch_makes_of_nothing_what_it_holds(patch: dict[str, Any]) -> None:
     assert merge_patch({}, patch) == without_null_fields(patch)
 
 
+@settings(deadline=None)
 @given(documents, documents)
 def test_a_merge_patch_sets_what_it_names_and_nothing_else(document: dict[str, Any], patch: dict[str, Any]) -> None:
     result = merge_patch(document, patch)
@@ -58,6 +61,7 @@ flat = st.dictionaries(names, st.sampled_from(["1", "2"]), max_size=3)
 flat_patch = st.dictionaries(names, st.sampled_from(["1", "3", None]), max_size=3)
 
 
+@settings(deadline=None)
 @given(flat, flat, flat_patch, flat_patch)
 def test_of_maps_a_strategic_merge_patch_makes_what_a_merge_patch_does(
     data: dict[str, str], labels: dict[str, str], new_data: dict[str, Any], new_labels: dict[str, Any]
@@ -75,6 +79,7 @@ containers = st.dictionaries(names, container_fields, max_size=3).map(
 )
 
 
+@settings(deadline=None)
 @given(containers, containers)
 def test_merged_lists_hold_both_sides_items_in_the_patchs_order(
     ours: list[dict[str, Any]], theirs: list[dict[str, Any]]
@@ -102,6 +107,7 @@ operations = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(documents, st.lists(operations, max_size=4))
 def test_many_operations_are_one_after_the_other(document: dict[str, Any], steps: list[dict[str, Any]]) -> None:
     """One patch, which copies what it must, does what a patch for each operation does to copies of everything."""
@@ -124,6 +130,7 @@ def test_many_operations_are_one_after_the_other(document: dict[str, Any], steps
 from_the_start = pointers.filter(lambda path: "-" not in path)
 
 
+@settings(deadline=None)
 @given(documents, from_the_start, values)
 def test_what_was_added_can_be_tested_for_and_removed(document: dict[str, Any], path: str, value: Any) -> None:
     add = {"op": "add", "path": path, "value": value}

@@ -92,6 +92,12 @@ def test_lists_are_merged_by_key(ports: list[Any], patch: list[Any], expected: l
     assert [list(each.items()) for each in result] == [list(each.items()) for each in expected]
 
 
+def test_objects_cannot_be_deleted_as_if_they_were_scalars() -> None:
+    """What is meant to be deleted is merged: so it is in Kubernetes."""
+    patch = {"spec": {f"{DELETE}/ports": [a(1, name="x")]}}
+    assert patched({"spec": {"ports": [a(1), a(2)]}}, patch) == {"spec": {"ports": [a(1, name="x"), a(2)]}}
+
+
 def test_merged_lists_come_and_go() -> None:
     new = {"spec": {"ports": [a(1, name=None), {"port": 2, "$patch": "delete"}]}}
     assert patched({"spec": {}}, new) == {"spec": {"ports": [a(1)]}}

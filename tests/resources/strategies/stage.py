@@ -13,7 +13,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import Invalid
+from ctrlmgr.resources.kind import Kind
 from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.strategies import STRATEGIES
 from ctrlmgr.resources.strategy import Context, Strategy
 
 NOW = "2026-01-02T03:04:05Z"
@@ -34,16 +36,21 @@ class Objects:
         return [obj for obj in found if namespace in (None, obj.namespace)]
 
 
+def find_kind(path: str) -> Kind:
+    """Return the kind at `v1/pods` or `apps/v1/deployments`."""
+    group_version, _, plural = path.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    kind = KINDS.find(group, version, plural)
+    assert kind is not None, path
+    return kind
+
+
 class Stage:
     """One kind, `v1/pods` or `apps/v1/deployments`, and its strategy."""
 
     def __init__(self, path: str, strategy: Strategy, *objects: Mapping[str, Any]) -> None:
-        group_version, _, plural = path.rpartition("/")
-        group, _, version = group_version.rpartition("/")
-        kind = KINDS.find(group, version, plural)
-        assert kind is not None, path
-        self.kind, self.strategy = kind, strategy
-        self.strategy.has_status = "status" in kind.subresources
+        self.path, self.kind, self.strategy = path, find_kind(path), strategy
+        self.strategy.has_status = "status" in self.kind.subresources
         self.view = Objects(Object.from_dict(each) for each in objects)
         self.warnings: list[str] = []
 
@@ -118,12 +125,17 @@ class Stage:
             raise refuse(self.kind.name, self.kind.resource.group, fields["metadata"].get("name", ""), errors)
 
 
+def staged(path: str, *objects: Mapping[str, Any]) -> Stage:
+    """Return the kind at a path with the strategy that it has, and objects beside it."""
+    kind = find_kind(path)
+    return Stage(path, copy.copy(STRATEGIES[f"{kind.gvk.api_version}/{kind.name}"]), *objects)
+
+
 def _causes(write: Any) -> list[tuple[str, str]]:
     try:
         write()
     except Invalid as error:
-        assert error.details is not None
-        return [(cause.field, cause.message) for cause in error.details.causes]
+        return [(cause.field, cause.message) for cause in error.details.causes] if error.details else []
     return []
 
 

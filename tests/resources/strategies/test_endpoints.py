@@ -95,7 +95,5 @@ def test_odd_addresses_are_warned_of_unless_the_controller_writes_them() -> None
     assert create(STRATEGY, endpoints(odd, labels=labels)).warnings == []
 
 
-def test_every_request_is_warned_of_the_deprecation() -> None:
-    """namespace-a-009 of the corpus: even one that is refused."""
-    assert STRATEGY.deprecation == "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+def test_endpoints_are_put_into_place() -> None:
     assert STRATEGY.allow_create_on_update

@@ -29,14 +29,6 @@ def test_kinds_differ_in_flags(flag: str, value: bool, kinds: set[str]) -> None:
     assert not {"ConfigMap", "Secret"} & named(flag, value)
 
 
-def test_deprecated_kinds_say_so() -> None:
-    assert STRATEGIES["v1/ComponentStatus"].deprecation == "v1 ComponentStatus is deprecated in v1.19+"
-    assert named("deprecation", "") == {each.rpartition("/")[2] for each in STRATEGIES} - {
-        "Endpoints",
-        "ComponentStatus",
-    }
-
-
 def test_an_event_is_checked_by_the_api_it_comes_through() -> None:
     old, new = (builtin_kinds().find(group, "v1", "events") for group in ("", "events.k8s.io"))
     assert old is not None

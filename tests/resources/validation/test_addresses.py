@@ -9,6 +9,7 @@ from ctrlmgr.resources.validation.addresses import (
     cidr_warnings,
     ip_warnings,
     is_ipv6,
+    is_usual,
     parse_cidr,
     parse_ip,
     validate_cidr,
@@ -67,6 +68,24 @@ def test_new_addresses_are_strict(text: str, legacy: list[str], canonical: list[
         f'Invalid value: "{text}": {e}' for e in legacy
     ]
     assert [error.body for error in validate_ip(FIELD, text)] == [f'Invalid value: "{text}": {e}' for e in canonical]
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ("203.0.113.1", True),
+        ("2001:db8::1", True),
+        ("x", False),
+        ("", False),
+        ("2001:DB8::1", False),
+        ("010.2.3.4", False),
+        ("::ffff:1.2.3.4", False),
+        ("127.0.0.1", False),
+        ("0" * 100 + "1.2.3.4", False),
+    ],
+)
+def test_what_nothing_is_said_of(text: str, usual: bool) -> None:
+    assert is_usual(text) == usual
 
 
 def test_what_a_legacy_field_held_may_stay() -> None:

@@ -1,0 +1,121 @@
+"""`ctrlmgr repair`: put the claims on addresses and node ports right now, or only say what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import SystemRandom
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from ctrlmgr.cli import ExitCode
+from ctrlmgr.cli.options import DATABASE, opened_log, output_option, takes_settings
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.client import LogClient
+    from ctrlmgr.controllers.repair import Repair
+    from ctrlmgr.controllers.repair_findings import Finding
+    from ctrlmgr.eventlog import EventLog
+
+
+class _Row(NamedTuple):
+    """A finding, as it is printed."""
+
+    REASON: str
+    OBJECT: str
+    VALUE: str
+    OUTCOME: str
+    MESSAGE: str
+
+
+@click.command(short_help="Put the claims on ClusterIPs and node ports right.")
+@takes_settings(*DATABASE, "service.cluster_ip_range", "service.node_port_range")
+@click.option("--dry-run", is_flag=True, help="Only say what is wrong, and what would be done about it.")
+@output_option("table", "json")
+def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
+    """Compare the Services with the claims on ClusterIPs and node ports, and repair what can be repaired.
+
+    `ctrlmgr serve` does the same every three minutes and once at the start; it may be running meanwhile. Missing and
+    wrong claims are repaired, claims that nobody uses are released. What only a person can decide is reported, here
+    and as an Event: exit code 1 if anything of the kind is left, or with --dry-run if anything is wrong at all.
+
+    \b
+    ctrlmgr repair --dry-run
+    ctrlmgr repair --database postgresql://ctrlmgr@db.example.com/ctrlmgr -o json
+    """
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.controllers.repair import cluster_ip_repair, node_port_repair
+    from ctrlmgr.resources.allocators.ranges import Ranges
+
+    service = loaded.settings.service
+    ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
+    with opened_log(loaded) as log:
+        repairs = [make(log, ranges, clock=SystemClock()) for make in (cluster_ip_repair, node_port_repair)]
+        if dry_run:
+            rows = [_row(finding, finding.action.value) for each in repairs for finding in each.findings()]
+        else:
+            client = _client(log)
+            rows = [row for each in repairs for row in _repaired(each, client)]
+    _write(rows, output, dry_run=dry_run)
+    is_left = rows if dry_run else [row for row in rows if row.OUTCOME == "reported"]
+    return ExitCode.FAILED if is_left else ExitCode.OK
+
+
+def _client(log: EventLog) -> LogClient:
+    from ctrlmgr import __version__
+    from ctrlmgr.client import LogClient
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.controllers.repair import CONTROLLER_NAME
+    from ctrlmgr.eventlog import Author
+    from ctrlmgr.informer import Lister
+    from ctrlmgr.resources.names import new_uid
+
+    random = SystemRandom()
+    return LogClient(
+        log,
+        author=Author(f"system:controller:{CONTROLLER_NAME}", f"ctrlmgr-repair/{__version__}"),
+        clock=SystemClock(),
+        new_uid=lambda: new_uid(random),
+        namespaces=Lister(),  # knows none, so that the log is asked
+    )
+
+
+def _repaired(repair: Repair, client: LogClient) -> Iterator[_Row]:
+    """Go rounds until every leak has been seen often enough; each is decided on one revision, so they need no pause."""
+    from ctrlmgr.controllers.repair import SIGHTINGS, Outcome
+
+    for turn in range(1, SIGHTINGS + 1):
+        handled = repair.run(client)
+        is_last = turn == SIGHTINGS or all(each.outcome is not Outcome.FLAGGED for each in handled)
+        for each in handled:
+            if is_last or each.outcome in (Outcome.REPAIRED, Outcome.RELEASED):
+                yield _row(each.finding, each.outcome.value)
+        if is_last:
+            return
+
+
+def _row(finding: Finding, outcome: str) -> _Row:
+    subject = f"{finding.subject.resource} {finding.subject.key}"
+    return _Row(finding.reason, subject, finding.value, outcome, finding.message)
+
+
+def _write(rows: Sequence[_Row], output: str, *, dry_run: bool) -> None:
+    import msgspec
+
+    if output == "json":
+        findings = [{name.lower(): cell for name, cell in row._asdict().items()} for row in rows]
+        click.echo(msgspec.json.format(msgspec.json.encode({"dryRun": dry_run, "findings": findings}), indent=2))
+    elif rows:
+        for line in _table([_Row(*_Row._fields), *rows]):
+            click.echo(line)
+    else:
+        click.echo("ok: nothing is wrong")
+
+
+def _table(rows: Sequence[_Row]) -> Iterable[str]:
+    from ctrlmgr.logging import escape
+
+    cells = [[escape(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)

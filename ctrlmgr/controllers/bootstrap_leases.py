@@ -1,0 +1,138 @@
+"""Who serves: a lease for each address that a serving process answers at, renewed while it lives.
+
+Guarantees:
+- A lease that is not renewed for as long as it is good for is removed, on one condition: that nothing has happened to
+  it since it was last seen. So no process removes a lease that its holder has just renewed.
+- How long ago a lease was renewed is measured by this process' own clock, from when its cache was told; no two
+  machines' clocks are ever compared. A process that has just started gives everybody their full time.
+
+Kubernetes keeps these outside of its API too, under `/masterleases` in etcd, with etcd's own expiry. Here they are
+objects of an internal resource: in the log and in SQL, not in the API.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.client import Client
+from ctrlmgr.clock import Clock, format_time
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informer
+
+log = structlog.get_logger(__name__)
+
+MASTER_LEASES: Final = Resource("internal.ctrlmgr.io", "masterleases")
+TTL: Final = 15.0
+"""Seconds that a lease is good for (`DefaultEndpointReconcilerTTL`)."""
+RENEW_AFTER: Final = 5.0
+"""Seconds for which a lease counts as just renewed: half of the interval at which it is to be."""
+
+_DUE: Final = 0.001
+"""Seconds by which a lease may be removed early: sums of floats are not exact."""
+
+
+class Address(NamedTuple):
+    """Where a server answers."""
+
+    ip: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        """How its lease is called: `192.0.2.1:6443`, `[2001:db8::1]:6443`."""
+        return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    ip: str
+    port: int
+    lease_duration_seconds: float = TTL
+
+
+class _Lease(msgspec.Struct):
+    spec: _Spec
+
+
+class MasterLeases:
+    """The leases, and this process' own among them."""
+
+    def __init__(self, own: Address, leases: Informer, event_log: EventLog, *, clock: Clock) -> None:
+        """Learn of renewals from `leases`, an informer of `MASTER_LEASES` that has not synced yet."""
+        self._own = own
+        self._key = Key("", own.name)
+        self._log = event_log
+        self._clock = clock
+        # What the cache last told of each lease, and when that was by our clock.
+        self._seen: dict[str, tuple[Revision, float]] = {}
+        self._renewed_at: float | None = None
+        leases.add_handler(self._observe)
+
+    def _observe(self, change: Change) -> None:
+        if change.new is not None:
+            self._seen[change.new.name] = change.new.revision, self._clock.monotonic()
+        elif change.old is not None:
+            self._seen.pop(change.old.name, None)
+
+    def renew(self, client: Client) -> None:
+        """Take or renew our own lease, unless that was just done; raises what `client` raises."""
+        now = self._clock.monotonic()
+        current = self._log.get(MASTER_LEASES, self._key)
+        if current is None:
+            client.create(self._lease({"name": self._own.name}))
+        elif self._renewed_at is not None and now - self._renewed_at < RENEW_AFTER:
+            return
+        else:
+            client.update(self._lease(current.to_dict()["metadata"]))
+        self._renewed_at = now
+
+    def _lease(self, metadata: dict[str, Any]) -> Object:
+        spec = {
+            "ip": self._own.ip,
+            "port": self._own.port,
+            "leaseDurationSeconds": TTL,
+            "renewTime": format_time(self._clock.now()),
+        }
+        head = {"kind": "MasterLease", "apiVersion": "internal.ctrlmgr.io/v1", "metadata": metadata}
+        return Object.from_dict({**head, "spec": spec})
+
+    def give_up(self, client: Client) -> bool:
+        """Remove our own lease; False if there is none."""
+        current = self._log.get(MASTER_LEASES, self._key)
+        if current is None:
+            return False
+        client.delete(current)
+        return True
+
+    def others(self, client: Client) -> dict[Address, float]:
+        """Return where other processes answer, and how many seconds their leases have left; remove those with none."""
+        found: dict[Address, float] = {}
+        for lease in self._log.snapshot(MASTER_LEASES).objects:
+            left = self._left(lease)
+            if lease.key != self._key and (left > _DUE or not _remove(lease, client)):
+                spec = lease.view(_Lease).spec
+                found[Address(spec.ip, spec.port)] = max(left, _DUE)
+        return found
+
+    def _left(self, lease: Object) -> float:
+        """Return how many seconds a lease has left; of one that the cache has not told of yet, all of them."""
+        now = self._clock.monotonic()
+        revision, seen_at = self._seen.get(lease.name, (0, now))
+        return lease.view(_Lease).spec.lease_duration_seconds - (now - seen_at if revision == lease.revision else 0.0)
+
+
+def _remove(lease: Object, client: Client) -> bool:
+    """Remove a lease that has run out; False if it was renewed after all."""
+    try:
+        client.delete(lease)
+    except Conflict:
+        return False
+    except NotFound:
+        return True
+    log.warning("a server is gone", address=lease.name)
+    return True

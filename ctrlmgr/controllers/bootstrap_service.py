@@ -1,0 +1,109 @@
+"""The Service `kubernetes` in `default`: how pods find the API.
+
+Guarantees: it has the first address of the primary range and a port 443 called https that leads to the secure port; it
+is single-stack. It is created when missing. Its type and ports are made right once, at the start; what anybody changes
+later stays until the next start, and so does everything else about it.
+
+Kubernetes: `pkg/controlplane/controller/kubernetesservice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import SERVICES, Key
+from ctrlmgr.client import Client
+from ctrlmgr.errors import AlreadyExists, Invalid
+from ctrlmgr.eventlog import EventLog
+
+log = structlog.get_logger(__name__)
+
+KEY: Final = Key("default", "kubernetes")
+PORT: Final = 443
+PORT_NAME: Final = "https"
+
+_LABELS: Final = {"component": "apiserver", "provider": "kubernetes"}
+_PORT_FIELDS: Final = ("name", "protocol", "appProtocol", "port", "targetPort", "nodePort")
+
+
+class ServiceSpec(NamedTuple):
+    """What the Service is to be."""
+
+    cluster_ip: str
+    secure_port: int
+    """Where the API is served."""
+    node_port: int = 0
+    """The port on every node that leads to it; 0: none, and the Service is not of type NodePort."""
+
+    @property
+    def type(self) -> str:
+        """The Service's type."""
+        return "NodePort" if self.node_port else "ClusterIP"
+
+    @property
+    def ports(self) -> list[dict[str, Any]]:
+        """The Service's ports."""
+        port = {"name": PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": self.secure_port}
+        return [{**port, "nodePort": self.node_port} if self.node_port else port]
+
+
+def new_service(spec: ServiceSpec) -> Object:
+    """Return the Service to create."""
+    fields = {
+        "kind": "Service",
+        "apiVersion": "v1",
+        "metadata": {"name": KEY.name, "namespace": KEY.namespace, "labels": _LABELS},
+        "spec": {
+            "ports": spec.ports,
+            "clusterIP": spec.cluster_ip,
+            "type": spec.type,
+            "sessionAffinity": "None",
+            "ipFamilyPolicy": "SingleStack",
+        },
+    }
+    return Object.from_dict(fields)
+
+
+def reset_service(current: Object, spec: ServiceSpec) -> Object | None:
+    """Return the Service with its type and ports made right, None if they are."""
+    fields = current.to_dict()
+    there = fields["spec"]
+    if there.get("type") == spec.type and list(map(_compared, there.get("ports") or [])) == list(
+        map(_compared, spec.ports)
+    ):
+        return None
+    return Object.from_dict({**fields, "spec": {**there, "type": spec.type, "ports": spec.ports}})
+
+
+def _compared(port: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(port.get(field) or None for field in _PORT_FIELDS)
+
+
+class KubernetesService:
+    """Keeps the Service; it reads what is there from the log, so as not to decide on what was."""
+
+    def __init__(self, event_log: EventLog, spec: ServiceSpec) -> None:
+        """Keep it as `spec` says."""
+        self._log = event_log
+        self._spec = spec
+
+    def sync(self, client: Client, *, reset: bool) -> None:
+        """Create the Service if it is missing; with `reset` make its type and ports right."""
+        current = self._log.get(SERVICES, KEY)
+        if current is None:
+            self._create(client)
+        elif reset and (wanted := reset_service(current, self._spec)) is not None:
+            log.warning("resetting type and ports", service=str(KEY), type=self._spec.type)
+            client.update(wanted)
+
+    def _create(self, client: Client) -> None:
+        """Create it, unless another process is quicker: then its address is taken, by itself."""
+        try:
+            client.create(new_service(self._spec))
+        except (AlreadyExists, Invalid):
+            if self._log.get(SERVICES, KEY) is None:
+                raise

@@ -1,0 +1,63 @@
+"""Servers and clients for tests from end to end: one server for all of them, a namespace for each."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.e2e.kubectl import Kubectl, find_kubectl
+from tests.e2e.serving import DUAL_STACK, Server
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session", params=["sqlite"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty database; `indirect` parametrisation makes it one on `postgres`."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{request.getfixturevalue('tmp_path_factory').mktemp('database') / 'ctrlmgr.db'}"
+        return
+    cluster: PostgresCluster = request.getfixturevalue("cluster")
+    with cluster.database(f"e2e_{next(_numbers)}") as url:
+        migrate_log(url, clock=SystemClock(), random=random.Random(1))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running server that everybody shares; it must not complain of anything, and stop in order."""
+    server = Server(tmp_path_factory.mktemp("server"), "--database", database, *DUAL_STACK)
+    try:
+        server.start()
+        yield server
+        server.stop()
+        assert "Traceback" not in server.log, server.log
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def namespace(server: Server) -> str:
+    """The name of a new namespace."""
+    name = f"test-{next(_numbers)}"
+    code, answer = server.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    assert code == 201, answer
+    return name
+
+
+@pytest.fixture(scope="session")
+def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """kubectl for what is in no namespace."""
+    return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def kubectl(anywhere: Kubectl, namespace: str) -> Kubectl:
+    """kubectl in a namespace of the test's own."""
+    return anywhere.within(namespace)

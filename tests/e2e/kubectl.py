@@ -1,0 +1,148 @@
+"""kubectl, the real program, as tests use it: a command line in, its output or its complaint back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.e2e.serving import DEADLINE
+
+
+def find_kubectl() -> str:
+    """Return the path of kubectl; fails the test when there is none."""
+    program = os.environ.get("CTRLMGR_TEST_KUBECTL") or shutil.which("kubectl")
+    if not program:
+        pytest.fail("kubectl was not found: run scripts/test, which fetches it, or set CTRLMGR_TEST_KUBECTL to its path")
+    return program
+
+
+@cache
+def _minor(program: str) -> int:
+    told = subprocess.run([program, "version", "--client", "-o", "json"], capture_output=True, check=True)
+    version: str = json.loads(told.stdout)["clientVersion"]["gitVersion"]
+    return int(version.split(".")[1])
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Kubectl:
+    """Runs kubectl against one server, in one namespace.
+
+    A command is written as in a shell, without `kubectl`: `kubectl("get configmaps -o name")`.
+    """
+
+    def __init__(self, program: str, kubeconfig: Path, home: Path, namespace: str = "default") -> None:
+        """Keep its caches below `home`, where the user's own are not touched."""
+        self.program = program
+        self.namespace = namespace
+        self._kubeconfig = kubeconfig
+        self._home = home
+
+    def within(self, namespace: str) -> Kubectl:
+        """Return the same kubectl for another namespace."""
+        return Kubectl(self.program, self._kubeconfig, self._home, namespace)
+
+    @property
+    def minor(self) -> int:
+        """Its version's second number: 30 of 1.30."""
+        return _minor(self.program)
+
+    def since(self, minor: int) -> None:
+        """Skip the test if kubectl is older than 1.`minor`."""
+        if self.minor < minor:
+            pytest.skip(f"kubectl 1.{self.minor} cannot do this, 1.{minor} can")
+
+    def __call__(self, command: str, stdin: object = None, **variables: str) -> str:
+        """Return what a command prints; the test fails if it does."""
+        done = self.run(command, stdin, **variables)
+        assert done.code == 0, f"kubectl {command}: {done}"
+        return done.out
+
+    def fails(self, command: str, stdin: object = None, **variables: str) -> str:
+        """Return what a command complains of that must end with exit code 1."""
+        done = self.run(command, stdin, **variables)
+        assert done.code == 1, f"kubectl {command}: {done}"
+        return done.err
+
+    def get(self, what: str) -> Any:
+        """Return an object, decoded."""
+        return json.loads(self(f"get {what} -o json"))
+
+    def run(self, command: str, stdin: object = None, **variables: str) -> Done:
+        """Run a command; what is not text is given to it as JSON."""
+        text = stdin if isinstance(stdin, str) else "" if stdin is None else json.dumps(stdin)
+        ended = subprocess.run(
+            self._line(command),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=2 * DEADLINE,
+            env=self._environment | variables,
+        )
+        return Done(ended.returncode, ended.stdout, ended.stderr)
+
+    @contextmanager
+    def started(self, command: str) -> Iterator[subprocess.Popen[str]]:
+        """Leave a command running and give its process, which is ended after the block."""
+        with subprocess.Popen(
+            self._line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
+    def watching(self, command: str) -> Iterator[subprocess.Popen[str]]:
+        """Leave a command running that watches, from when the server has answered the watch."""
+        with self.started(f"{command} -v=6") as process:
+            assert process.stderr is not None
+            told = []
+            for line in process.stderr:
+                told.append(line)
+                if "watch=true" in line and "200 OK" in line:
+                    break
+            else:
+                pytest.fail(f"kubectl {command} did not watch: {''.join(told)}")
+            yield process
+
+    def _line(self, command: str) -> list[str]:
+        verb, *words = shlex.split(command)
+        return [self.program, verb, f"--namespace={self.namespace}", *words]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(self._home),
+            "TMPDIR": str(self._home),
+            "KUBECONFIG": str(self._kubeconfig),
+            "LC_ALL": "C",
+        }
+
+
+def lines(process: subprocess.Popen[str], count: int) -> list[str]:
+    """Read so many lines of what a process prints, with the runs of blanks in them made one."""
+    assert process.stdout is not None
+    return [squeezed(process.stdout.readline()) for _ in range(count)]
+
+
+def squeezed(text: str) -> str:
+    """Return a text without its columns: each line's runs of blanks made one, none at its ends."""
+    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())

@@ -1,0 +1,114 @@
+"""A real `ctrlmgr serve` for tests to talk to: a process on a free port, with a data directory of its own."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+DEADLINE = 30.0
+"""Real seconds after which a process that should have answered has hung."""
+
+DUAL_STACK = ("--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112")
+
+
+class Server:
+    """`ctrlmgr serve` in a process; it may be stopped or killed, and started again where it was."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        """Keep its data in `folder`; `arguments` are more of its flags."""
+        self.kubeconfig = folder / "kubeconfig"
+        self._folder = folder
+        self._arguments = arguments
+        self._listen = "127.0.0.1:0"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, on the port it had before if it had one, and wait until it is ready."""
+        command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", self._listen, *self._arguments]
+        variables = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=variables, cwd=Path(__file__).parents[2]
+            )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline(), self.log
+        self._read_kubeconfig()
+        until(lambda: self.request("GET", "/readyz")[0] == 200)
+
+    def _read_kubeconfig(self) -> None:
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        self.url: str = cluster["server"]
+        self._listen = urlsplit(self.url).netloc
+        self.token: str = config["users"][0]["user"]["token"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._trust = ssl.create_default_context(cadata=authority)
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        code = self._end(signal.SIGTERM)
+        assert code == 0, self.log
+
+    def kill(self) -> None:
+        """Stop it as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int:
+        process = self._process
+        assert process is not None, "it does not run"
+        self._process = None
+        process.send_signal(number)
+        process.communicate(timeout=DEADLINE)
+        return process.returncode
+
+    def close(self) -> None:
+        """Make sure that it does not run."""
+        if self._process is not None:
+            self.kill()
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "serve.log"
+
+    @property
+    def log(self) -> str:
+        """What it wrote to standard error."""
+        return self._log.read_text()
+
+    def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Send a request as the administrator; return the status and the body, decoded if it is JSON."""
+        connection = http.client.HTTPSConnection(urlsplit(self.url).netloc, timeout=DEADLINE, context=self._trust)
+        types = {"PATCH": "application/merge-patch+json"}
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": types.get(method, "application/json"),
+            "User-Agent": "tests",
+        }
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        is_json = answer.headers.get_content_type() == "application/json"
+        return answer.status, json.loads(text) if is_json else text
+
+
+def until(claim: Any) -> None:
+    """Wait for what another process does and cannot tell us."""
+    deadline = time.monotonic() + DEADLINE
+    while not claim():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)

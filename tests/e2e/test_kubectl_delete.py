@@ -1,0 +1,137 @@
+"""kubectl delete: when an object is gone, when it only is on its way, and what goes with it."""
+
+from __future__ import annotations
+
+from tests.e2e.kubectl import Kubectl, lines
+from tests.e2e.serving import DEADLINE, Server
+
+
+def named(kubectl: Kubectl, what: str, name: str) -> str:
+    """Return how kubectl says that something was deleted; since 1.34 it says from where."""
+    return f'{what} "{name}" deleted' + (f" from {kubectl.namespace} namespace" if kubectl.minor >= 34 else "")
+
+
+def test_deleting_by_name(kubectl: Kubectl) -> None:
+    kubectl("create configmap one")
+    assert kubectl("delete configmap one") == named(kubectl, "configmap", "one") + "\n"
+    gone = 'Error from server (NotFound): configmaps "one" not found\n'
+    assert kubectl.fails("delete configmap one") == gone
+    assert kubectl("delete configmap one --ignore-not-found") == ""
+    kubectl("create secret generic one")
+    kubectl("create secret generic two")
+    assert kubectl("delete secrets one two -o name") == "secret/one\nsecret/two\n"
+
+
+def test_deleting_by_selector(kubectl: Kubectl) -> None:
+    for name in ("a", "b", "c"):
+        kubectl(f"create configmap {name}")
+    kubectl("label configmaps a b old=1")
+    assert kubectl("delete configmaps -l old=1 --dry-run=server -o name") == "configmap/a\nconfigmap/b\n"
+    assert kubectl("delete configmaps -l old=1 -o name") == "configmap/a\nconfigmap/b\n"
+    assert kubectl("get configmaps -o name") == "configmap/c\n"
+
+
+def test_deleting_all_of_several_kinds(kubectl: Kubectl) -> None:
+    kubectl("create configmap a")
+    kubectl("create service clusterip b --tcp=80")
+    kubectl("run c --image=nginx")
+    told = kubectl("delete configmaps,services,pods --all --now").splitlines()
+    assert told == [named(kubectl, *each) for each in (("configmap", "a"), ("service", "b"), ("pod", "c"))]
+    assert kubectl("get configmaps,services,pods -o name") == ""
+
+
+def test_deleting_what_files_name(kubectl: Kubectl) -> None:
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
+    kubectl("create -f -", document)
+    assert kubectl("delete -f -", document) == named(kubectl, "configmap", "one") + "\n"
+    assert kubectl.fails("delete -f -", document) == (
+        'Error from server (NotFound): error when deleting "STDIN": configmaps "one" not found\n'
+    )
+
+
+def test_deleting_a_path(kubectl: Kubectl, namespace: str) -> None:
+    kubectl("create configmap one")
+    assert '"status":"Success"' in kubectl(f"delete --raw /api/v1/namespaces/{namespace}/configmaps/one")
+
+
+def test_finalizers_hold_an_object(kubectl: Kubectl) -> None:
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "finalizers": ["example.com/hold"]}}
+    kubectl("create -f -", held)
+    assert "timed out waiting for the condition on configmaps/one" in kubectl.fails("delete configmap one --timeout=50ms")
+    metadata = kubectl.get("configmap one")["metadata"]
+    assert (metadata["deletionGracePeriodSeconds"], metadata["finalizers"]) == (0, ["example.com/hold"])
+    assert "object is being deleted" in kubectl.fails("create -f -", held)
+    with kubectl.watching("delete configmap one") as process:
+        kubectl('patch configmap one --type=merge -p \'{"metadata":{"finalizers":null}}\'')
+        assert lines(process, 1) == [named(kubectl, "configmap", "one")]
+        assert process.wait(DEADLINE) == 0
+    assert "NotFound" in kubectl.fails("get configmap one")
+
+
+def test_not_waiting(kubectl: Kubectl) -> None:
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "finalizers": ["example.com/hold"]}}
+    kubectl("create -f -", held)
+    kubectl("delete configmap one --wait=false")
+    assert kubectl.get("configmap one")["metadata"]["deletionTimestamp"]
+    kubectl("patch configmap one --type=json -p '[{\"op\": \"remove\", \"path\": \"/metadata/finalizers\"}]'")
+
+
+def bound(kubectl: Kubectl, server: Server, name: str) -> None:
+    """A pod that some node runs, as far as the server knows."""
+    kubectl(f"run {name} --image=nginx")
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{name}/binding"
+    code, answer = server.request("POST", path, {"target": {"kind": "Node", "name": "elsewhere"}})
+    assert code == 201, answer
+
+
+def test_pods_get_time_to_end(kubectl: Kubectl, server: Server) -> None:
+    bound(kubectl, server, "one")
+    kubectl("delete pod one --wait=false")
+    metadata = kubectl.get("pod one")["metadata"]
+    assert metadata["deletionGracePeriodSeconds"] == 30
+    assert kubectl("get pod one --no-headers").split()[2] == "Terminating"
+    kubectl("delete pod one --wait=false --grace-period=5")
+    assert kubectl.get("pod one")["metadata"]["deletionGracePeriodSeconds"] == 5
+    kubectl("delete pod one --wait=false --now")
+    assert kubectl.get("pod one")["metadata"]["deletionGracePeriodSeconds"] == 1
+    assert 'pod "one" force deleted' in kubectl("delete pod one --grace-period=0 --force")
+    assert kubectl("get pods -o name") == ""
+
+
+def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
+    kubectl("run one --image=nginx")
+    assert kubectl("delete pod one") == named(kubectl, "pod", "one") + "\n"
+
+
+def test_dependents_are_waited_for_or_left_behind(kubectl: Kubectl) -> None:
+    for cascade, finalizer in (("foreground", "foregroundDeletion"), ("orphan", "orphan")):
+        if cascade == "foreground":
+            if kubectl.minor < 20:
+                continue
+        kubectl(f"create deployment {cascade} --image=nginx")
+        kubectl(f"delete deployment {cascade} --cascade={cascade} --wait=false")
+        assert kubectl.get(f"deployment {cascade}")["metadata"]["finalizers"] == [finalizer]
+        kubectl(f"delete deployment {cascade} --cascade=background")
+    assert kubectl("get deployments -o name") == ""
+
+
+def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) -> None:
+    kubectl("create configmap one")
+    kubectl("create service clusterip web --tcp=80")
+    kubectl("create deployment app --image=nginx")
+    with kubectl.watching(f"delete namespace {namespace}") as process:
+        assert kubectl(f"get namespace {namespace} --no-headers").split()[1] == "Terminating"
+        refused = kubectl.fails("create configmap late")
+        assert (
+            f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is being '
+            "terminated"
+        ) in refused
+        assert lines(process, 1) == [f'namespace "{namespace}" deleted']
+        assert process.wait(DEADLINE) == 0
+    assert kubectl.fails("create configmap later").endswith(f'namespaces "{namespace}" not found\n')
+
+
+def test_some_namespaces_stay(anywhere: Kubectl) -> None:
+    assert anywhere.fails("delete namespace default") == (
+        'Error from server (Forbidden): namespaces "default" is forbidden: this namespace may not be deleted\n'
+    )

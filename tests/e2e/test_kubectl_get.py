@@ -1,0 +1,197 @@
+"""kubectl get: every form of output, and every way to say what to get."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.e2e.kubectl import Kubectl, squeezed
+from tests.e2e.serving import Server
+
+ONE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "one", "labels": {"app": "web", "tier": "front"}},
+    "data": {"size": "9"},
+}
+TWO = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "two", "labels": {"app": "db"}},
+    "data": {"size": "1", "more": "<&>"},
+}
+WEB = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web"},
+    "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}, {"name": "dns", "port": 53}]},
+}
+
+
+@pytest.fixture
+def stocked(kubectl: Kubectl) -> Kubectl:
+    """Two config maps and a Service."""
+    kubectl("create -f -", {"apiVersion": "v1", "kind": "List", "items": [ONE, TWO, WEB]})
+    return kubectl
+
+
+def names(listed: str) -> list[str]:
+    return [line.partition("/")[2] for line in listed.split()]
+
+
+def test_tables_have_kubernetes_columns(stocked: Kubectl, namespace: str) -> None:
+    maps = stocked("get configmaps --show-labels -L app").splitlines()
+    assert maps[0].split() == ["NAME", "DATA", "AGE", "APP", "LABELS"]
+    assert [line.split()[:2] + line.split()[3:] for line in maps[1:]] == [
+        ["one", "1", "web", "app=web,tier=front"],
+        ["two", "2", "db", "app=db"],
+    ]
+    head, row = stocked("get svc web").splitlines()
+    address = stocked.get("svc web")["spec"]["clusterIP"]
+    assert head.split() == ["NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"]
+    assert row.split()[:5] == ["web", "ClusterIP", address, "<none>", "80/TCP,53/TCP"]
+    assert stocked("get svc -o wide").split()[6] == "SELECTOR"
+    assert stocked("get svc --no-headers -o wide").split()[6] == "app=web"
+    assert [namespace, "one"] in [line.split()[:2] for line in stocked("get cm -A").splitlines()]
+
+
+def test_without_the_servers_help_tables_have_names_and_ages(stocked: Kubectl) -> None:
+    assert stocked("get cm --server-print=false").splitlines()[0].split() == ["NAME", "AGE"]
+
+
+def test_objects_as_they_are(stocked: Kubectl) -> None:
+    document = yaml.safe_load(stocked("get configmap one -o yaml"))
+    assert document == stocked.get("configmap one")
+    assert document["apiVersion"] == "v1"
+    assert document["data"] == {"size": "9"}
+    listed = stocked.get("configmaps")
+    assert (listed["kind"], listed["apiVersion"]) == ("List", "v1")
+    assert [each["data"].get("more") for each in listed["items"]] == [None, "<&>"]
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param("name", "configmap/one\nconfigmap/two\n", id="name"),
+        pytest.param("jsonpath='{.items[*].data.size}'", "9 1", id="jsonpath"),
+        pytest.param('jsonpath=\'{range .items[?(@.data.more)]}{.metadata.name}{"!"}{end}\'', "two!", id="filter"),
+        pytest.param("custom-columns=WHO:.metadata.name,MORE:.data.more", "WHO MORE\none <none>\ntwo <&>", id="columns"),
+        pytest.param("go-template='{{range .items}}{{.metadata.name}} {{end}}'", "one two ", id="go-template"),
+    ],
+)
+def test_parts_of_objects(stocked: Kubectl, output: str, expected: str) -> None:
+    assert squeezed(stocked(f"get cm -o {output}")) == squeezed(expected)
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ("-l app=web", ["one"]),
+        ("-l app", ["one", "two"]),
+        ("-l '!tier'", ["two"]),
+        ("-l 'app in (web, db), tier!=front'", ["two"]),
+        ("-l 'app notin (web)'", ["two"]),
+        ("--field-selector metadata.name=two", ["two"]),
+        ("--field-selector metadata.name!=two -l app", ["one"]),
+        ("-l app=none", []),
+        ("--sort-by={.data.size}", ["two", "one"]),
+        ("--sort-by=.metadata.name", ["one", "two"]),
+        ("one two", ["one", "two"]),
+        ("two nothing --ignore-not-found", ["two"]),
+    ],
+)
+def test_which_objects(stocked: Kubectl, selection: str, expected: list[str]) -> None:
+    assert names(stocked(f"get configmaps {selection} -o name")) == expected
+
+
+def test_a_list_comes_in_chunks(stocked: Kubectl) -> None:
+    done = stocked.run("get cm --chunk-size=1 -o name -v=6")
+    assert names(done.out) == ["one", "two"]
+    requests = [line for line in done.err.splitlines() if "/configmaps?" in line and "GET" in line]
+    assert len(requests) == 2, done.err
+    assert "continue=" in requests[1]
+
+
+def test_several_kinds_at_once(stocked: Kubectl, namespace: str) -> None:
+    assert stocked("get configmaps,svc -o name").split() == ["configmap/one", "configmap/two", "service/web"]
+    assert stocked(f"get cm/two namespace/{namespace} -o name").split() == ["configmap/two", f"namespace/{namespace}"]
+    lists = stocked("get cm,svc")
+    assert [line.split()[0] for line in lists.splitlines() if line] == [
+        "NAME", "configmap/one", "configmap/two", "NAME", "service/web",
+    ]  # fmt: skip
+
+
+def test_all_is_what_the_category_holds(stocked: Kubectl) -> None:
+    stocked("create deployment app --image=nginx")
+    stocked("create job work --image=busybox")
+    assert stocked("get all -o name").split() == ["service/web", "deployment.apps/app", "job.batch/work"]
+
+
+def test_files_say_what_to_get(stocked: Kubectl) -> None:
+    assert stocked("get -f - -o name", {"apiVersion": "v1", "kind": "List", "items": [ONE, WEB]}) == (
+        "configmap/one\nservice/web\n"
+    )
+
+
+def test_managed_fields_tell_who_wrote_what(stocked: Kubectl) -> None:
+    stocked("label cm/one more=1")
+    flag = "--show-managed-fields" if stocked.minor >= 21 else ""
+    entries = json.loads(stocked(f"get cm one -o json {flag}"))["metadata"]["managedFields"]
+    assert [(each["manager"], each["operation"]) for each in entries] == [
+        ("kubectl-create", "Update"),
+        ("kubectl-label", "Update"),
+    ]
+    assert entries[1]["fieldsV1"] == {"f:metadata": {"f:labels": {"f:more": {}}}}
+
+
+def test_raw_paths(stocked: Kubectl, namespace: str, server: Server) -> None:
+    found = json.loads(stocked(f"get --raw '/api/v1/namespaces/{namespace}/configmaps?limit=1'"))
+    assert [each["metadata"]["name"] for each in found["items"]] == ["one"]
+    assert found["metadata"]["remainingItemCount"] == 1
+    path = f"/api/v1/namespaces/{namespace}/configmaps/one"
+    assert json.loads(stocked(f"get --raw {path}")) == server.request("GET", path)[1]
+    assert stocked.fails("get --raw /nothing") == (
+        "Error from server (NotFound): the server could not find the requested resource\n"
+    )
+
+
+def test_the_status_of_objects_alone(stocked: Kubectl) -> None:
+    stocked.since(24)
+    stocked("create deployment app --image=nginx --replicas=3")
+    columns, row = squeezed(stocked("get deployment app --subresource=status")).splitlines()
+    assert columns == "NAME READY UP-TO-DATE AVAILABLE AGE"
+    assert row.split()[:4] == ["app", "0/3", "0", "0"]
+    columns, row = squeezed(stocked("get deployment app --subresource=scale")).splitlines()
+    assert columns == "NAME DESIRED AVAILABLE AGE"
+    assert row.split()[:3] == ["app", "3", "0"]
+
+
+@pytest.mark.parametrize(
+    ("what", "complaint"),
+    [
+        ("cm nothing", 'Error from server (NotFound): configmaps "nothing" not found\n'),
+        ("cm one nothing", 'Error from server (NotFound): configmaps "nothing" not found\n'),
+        ("nothing", 'error: the server doesn\'t have a resource type "nothing"\n'),
+        (
+            "cm --field-selector size=9",
+            'Error from server (BadRequest): Unable to find "/v1, Resource=configmaps" that match label selector "", '
+            'field selector "size=9": "size" is not a known field selector: only "metadata.name", '
+            '"metadata.namespace"\n',
+        ),
+        (
+            "cm -l 'a b'",
+            'Error from server (BadRequest): Unable to find "/v1, Resource=configmaps" that match label selector '
+            "\"a b\", field selector \"\": unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, "
+            "lt\n",
+        ),
+    ],
+)
+def test_what_cannot_be_got(stocked: Kubectl, what: str, complaint: str) -> None:
+    assert stocked.fails(f"get {what}") == complaint
+
+
+def test_nothing_found(stocked: Kubectl, namespace: str) -> None:
+    done = stocked.run("get secrets")
+    assert done == (0, "", f"No resources found in {namespace} namespace.\n")

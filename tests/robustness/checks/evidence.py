@@ -1,0 +1,126 @@
+"""What the judges share: the history, the truth, and who could know what at which moment."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+from typing import NamedTuple
+
+from tests.robustness.history import BOOKMARK, ERROR, SECOND, Delivery, Fault, History, Watch
+from tests.robustness.truth import Truth
+
+SLACK = SECOND
+"""How long after a fault it may still show."""
+
+DISRUPTIONS = frozenset({"stop", "kill", "database"})
+"""Faults that may end streams and fail requests."""
+
+
+class Stream(NamedTuple):
+    """A watch, taken apart: what it was shown first, the revision that is, and what came after that."""
+
+    watch: Watch
+    initial: list[Delivery]
+    start: int | None
+    """None: it ended before that could be told."""
+    live: list[Delivery]
+    """Events and bookmarks."""
+
+    @property
+    def events(self) -> list[Delivery]:
+        return [each for each in self.live if each.type != BOOKMARK]
+
+    @property
+    def reached(self) -> int:
+        """The revision up to which it was told everything."""
+        return self.live[-1].revision if self.live else self.start or 0
+
+
+class Evidence:
+    """See the module's docstring."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.truth = Truth(history)
+
+    def known_before(self, moment: int) -> int:
+        """Return the newest revision that somebody had been told of before a moment."""
+        moments, revisions = self._told
+        index = bisect_left(moments, moment)
+        return revisions[index - 1] if index else 0
+
+    @cached_property
+    def _told(self) -> tuple[list[int], list[int]]:
+        told: list[tuple[int, int]] = []
+        for write in self.history.writes:
+            if write.acknowledged:
+                told += [(write.returned, event.revision) for event in self.truth.of_write.get(write.id, [])]
+        for read in self.history.reads:
+            told += [(page.returned, page.revision) for page in read.pages if page.code == 200]
+        for watch in self.history.watches:
+            told += [(each.at, each.revision) for each in watch.deliveries if each.type != ERROR]
+        told.sort()
+        newest, revisions = 0, []
+        for _, revision in told:
+            newest = max(newest, revision)
+            revisions.append(newest)
+        return [moment for moment, _ in told], revisions
+
+    def floor_at(self, moment: int) -> int:
+        """Return the revision up to which events may have been forgotten at a moment."""
+        return max((each.before for each in self.history.compactions if each.called < moment), default=0)
+
+    def faults(self, server: int, began: int, ended: int, kinds: frozenset[str] = DISRUPTIONS) -> list[Fault]:
+        """Return what was done to a server, or to the database, at any time between two moments."""
+        return [
+            fault
+            for fault in self.history.faults
+            if fault.kind in kinds and fault.server in (server, -1) and fault.began <= ended + SLACK
+            if began <= fault.ended + SLACK
+        ]
+
+    @cached_property
+    def streams(self) -> list[Stream]:
+        return [self._apart(watch) for watch in self.history.watches if watch.code == 200]
+
+    def _apart(self, watch: Watch) -> Stream:
+        told = [each for each in watch.deliveries if each.type != ERROR]
+        if watch.initial:
+            return _marked(watch, told)
+        if watch.initial is None and watch.version in ("", "0"):
+            return self._unmarked(watch, told)
+        # Without a revision, a watch that wants no initial events begins anywhere.
+        start = int(watch.version or "0")
+        return Stream(watch, [], start or (told[0].revision - 1 if told else None), told)
+
+    def _unmarked(self, watch: Watch, told: list[Delivery]) -> Stream:
+        """Find out where the initial events end, which nothing says: where they are what was there at a moment."""
+        longest = next((at for at, each in enumerate(told) if each.type != "ADDED"), len(told))
+        for count in range(longest, -1, -1):
+            start = self._moment(watch, told, count)
+            if start is not None:
+                return Stream(watch, told[:count], start, told[count:])
+        return Stream(watch, told[:longest], None, told[longest:])
+
+    def _moment(self, watch: Watch, told: list[Delivery], count: int) -> int | None:
+        """Return a revision at which the first `count` events are the state, and what follows happened later."""
+        seen = [(each.namespace, each.name, each.revision, each.digest) for each in told[:count]]
+        least = max([each[2] for each in seen], default=0)
+        if not watch.version:
+            least = max(least, self.known_before(watch.called))
+        if told[count:]:  # the moment before that, or of that if it is a bookmark
+            candidates = [told[count].revision - (told[count].type != BOOKMARK)]
+        else:
+            changes = self.truth.changes(watch.resource, least, self.truth.last_before(watch.ended_at))
+            candidates = [least, *(change.revision for change in changes)]
+        for revision in candidates:
+            if revision >= least and self.truth.state(watch.resource, watch.selection, revision) == seen:
+                return revision
+        return None
+
+
+def _marked(watch: Watch, told: list[Delivery]) -> Stream:
+    end = next((at for at, each in enumerate(told) if each.initial_end), None)
+    if end is None:
+        return Stream(watch, told, None, [])
+    return Stream(watch, told[:end], told[end].revision, told[end + 1 :])

@@ -1,0 +1,96 @@
+"""Faults: what befalls the servers and their database while they are used."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from tests.robustness.history import Compaction
+from tests.robustness.tail import Tail
+from tests.robustness.world import World
+
+_PAUSE = 1.5
+_KEEP = 150
+"""How many of the newest revisions a compaction leaves at most."""
+
+Fault = Callable[[int], Awaitable[None]]
+
+
+class Faults:
+    """Inflicts faults, one at a time, and compacts all the while."""
+
+    def __init__(self, world: World, tail: Tail, database: str, *, cut_connections: Callable[[], object] | None) -> None:
+        """`cut_connections` ends all connections to the database, if it is one that has connections."""
+        self._world = world
+        self._tail = tail
+        self._database = database
+        self._cut = cut_connections
+        self._random = world.random("faults")
+        kinds: dict[str, Fault] = {"stop": self._stop, "kill": self._kill, "pause": self._pause}
+        if cut_connections is not None:
+            kinds["database"] = self._cut_connections
+        self.kinds: Mapping[str, Fault] = kinds
+
+    async def run(self, seconds: float, between: float) -> None:
+        """Inflict every kind of fault, again and again in another order, for so many seconds or once each."""
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + seconds
+        while True:
+            for kind in self._random.sample(sorted(self.kinds), len(self.kinds)):
+                await self.kinds[kind](self._random.randrange(len(self._world.servers)))
+                await asyncio.sleep(between)
+            if loop.time() >= ends_at:
+                return
+
+    async def compact(self, pause: float) -> None:
+        """Forget what is old every `pause` seconds; the first time with the command, as people would."""
+        first = True
+        while self._world.loaded:
+            await asyncio.sleep(pause)
+            await asyncio.to_thread(self._tail.read)
+            before = self._tail.head - self._random.randrange(_KEEP)
+            if before < 1:
+                continue
+            compaction = Compaction(before, self._world.now(), 1 << 62)
+            self._world.history.compactions.append(compaction)
+            await asyncio.to_thread(self._command if first else self._tail.compact, before)
+            compaction.returned = self._world.now()
+            first = False
+
+    def _command(self, before: int) -> None:
+        command = [sys.executable, "-m", "ctrlmgr", "compact", "--before", str(before), "--database", self._database]
+        subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2])
+
+    async def _stop(self, number: int) -> None:
+        server = self._world.servers[number]
+        fault = self._world.fault("stop", number)
+        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.start)
+        fault.ended = self._world.now()
+
+    async def _kill(self, number: int) -> None:
+        server = self._world.servers[number]
+        fault = self._world.fault("kill", number)
+        await asyncio.to_thread(server.kill)
+        await asyncio.to_thread(server.start)
+        fault.ended = self._world.now()
+
+    async def _pause(self, number: int) -> None:
+        fault = self._world.fault("pause", number)
+        await asyncio.to_thread(self._world.servers[number].pause, _PAUSE)
+        fault.ended = self._world.now()
+
+    async def _cut_connections(self, number: int) -> None:
+        assert self._cut is not None
+        fault = self._world.fault("database", -1)
+        await asyncio.to_thread(self._cut)
+        fault.ended = self._world.now()
+
+
+def seeded() -> int:
+    """Return a seed for a run that was given none."""
+    return random.SystemRandom().randrange(1 << 32)

@@ -1,0 +1,105 @@
+"""One run: servers, load, faults, healing; then the history, complete with the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import uvloop
+
+from tests.robustness.faults import Faults
+from tests.robustness.history import SECOND, History, Read, Selection
+from tests.robustness.readers import page_of
+from tests.robustness.serving import Served
+from tests.robustness.tail import Tail
+from tests.robustness.watchers import Informer, Watcher
+from tests.robustness.wire import path_of
+from tests.robustness.world import NAMESPACES, RESOURCES, World
+from tests.robustness.writers import Writer, write_the_last
+from tests.robustness.readers import Reader
+
+_END = 15.0
+"""Seconds in which everybody must have got to the end once all is well."""
+
+
+class Plan(NamedTuple):
+    """How a run goes; durations in seconds."""
+
+    seed: int
+    quiet: float = 3.0
+    """For how long nothing happens but load and compactions: what the rate is measured in."""
+    faulty: float = 0.0
+    """For how long faults go on; each kind happens at least once."""
+    between_faults: float = 0.5
+    writers: int = 8
+    write_pause: float = 0.02
+    readers: int = 4
+    watchers: int = 8
+    informers: int = 4
+    compact_every: float = 0.5
+
+
+class Setting(NamedTuple):
+    """Where a run takes place."""
+
+    folder: Path
+    database: str
+    servers: int = 1
+    cut_connections: Callable[[], object] | None = None
+    settings: str = ""
+
+
+def run(plan: Plan, setting: Setting) -> History:
+    """Do it; raises AssertionError for a server that does not start, stop, or write what must succeed."""
+    with ExitStack() as stack:
+        servers = [_server(setting, number) for number in range(setting.servers)]
+        for server in servers:
+            stack.callback(server.close)
+            server.start()
+        tail = Tail(setting.database, setting.folder)
+        stack.callback(tail.close)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            history = runner.run(_run(plan, setting, servers, tail))
+        for server in servers:
+            server.stop()
+        tail.read()
+        history.log = tail.log
+        tail.verify()
+        return history
+
+
+def _server(setting: Setting, number: int) -> Served:
+    folder = setting.folder / f"server-{number}"
+    folder.mkdir()
+    return Served(folder, "--database", setting.database, settings=setting.settings)
+
+
+async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Tail) -> History:
+    world = World(servers, plan.seed)
+    for namespace in NAMESPACES:
+        code, answer = servers[0].request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        assert code == 201, answer
+    faults = Faults(world, tail, setting.database, cut_connections=setting.cut_connections)
+    async with asyncio.TaskGroup() as casual, asyncio.TaskGroup() as informers:
+        for number in range(plan.informers):
+            informers.create_task(Informer(world, number, streaming=number % 2 == 0).run())
+        for number in range(plan.writers):
+            casual.create_task(Writer(world, number, plan.write_pause).run())
+        for number in range(plan.readers):
+            casual.create_task(Reader(world, number, plan.write_pause).run())
+        for number in range(plan.watchers):
+            casual.create_task(Watcher(world, number, slow=number == 0).run())
+        casual.create_task(faults.compact(plan.compact_every))
+        following = casual.create_task(_follow(world, tail))
+        await asyncio.sleep(plan.quiet)
+        await faults.run(plan.faulty, plan.between_faults)
+        world.loaded = False
+        await write_the_last(world)
+        await _everybody_at_the_end(world)
+        following.cancel()
+        world.ended.set()
+    _read_the_end(world)
+    return world.history

@@ -1,0 +1,56 @@
+"""Servers for robustness tests: what `tests.e2e` starts, which can be paused and looked at, too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import time
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tests.e2e.serving import Server
+
+
+class Site(NamedTuple):
+    """Where a server is and how one is let in."""
+
+    host: str
+    port: int
+    token: str
+    trust: ssl.SSLContext
+
+
+class Served(Server):
+    """A `ctrlmgr serve` process, see `Server`; `settings` are lines of its settings file."""
+
+    def __init__(self, folder: Path, *arguments: str, settings: str = "") -> None:
+        file = folder / "settings.toml"
+        file.write_text(settings)
+        super().__init__(folder, "--settings", str(file), *arguments)
+        self.folder = folder
+
+    @property
+    def site(self) -> Site:
+        place = urlsplit(self.url)
+        return Site(place.hostname or "", place.port or 0, self.token, self._trust)
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "pki" / "ca.crt"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    def resident(self) -> int:
+        """Return the resident bytes of its process (Linux)."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def pause(self, seconds: float) -> None:
+        """Let it stand still for a while."""
+        os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(self.pid, signal.SIGCONT)
