@@ -4,7 +4,9 @@ Guarantees:
 - The addresses are those of the servers. The ports of an Endpoints object with one subset stay as they are unless
   they are to be reset, whatever somebody made of them; more than one subset, or none, and it is made anew.
 - The EndpointSlice says what the Endpoints say. Nothing is written when both are right.
-- Servers that answer at different ports (which Kubernetes does not know) have one subset, and one slice, a port.
+- There is one subset, which is what tools look at, so servers at different addresses must answer at the same port, as
+  with Kubernetes; if they do not, the lowest is told. Servers at one address and several ports, which Kubernetes does
+  not know, have one subset, and one slice, a port.
 
 Kubernetes: `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
 """
@@ -62,22 +64,29 @@ def desired_endpoints(current: Object | None, servers: Collection[Address], *, r
 
 def desired_subsets(before: Sequence[Fields], servers: Collection[Address], *, reset_ports: bool) -> list[Fields]:
     """Return what the subsets `before` are to become."""
-    by_port: dict[int, list[str]] = {}
-    for server in sorted(set(servers)):
-        by_port.setdefault(server.port, []).append(server.ip)
-    if len(by_port) != 1 or len(before) != 1:
-        return [{"addresses": _addresses(ips), "ports": [_port(port)]} for port, ips in sorted(by_port.items())]
-    [(port, ips)] = by_port.items()
+    ips = {server.ip for server in servers}
+    if len(ips) < len(set(servers)):
+        return _by_port(servers)
+    if not ips:
+        return []
+    ports = [_port(min(server.port for server in servers))]
+    if len(before) != 1:
+        return [{"addresses": _addresses(ips), "ports": ports}]
     subset = dict(before[0])
-    if sorted(each["ip"] for each in subset.get("addresses") or ()) != ips:
+    if sorted(each["ip"] for each in subset.get("addresses") or ()) != sorted(ips):
         subset["addresses"] = _addresses(ips)
-    if reset_ports and subset.get("ports") != [_port(port)]:
-        subset["ports"] = [_port(port)]
-    return [subset]
+    return [{**subset, "ports": ports}] if reset_ports else [subset]
+
+
+def _by_port(servers: Iterable[Address]) -> list[Fields]:
+    by_port: dict[int, set[str]] = {}
+    for server in servers:
+        by_port.setdefault(server.port, set()).add(server.ip)
+    return [{"addresses": _addresses(ips), "ports": [_port(port)]} for port, ips in sorted(by_port.items())]
 
 
 def _addresses(ips: Iterable[str]) -> list[Fields]:
-    return [{"ip": ip} for ip in ips]
+    return [{"ip": ip} for ip in sorted(ips)]
 
 
 def _port(port: int) -> Fields:

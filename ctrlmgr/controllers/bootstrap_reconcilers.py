@@ -44,15 +44,19 @@ class LeaseReconciler:
         self._leases = leases
         self._publisher = publisher
         self._internal = internal
+        self._servers: set[Address] = set()  # those that were published last
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
         """Renew our lease, remove those that have run out, and publish those that are left.
 
-        Our own comes first, so that others publish our address even if we cannot.
+        Our own comes first, so that others publish our address even if we cannot. Ports are reset too when the servers
+        are others than before.
         """
         self._leases.renew(self._internal)
         others = self._leases.others(self._internal)
-        self._publisher.publish({self._own, *others}, client, reset_ports=reset_ports)
+        servers = {self._own, *others}
+        self._publisher.publish(servers, client, reset_ports=reset_ports or servers != self._servers)
+        self._servers = servers
         return min(others.values(), default=None)
 
     def remove(self, client: Client) -> bool:

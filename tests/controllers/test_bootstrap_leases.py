@@ -165,7 +165,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_at_its_address() -> N
 # Ports.
 
 
-def test_servers_at_different_ports_are_all_published() -> None:
+def test_servers_at_one_address_and_different_ports_are_all_published() -> None:
     first = Process(*A).start()
     second = Process(A[0], 6444, beside=first).start()
     third = Process(B[0], 6444, beside=first).start()
@@ -178,6 +178,16 @@ def test_servers_at_different_ports_are_all_published() -> None:
     settle(first)
     assert first.published() == [A]
     assert [each.name for each in first.log.snapshot(ENDPOINT_SLICES).objects] == ["kubernetes"]
+
+
+def test_the_port_that_is_told_is_that_of_a_server_that_is_alive() -> None:
+    killed = Process(*A).start()
+    other = Process(B[0], 7443, beside=killed).start()
+    settle(killed, other)
+    assert other.published() == [A, B]
+    tick(10.0, other)
+    tick(5.0, other)
+    assert other.published() == [(B[0], 7443)]
 
 
 def test_a_process_that_comes_back_at_another_port_is_found_there() -> None:

@@ -105,9 +105,6 @@ def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
 
 def test_dependents_are_waited_for_or_left_behind(kubectl: Kubectl) -> None:
     for cascade, finalizer in (("foreground", "foregroundDeletion"), ("orphan", "orphan")):
-        if cascade == "foreground":
-            if kubectl.minor < 20:
-                continue
         kubectl(f"create deployment {cascade} --image=nginx")
         kubectl(f"delete deployment {cascade} --cascade={cascade} --wait=false")
         assert kubectl.get(f"deployment {cascade}")["metadata"]["finalizers"] == [finalizer]
@@ -132,6 +129,6 @@ def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) 
 
 
 def test_some_namespaces_stay(anywhere: Kubectl) -> None:
-    assert anywhere.fails("delete namespace default") == (
+    assert anywhere.fails("delete namespace default").endswith(
         'Error from server (Forbidden): namespaces "default" is forbidden: this namespace may not be deleted\n'
     )

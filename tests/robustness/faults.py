@@ -91,6 +91,6 @@ class Faults:
         fault.ended = self._world.now()
 
 
-def seeded() -> int:
+def new_seed() -> int:
     """Return a seed for a run that was given none."""
     return random.SystemRandom().randrange(1 << 32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -11,15 +11,14 @@ from typing import NamedTuple
 import uvloop
 
 from tests.robustness.faults import Faults
-from tests.robustness.history import SECOND, History, Read, Selection
-from tests.robustness.readers import page_of
+from tests.robustness.history import History, Read, Selection
+from tests.robustness.readers import Reader, page_of
 from tests.robustness.serving import Served
 from tests.robustness.tail import Tail
 from tests.robustness.watchers import Informer, Watcher
 from tests.robustness.wire import path_of
 from tests.robustness.world import NAMESPACES, RESOURCES, World
-from tests.robustness.writers import Writer, write_the_last
-from tests.robustness.readers import Reader
+from tests.robustness.writers import Last, Writer, write_the_last
 
 _END = 15.0
 """Seconds in which everybody must have got to the end once all is well."""
@@ -82,24 +81,46 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
     for namespace in NAMESPACES:
         code, answer = servers[0].request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert code == 201, answer
+    informers = [Informer(world, number, streaming=number % 2 == 0) for number in range(plan.informers)]
     faults = Faults(world, tail, setting.database, cut_connections=setting.cut_connections)
-    async with asyncio.TaskGroup() as casual, asyncio.TaskGroup() as informers:
-        for number in range(plan.informers):
-            informers.create_task(Informer(world, number, streaming=number % 2 == 0).run())
-        for number in range(plan.writers):
-            casual.create_task(Writer(world, number, plan.write_pause).run())
-        for number in range(plan.readers):
-            casual.create_task(Reader(world, number, plan.write_pause).run())
-        for number in range(plan.watchers):
-            casual.create_task(Watcher(world, number, slow=number == 0).run())
-        casual.create_task(faults.compact(plan.compact_every))
-        following = casual.create_task(_follow(world, tail))
+    async with asyncio.TaskGroup() as everybody:
+        for informer in informers:
+            everybody.create_task(informer.run())
+        for each in _crowd(plan, world):
+            everybody.create_task(each.run())
+        everybody.create_task(faults.compact(plan.compact_every))
         await asyncio.sleep(plan.quiet)
         await faults.run(plan.faulty, plan.between_faults)
         world.loaded = False
-        await write_the_last(world)
-        await _everybody_at_the_end(world)
-        following.cancel()
+        last = await write_the_last(world)
+        await _reach(informers, last)
         world.ended.set()
-    _read_the_end(world)
+    for number in range(len(servers)):
+        await _read_everything(world, number)
     return world.history
+
+
+def _crowd(plan: Plan, world: World) -> Iterator[Writer | Reader | Watcher]:
+    yield from (Writer(world, number, plan.write_pause) for number in range(plan.writers))
+    yield from (Reader(world, number, plan.write_pause) for number in range(plan.readers))
+    yield from (Watcher(world, number, slow=number == 0) for number in range(plan.watchers))
+
+
+async def _reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
+    """Wait until every informer has been told of what concerns it; who has not is for the checks to name."""
+    deadline = asyncio.get_running_loop().time() + _END
+    while asyncio.get_running_loop().time() < deadline:
+        if all(informer.has(each) for informer in informers for each in last):
+            return
+        await asyncio.sleep(0.02)
+
+
+async def _read_everything(world: World, server: int) -> None:
+    connection = world.connections()[server]
+    for resource in RESOURCES:
+        read = Read(server=server, resource=resource, selection=Selection())
+        called = world.now()
+        answer = await connection.request("GET", path_of(resource))
+        read.pages.append(page_of(read, answer, called, world.now()))
+        world.history.reads.append(read)
+    connection.close()

@@ -11,6 +11,7 @@ from tests.robustness.history import BOOKMARK, ERROR, Delivery, Page, Read, Sele
 from tests.robustness.readers import choose_selection, page_of
 from tests.robustness.wire import Connection, Lost, Unsent, path_of
 from tests.robustness.world import RESOURCES, Place, World, revision_of
+from tests.robustness.writers import Last
 
 _INITIAL_END = "k8s.io/initial-events-end"
 _FAR = 100
@@ -69,6 +70,14 @@ class Informer:
         self._name = f"{number}"
         self._resource = RESOURCES[number % 3 == 2]
         self._selection = Selection() if number % 2 else choose_selection(self._random)
+        self._current: Watch | None = None
+
+    def has(self, last: Last) -> bool:
+        """Say whether it has got to an object, if that concerns it."""
+        labels = {"color": last.color} if last.color else {}
+        if last.resource != self._resource or not self._selection.matches(last.namespace, last.name, labels):
+            return True
+        return self._current is not None and _reached(self._current) >= last.revision
 
     async def run(self) -> None:
         while not self._world.ended.is_set():
@@ -79,6 +88,7 @@ class Informer:
 
     async def _watch(self, watch: Watch) -> Watch | None:
         """Read one stream; return the next, None if it is time to list again."""
+        self._current = watch
         await follow(self._world, watch, None)
         if watch.code == 0:
             await asyncio.sleep(0.05)
@@ -87,8 +97,7 @@ class Informer:
             return None
         if watch.initial and not any(each.initial_end for each in told):
             return None
-        reached = told[-1].revision if told else int(watch.version)
-        later = self._new(str(reached))
+        later = self._new(str(_reached(watch)))
         if watch.code != 200:  # it never began, so it is not what the list was for
             later.listed = watch.listed
         return later
@@ -137,6 +146,12 @@ class Informer:
         watch = self._new(str(page.revision))
         watch.listed = page.items
         return watch
+
+
+def _reached(watch: Watch) -> int:
+    """Return the revision that a stream has got to."""
+    told = [each.revision for each in watch.deliveries if each.type != ERROR]
+    return told[-1] if told else int(watch.version or "0")
 
 
 async def follow(world: World, watch: Watch, leave_after: float | None) -> None:

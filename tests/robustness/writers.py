@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from tests.robustness.history import LAST, Write
 from tests.robustness.tail import AGENT
@@ -18,6 +18,7 @@ _SERVICES = 0.15
 """The share of writes to Services, each of which takes an address with it."""
 
 _STALE = 0.3
+_PADDED = 0.1
 _PADDING = "x" * 2000
 
 
@@ -53,7 +54,8 @@ class Writer:
             called=0,
             expected=self._expected(verb, place),
         )
-        await submit(self._world, self._connections[write.server], write, chance)
+        body = _body(write, chance.choice(COLORS), _PADDING if chance.random() < _PADDED else "")
+        await submit(self._world, self._connections[write.server], write, body)
 
     def _expected(self, verb: str, place: Place) -> int:
         """Choose the revision a write is for: the newest seen, or none."""
@@ -62,9 +64,8 @@ class Writer:
         return self._world.seen.get(place, 0)
 
 
-async def submit(world: World, connection: Connection, write: Write, chance: random.Random) -> None:
+async def submit(world: World, connection: Connection, write: Write, body: object) -> None:
     """Make one attempt and record it, unless there is no connection to make it on."""
-    body = _body(write, chance)
     named = "" if write.verb == "create" else write.name
     kind = "application/merge-patch+json" if write.verb == "patch" else ""
     path = path_of(write.resource, write.namespace, named)
@@ -95,12 +96,11 @@ def _learn(world: World, write: Write, answer: Answer) -> None:
     world.tell(write.revision)
 
 
-def _body(write: Write, chance: random.Random) -> dict[str, Any]:
+def _body(write: Write, color: str, padding: str) -> dict[str, Any]:
     if write.verb == "delete":
         options = {"preconditions": {"resourceVersion": str(write.expected)}} if write.expected else {}
         return {"kind": "DeleteOptions", "apiVersion": "v1", **options}
-    color = chance.choice(COLORS)
-    annotations = {"write": write.id, "padding": _PADDING if chance.random() < 0.1 else ""}
+    annotations = {"write": write.id, "padding": padding}
     metadata: dict[str, Any] = {"annotations": annotations, "labels": {"color": color} if color else {}}
     if write.verb == "patch":
         return {"metadata": {**metadata, "labels": {"color": color or None}}}
@@ -113,17 +113,26 @@ def _body(write: Write, chance: random.Random) -> dict[str, Any]:
     return fields
 
 
-async def write_the_last(world: World) -> None:
-    """Create one object of each resource in each namespace and color; each must be acknowledged."""
+class Last(NamedTuple):
+    """One of the objects that are written at the very end."""
+
+    resource: str
+    namespace: str
+    name: str
+    color: str
+    revision: int
+
+
+async def write_the_last(world: World) -> list[Last]:
+    """Create an object of each resource in each namespace and color; each must be acknowledged."""
     connections = world.connections()
-    chance = world.random("last")
-    for resource in RESOURCES:
-        for namespace in NAMESPACES:
-            for number in range(2 * len(COLORS)):
-                server = number % len(connections)
-                id = f"{LAST}{resource}-{namespace}-{number}"
-                write = Write(
-                    id=id, server=server, verb="create", resource=resource, namespace=namespace, name=id, called=0
-                )
-                await submit(world, connections[server], write, chance)
-                assert write.acknowledged, f"all is well again, but {write}"
+    written: list[Last] = []
+    for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
+        server, id = number % len(connections), f"{LAST}{number}"
+        write = Write(
+            id=id, server=server, verb="create", resource=resource, namespace=namespace, name=id, called=0
+        )
+        await submit(world, connections[server], write, _body(write, color, ""))
+        assert write.acknowledged, f"all is well again, but {write}"
+        written.append(Last(resource, namespace, id, color, write.revision))
+    return written

@@ -29,8 +29,7 @@ def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
         return
     new["spec"] = {**before, **{field: _resized(spec[field], before[field]) for field in _LISTS if spec.get(field)}}
-    if "status" in old:
-        new["status"] = old["status"]
+    keep_all_but_spec(new, old)
 
 
 def _resized(containers: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.resources.strategies.pod_annotations import MIRROR, validate_annotation_update
 from ctrlmgr.resources.strategies.pod_scheduling import REQUIRED, validate_tolerations
 from ctrlmgr.resources.strategies.pod_validation import ANNOTATIONS, LONGEST, SPEC
@@ -213,4 +213,11 @@ def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
     spec = dict(old.get("spec") or {})
     _set(spec, "ephemeralContainers", (new.get("spec") or {}).get("ephemeralContainers"))
     new["spec"] = spec
+    keep_all_but_spec(new, old)
+
+
+def keep_all_but_spec(new: Unstructured, old: Unstructured) -> None:
+    """Keep status and metadata as they were, in place (`ResetObjectMetaForStatus`)."""
     _set(new, "status", old.get("status"))
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        _set(metadata_of(new), field, metadata_of(old).get(field))

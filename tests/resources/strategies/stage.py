@@ -69,8 +69,8 @@ class Stage:
         return decoded.fields
 
     def create(self, fields: Mapping[str, Any]) -> Unstructured:
-        """Create, and return the object as it would be stored."""
-        new = self.read({"metadata": {"name": "x"}, **fields})
+        """Create, as `x` unless it has a name, and return the object as it would be stored."""
+        new = self.read({**fields, "metadata": {"name": "x", **fields.get("metadata", {})}})
         new["metadata"].setdefault("namespace", "default")
         new["metadata"]["uid"] = "uid-1"
         ctx = self.context()

@@ -70,7 +70,8 @@ def test_the_least_pod(stage: Stage) -> None:
             {
                 "startupProbe": {
                     "httpGet": {"path": "/", "port": 1, "scheme": "HTTP"},
-                    **{**PROBED, "failureThreshold": 9},
+                    **PROBED,
+                    "failureThreshold": 9,
                 }
             },
             id="http probe",

@@ -1,0 +1,32 @@
+"""Databases for runs to take place on: a file, or a PostgreSQL server of one's own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.run import Setting
+
+_NAME = "robustness"
+_CUT = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_NAME}' AND pid <> pg_backend_pid()"
+
+
+def on_sqlite(folder: Path, *, settings: str = "") -> Setting:
+    """A database in a file in `folder`."""
+    return Setting(folder, f"sqlite:///{folder / 'ctrlmgr.db'}", settings=settings)
+
+
+@contextmanager
+def on_postgres(folder: Path, cluster: PostgresCluster, *, servers: int = 1, settings: str = "") -> Iterator[Setting]:
+    """A database of a cluster, whose connections can be cut."""
+    cluster.execute(f"CREATE DATABASE {_NAME}")
+    try:
+        migrate_log(cluster.url(_NAME), clock=SystemClock(), random=random.Random(1))
+        yield Setting(folder, cluster.url(_NAME), servers, lambda: cluster.execute(_CUT), settings)
+    finally:
+        cluster.execute(f"DROP DATABASE {_NAME} WITH (FORCE)")
