@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ctrlmgr.api import quantity
 from ctrlmgr.clock import parse_time
 
 IPV4 = "IPv4"
@@ -108,6 +109,7 @@ class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str = ""
     ip_families: list[str] | None = None
     publish_not_ready_addresses: bool = False
+    traffic_distribution: str = ""
 
 
 class ServiceMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -283,6 +285,37 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
             for port in container.ports or ():
                 found.setdefault((port.name, port.protocol), port.container_port)
         return found
+
+
+class NodeCondition(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 NodeCondition."""
+
+    type: str
+    status: str = ""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 NodeStatus."""
+
+    allocatable: dict[str, str] | None = None
+    conditions: list[NodeCondition] | None = None
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 Node."""
+
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its first condition of type Ready is True."""
+        found = next((each.status for each in self.status.conditions or () if each.type == "Ready"), "")
+        return found == "True"
+
+    @property
+    def cpu(self) -> int:
+        """How much CPU pods may have in all, in billionths; 0 if it does not say."""
+        return quantity.parse((self.status.allocatable or {}).get("cpu", "0"))
 
 
 class NamespaceStatus(msgspec.Struct, frozen=True, gc=False):

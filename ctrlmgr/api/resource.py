@@ -52,6 +52,7 @@ class Key(NamedTuple):
 NAMESPACES = Resource("", "namespaces")
 SERVICES = Resource("", "services")
 PODS = Resource("", "pods")
+NODES = Resource("", "nodes")
 ENDPOINTS = Resource("", "endpoints")
 EVENTS = Resource("", "events")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "endpointslices")

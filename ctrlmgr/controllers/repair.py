@@ -25,10 +25,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.repair_addresses import find_address_findings
+from ctrlmgr.controllers.repair_addresses import describe_address, find_address_findings
 from ctrlmgr.controllers.repair_events import EventRecorder
 from ctrlmgr.controllers.repair_findings import Action, Finding
-from ctrlmgr.controllers.repair_ports import find_port_findings
+from ctrlmgr.controllers.repair_ports import describe_port, find_port_findings
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, Expired, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.manager import Controller
@@ -107,16 +107,16 @@ class Repair:
     def __init__(
         self,
         name: str,
-        noun: str,
+        describe: Callable[[str], str],
         claims: Resource,
         find: Callable[[Listings], Sequence[Finding]],
         event_log: EventLog,
         recorder: EventRecorder,
         metrics: RepairMetrics,
     ) -> None:
-        """Look for what `find` finds in the listings of Services and `claims`; `noun` is what a claim is on."""
+        """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value."""
         self.name = name
-        self._noun = noun
+        self._describe = describe
         self._claims = claims
         self._find = find
         self._log = event_log
@@ -178,7 +178,7 @@ class Repair:
             self._metrics.found.labels("unknown").inc()
             self._metrics.failed.inc()
             if isinstance(error, ApiError):  # else the log takes no Event either
-                message = f"Unable to allocate {self._noun} {finding.value} due to an unknown error"
+                message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
                 self._recorder.warn(finding.subject, "UnknownError", message, client)
             raise
 
@@ -204,7 +204,7 @@ def cluster_ip_repair(event_log: EventLog, ranges: Ranges, *, clock: Clock) -> R
         return find_address_findings(listings.services, listings.claims, ranges)
 
     recorder = EventRecorder(event_log, "ipallocator-repair-controller", "ClusterIPAllocation", clock=clock)
-    return Repair(CLUSTER_IPS, "ClusterIP", IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)
+    return Repair(CLUSTER_IPS, describe_address, IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)
 
 
 def node_port_repair(event_log: EventLog, ranges: Ranges, *, clock: Clock) -> Repair:
@@ -214,7 +214,7 @@ def node_port_repair(event_log: EventLog, ranges: Ranges, *, clock: Clock) -> Re
         return find_port_findings(listings.services, listings.claims, ranges.ports)
 
     recorder = EventRecorder(event_log, "portallocator-repair-controller", "PortAllocation", clock=clock)
-    return Repair(NODE_PORT, "port", NODE_PORTS, find, event_log, recorder, NODE_PORT_REPAIR)
+    return Repair(NODE_PORT, describe_port, NODE_PORTS, find, event_log, recorder, NODE_PORT_REPAIR)
 
 
 class RepairReconciler:

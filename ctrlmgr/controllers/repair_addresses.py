@@ -126,6 +126,11 @@ def _corrected(use: Use, claim: Object) -> Object:
     return Object.from_dict(fields)
 
 
+def describe_address(address: str) -> str:
+    """Name an address as Kubernetes' messages do."""
+    return f"ClusterIP [{_family(address)}]: {address}"
+
+
 def _family(address: str) -> str:
     """Return the family of an address in canonical form."""
     return IPV6 if ":" in address else IPV4

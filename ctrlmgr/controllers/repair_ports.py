@@ -55,6 +55,11 @@ def find_port_findings(services: Iterable[Object], claims: Sequence[Object], por
     return findings
 
 
+def describe_port(port: str) -> str:
+    """Name a port as Kubernetes' messages do."""
+    return f"port {port}"
+
+
 def collect_ports(service: Object) -> list[int]:
     """Return the node ports a Service has (`collectServiceNodePorts`).
 

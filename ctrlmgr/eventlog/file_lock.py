@@ -1,21 +1,31 @@
-"""Whose turn it is to write a SQLite file, among the processes of one host.
+"""Whose turn it is to write a SQLite file, among the processes of one host, and how far they have got.
 
-Guarantees: one holder at a time, be it a thread or a process; a holder that dies loses it; nobody waits longer than
-their patience. Measured with eight processes that write all the time: equal shares, 71 ms at the longest.
+Guarantees:
+- One holder at a time, be it a thread or a process; a holder that dies loses it; nobody waits longer than their
+  patience. Measured with eight processes that write all the time: equal shares, 71 ms at the longest.
+- `head` is a revision in memory that all of them share. Holders set it after a commit, before anybody learns of it:
+  so whoever reads it, which takes no call to the system, sees every commit that has been acknowledged. (Asking SQLite
+  takes a lock on its own shared memory, 25 µs, and the interpreter's lock is given up for it.)
 """
 
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable
 
 _POLL = 0.0003
 """Seconds between looks."""
+
+_SIZE = 8
+"""Bytes of the head in the file, in the machine's own order: a word, so it is read and written as a whole."""
 
 
 class FileLock:
@@ -27,6 +37,31 @@ class FileLock:
         self._clock = clock
         self._patience = patience
         self._mutex = threading.Lock()
+        if os.fstat(self._file).st_size < _SIZE:
+            os.ftruncate(self._file, _SIZE)
+        self._page = mmap.mmap(self._file, _SIZE)
+        self._head = memoryview(self._page).cast("q")
+
+    @property
+    def head(self) -> Revision:
+        """The newest revision that any holder has committed and told of; to be set by the holder only."""
+        return self._head[0]
+
+    @head.setter
+    def head(self, revision: Revision) -> None:
+        self._head[0] = revision
+
+    def begin(self, read_head: Callable[[], Revision]) -> None:
+        """Set `head` to what `read_head` finds, for the file may be as old as its last user.
+
+        If somebody holds the lock this is left to them: they have set it when they began.
+        """
+        with self._mutex:
+            if self._taken():
+                try:
+                    self.head = read_head()
+                finally:
+                    fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def __enter__(self) -> None:
         if not self._mutex.acquire(timeout=self._patience):
@@ -60,4 +95,6 @@ class FileLock:
 
     def close(self) -> None:
         """Give the file back."""
+        self._head.release()
+        self._page.close()
         os.close(self._file)

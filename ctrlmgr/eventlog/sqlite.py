@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import TypeAlias
 from typing import cast as cast_type
 
 from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine
@@ -38,9 +37,6 @@ _POLL = 0.01
 """Seconds between looks at `data_version`, a number that another connection's commit changes."""
 
 _BUSY_MILLISECONDS = 2_000
-
-_Seen: TypeAlias = tuple[int, Revision]
-"""A `data_version`, and the head that goes with it."""
 
 
 def open_engine(path: Path) -> Engine:
@@ -69,17 +65,6 @@ def _own_connection(engine: Engine) -> sqlite3.Connection:
     return cast_type(sqlite3.Connection, connection)
 
 
-def _look(connection: sqlite3.Connection, seen: _Seen) -> _Seen:
-    """Return what there is to see now, given what the connection saw last."""
-    try:
-        version = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version == seen[0]:
-            return seen
-        return version, connection.execute("SELECT revision FROM log_head").fetchone()[0]
-    except sqlite3.Error as error:
-        raise LogUnavailable(f"the event log cannot be read: {error}") from error
-
-
 class SQLiteEventLog(SQLLog):
     """An `EventLog` in a SQLite file."""
 
@@ -104,10 +89,6 @@ class SQLiteEventLog(SQLLog):
             self._waiting = _own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
-            self._peeking = _own_connection(engine)
-            undo.callback(self._peeking.close)
-            self._peeker = threading.Lock()
-            self._peeked: _Seen = (-1, 0)
             self._closing = threading.Condition()
             super().__init__(
                 engine,
@@ -138,6 +119,7 @@ class SQLiteEventLog(SQLLog):
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
                 connection.commit()
+                self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
         except DBAPIError as error:
             raise self._translated(error) from error
 
@@ -149,34 +131,32 @@ class SQLiteEventLog(SQLLog):
         read, `LogClosed` when the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
-        seen = (-1, 0)
+        seen, head = -1, 0
         with self._waiter:
             while not self._closed:
-                seen = _look(self._waiting, seen)
+                try:
+                    version = self._waiting.execute("PRAGMA data_version").fetchone()[0]
+                    if version != seen:
+                        seen, head = version, self._waiting.execute("SELECT revision FROM log_head").fetchone()[0]
+                except sqlite3.Error as error:
+                    raise LogUnavailable(f"the event log cannot be read: {error}") from error
                 left = _POLL if deadline is None else deadline - self._clock.monotonic()
-                if seen[1] > after or left <= 0:
-                    return seen[1]
+                if head > after or left <= 0:
+                    return head
                 with self._closing:
                     if not self._closed:
                         self._clock.wait(self._closing, min(_POLL, left))
         raise LogClosed
 
     def peek(self) -> Revision:
-        """Return the newest revision: a look at shared memory, and one row when a commit has changed it.
-
-        Takes some 5 µs, 20 after a commit. Raises `LogUnavailable` when the file cannot be read.
-        """
-        with self._peeker:
-            if self._closed:
-                raise LogClosed
-            self._peeked = _look(self._peeking, self._peeked)
-            return self._peeked[1]
+        """Return the newest revision: a look at memory that all processes share."""
+        if self._closed:
+            raise LogClosed
+        return self._lock.head
 
     def _release(self) -> None:
         with self._closing:
             self._closing.notify_all()
         with self._waiter:
             self._waiting.close()
-        with self._peeker:
-            self._peeking.close()
         self._sqlite_writer.close()

@@ -79,6 +79,7 @@ class SQLiteWriter:
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # it runs inside our commits
+        lock.begin(lambda: self._one("SELECT revision FROM log_head")[0])
 
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
@@ -110,6 +111,7 @@ class SQLiteWriter:
             # The disk failed under the commit: what of it is durable, nobody can say.
             self._rollback()
             raise OutcomeUnknown(f"the commit failed: {error}") from error
+        self._lock.head = self._revision
         self._dirty = True
         return answers
 

@@ -34,7 +34,7 @@ from ctrlmgr.resources.strategy import Context
 from ctrlmgr.resources.subresources import SUBRESOURCES, Handler
 from ctrlmgr.resources.verbs import reading
 from ctrlmgr.resources.verbs.attempts import RETRIES, Decision, settle
-from ctrlmgr.resources.verbs.change import change
+from ctrlmgr.resources.verbs.change import change, parse_version
 from ctrlmgr.resources.verbs.creation import NAME_ATTEMPTS, create
 from ctrlmgr.resources.verbs.deleting import delete
 from ctrlmgr.resources.verbs.patching import Patch
@@ -154,7 +154,7 @@ class Engine:
             return plan.owned(live, bodies.take(), request.manager, request.now, target.subresource)
 
         may_create = request.plan.strategy.allow_create_on_update and not target.subresource
-        new = bodies.take if may_create else None
+        new = bodies.take_new if may_create else None
         uid = metadata_of(bodies.first).get("uid") or ""
         return settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES)
 
@@ -263,6 +263,12 @@ class _Bodies:
             self._taken = True
             return self.first
         return self._request.plan.decode(self._body, self._request.options, [])
+
+    def take_new(self) -> Unstructured:
+        """Return the object for where none is: the version it was to replace does not count (etcd3 `updateState`)."""
+        fields = self.take()
+        parse_version(metadata_of(fields).pop("resourceVersion", ""))
+        return fields
 
 
 class _Applying:

@@ -21,6 +21,8 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.controllers.bootstrap_address import endpoint_address
+from ctrlmgr.controllers.bootstrap_assembly import new_bootstrap
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import Informers, WatchCache
@@ -31,7 +33,7 @@ from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.controllers import CONTROLLERS, Parts, Watched, compaction, enabled_controllers
-from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
@@ -76,7 +78,9 @@ class Application:
         )
         controllers = [Watched(CONTROLLERS[name](parts)) for name in names]
         probe = LogProbe(event_log, clock=clock)
-        pages = Pages(self._health(probe, informers, controllers), REGISTRY, backend.kinds, backend.workers)
+        checks = self._checks(probe, informers, controllers)
+        health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
+        pages = Pages(health, REGISTRY, backend.kinds, backend.workers)
         app = App(
             backend,
             pages,
@@ -94,12 +98,20 @@ class Application:
             delay=settings.server.shutdown_delay,
             housekeeping=[self._front.serving.reload, self._front.tokens.reload],
         )
+        self._bootstrap = new_bootstrap(
+            parts.for_bootstrap(),
+            settings.service,
+            ranges,
+            address=endpoint_address(advertised_address(settings), ranges.addresses[0].family, default_route_address),
+            port=self.server.port,
+            ready=lambda: all(check.problem() is None for check in checks),
+        )
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in (*controllers, *compaction(parts)):
+        for runnable in (*self._bootstrap.runnables, *controllers, *compaction(parts)):
             self.manager.add(runnable, Phase.LEADER)
 
     @property
@@ -119,16 +131,16 @@ class Application:
         except TimeoutError as error:
             raise CtrlmgrError(f"not everything stopped in time: {error}") from error
 
-    def _health(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Health]:
-        """Alive is whoever answers; ready is who can also reach the log, knows its content and acts on it."""
-        ready = [
+    def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Check]:
+        """Return what being ready takes: to reach the log, to know its content and to act on it."""
+        return [
             PING,
             Check("log", probe.problem),
             Check("informer-sync", lambda: None if informers.has_synced() else "the caches have not synced yet"),
+            Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
             *(Check(f"controller/{controller.name}", controller.problem) for controller in controllers),
             Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None),
         ]
-        return [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", ready)]
 
 
 def serve(settings: Settings, *, started: Callable[[Application], None] = lambda application: None) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from ctrlmgr import __version__
 from ctrlmgr.client import EngineClient, LogClient, Runner
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import bootstrap, bootstrap_assembly
 from ctrlmgr.controllers.compaction import CompactionReconciler
 from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
 from ctrlmgr.controllers.endpoints import new_endpoints_controller
@@ -54,6 +55,13 @@ class Parts(NamedTuple):
         """Return a client that writes as the API does."""
         requester = Requester(_user(controller), ("system:masters",), _USER_AGENT)
         return EngineClient(self.engine, self.run, requester)
+
+    def for_bootstrap(self) -> bootstrap_assembly.Parts:
+        """Return what the bootstrap controller is made of."""
+        requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
+        client = EngineClient(self.engine, self.run, requester)
+        internal = self.client(bootstrap.CONTROLLER_NAME)
+        return bootstrap_assembly.Parts(self.informers, self.event_log, client, internal, self.clock, self.random)
 
 
 def _user(controller: str) -> str:

@@ -47,13 +47,14 @@ _ANY = GetOptions()
 class Call:
     """A request about a resource that is served: what it is about, and how to answer it."""
 
-    __slots__ = ("endpoint", "how", "path", "request")
+    __slots__ = ("endpoint", "how", "path", "request", "target")
 
-    def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath) -> None:
+    def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath, target: Target) -> None:
         """Answer in plain JSON unless `negotiate` finds something else."""
         self.request = request
         self.endpoint = endpoint
         self.path = path
+        self.target = target
         self.how = PLAIN
 
     def negotiate(self) -> None:
@@ -61,12 +62,6 @@ class Call:
         request = self.request
         how = self.endpoint.accepts.negotiate(request.header(b"accept"))
         self.how = how._replace(pretty=True) if request.wants_pretty else how
-
-    @property
-    def target(self) -> Target:
-        """What the engine is asked about."""
-        path, kind = self.path, self.endpoint.kind
-        return Target(kind, path.namespace if kind.namespaced else "", path.name, path.subresource)
 
     @property
     def namespace(self) -> str | None:
@@ -135,7 +130,7 @@ class Api:
     async def _get(self, call: Call) -> None:
         query = call.request.query
         obj = await self._driver.run(self._engine.get(call.target, parse_get(query) if query else _ANY))
-        await self._sender.whole(call.request, 200, self._presentation(call).one(obj) + b"\n", call.how)
+        await self._sender.whole(call.request, 200, self._presentation(call).one(obj), call.how)
 
     async def _list(self, call: Call) -> None:
         options = call.list_options
@@ -155,8 +150,7 @@ class Api:
         start = await self._started(self._engine.watch(kind, call.namespace, options))
         stream = await call.request.begin_stream(200, (JSON_TYPE, NO_CACHE))
         if isinstance(start, Start):
-            metrics = call.endpoint.watch_metrics(call.path)
-            await self._watches.serve(stream, start, presentation, options, metrics)
+            await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics)
         else:
             await self._watches.fail(stream, start)
 
@@ -221,7 +215,7 @@ class Api:
         """Run a write and show what it came to."""
         answer = await self._driver.run(operation)
         if answer.object is not None:
-            body = self._presentation(call).one(answer.object) + b"\n"
+            body = self._presentation(call).one(answer.object)
         else:
             body = status.encode(answer.status or status.success())
         await self._sender.whole(call.request, answer.code, body, call.how, warnings(answer.warnings))
@@ -229,4 +223,4 @@ class Api:
     def _presentation(self, call: Call) -> Presentation:
         form = call.how.form
         include = parse_include(call.request.query) if form.kind == "Table" else ""
-        return self._presentations.of(call.endpoint.kind, form, include)
+        return self._presentations.of(call.endpoint.kind, call.endpoint.shown, form, include)

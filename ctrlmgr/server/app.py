@@ -21,13 +21,12 @@ from ctrlmgr.server import limits
 from ctrlmgr.server.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.backend import Backend
-from ctrlmgr.server.endpoints import Endpoints, attributes_of
+from ctrlmgr.server.endpoints import Place, Places
 from ctrlmgr.server.limits import InFlight
 from ctrlmgr.server.negotiation import PLAIN, Accepts, Representation
 from ctrlmgr.server.pages import Pages
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.responses import Receive, Scope, Send, refused, warnings
-from ctrlmgr.server.routes import ResourcePath, Routes
 from ctrlmgr.server.stream import Disconnected
 
 log = structlog.get_logger(__name__)
@@ -62,8 +61,7 @@ class App:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._clock = clock
-        self._routes = Routes()
-        self._endpoints = Endpoints(backend.kinds)
+        self._places = Places(backend.kinds)
         self._errors = Accepts(transforms=False)
         self._reads = InFlight("readOnly", max_reads)
         self._writes = InFlight("mutating", max_writes)
@@ -72,16 +70,21 @@ class App:
         """Answer one request (ASGI)."""
         if scope["type"] != "http":
             raise ValueError(f"this server speaks HTTP only, not {scope['type']}")
-        request = Request(scope, receive, send, self._routes.locate(scope["raw_path"]))
+        began = self._clock.monotonic()
+        place = self._places.find(scope["raw_path"])
+        request = Request(scope, receive, send, place.location)
         try:
-            await self._answer(request)
+            await self._answer(request, place)
         except Disconnected:
-            return
+            request.code = request.code or _CLIENT_CLOSED
         except CtrlmgrError as error:
             await self._refuse(request, status.api_error(error))
         except Exception:
-            log.exception("request failed", method=request.method, path=request.location.path)
+            log.exception("request failed", method=request.method, path=place.location.path)
             await self._refuse(request, InternalError(_UNEXPECTED))
+        finally:
+            if request.metrics is not None:
+                request.metrics.answered(request.code, self._clock.monotonic() - began)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -93,54 +96,36 @@ class App:
         """Let go of who would stay for long: the server stops."""
         self._backend.end_watches()
 
-    async def _answer(self, request: Request) -> None:
-        path = request.location.resource
-        attributes = self._admit(request, path)
+    async def _answer(self, request: Request, place: Place) -> None:
+        endpoint, path, target = place.endpoint, place.location.resource, place.target
+        attributes = self._admit(request, place)
         if path is None:
             await request.respond(await self._pages.answer(request))
-            return
-        endpoint = self._endpoints.find(path)
-        if endpoint is None:
+        elif endpoint is None or target is None:
             await request.respond(self._pages.nowhere(request.location))
-            return
-        request.headers = endpoint.headers
-        with self._place(request, attributes):
-            await self._answer_resource(Call(request, endpoint, path), attributes)
+        else:
+            request.headers = endpoint.headers
+            verb = endpoint.verb(request.method)
+            counted = "watch" if attributes.verb == "watch" else verb
+            request.metrics = endpoint.metrics(counted, dry_run="dryRun" in request.query)
+            with self._limit(request, attributes):
+                await self._backend.api.answer(Call(request, endpoint, path, target), verb)
 
-    def _admit(self, request: Request, path: ResourcePath | None) -> Attributes:
+    def _admit(self, request: Request, place: Place) -> Attributes:
         """Find out who asks for what; raises `Unauthorized`, or `Forbidden` if they may not."""
         request.user = user = self._authenticator.authenticate(request.raw_headers, request.certificate)
-        if path is None:
-            attributes = Attributes(request.method.lower(), request.location.path)
-        else:
-            attributes = attributes_of(request.method, request.location.path, path, request.query)
+        attributes = place.attributes(request.method, request.query)
         if not self._authorizer.authorize(user, attributes):
             raise refusal(user, attributes)
         return attributes
 
-    def _place(self, request: Request, attributes: Attributes) -> AbstractContextManager[None]:
-        """Return the place a request takes while it is worked on; what lasts, or keeps leaders alive, needs none."""
+    def _limit(self, request: Request, attributes: Attributes) -> AbstractContextManager[None]:
+        """Return what a request is counted in while it is worked on; what lasts, or keeps leaders alive, is not."""
         if attributes.verb == "watch":
             return nullcontext()
         if request.method in _READING:
             return self._reads
         return nullcontext() if (attributes.group, attributes.resource) == LEASES else self._writes
-
-    async def _answer_resource(self, call: Call, attributes: Attributes) -> None:
-        began = self._clock.monotonic()
-        request, endpoint = call.request, call.endpoint
-        verb = endpoint.verb(request.method)
-        try:
-            await self._backend.api.answer(call, verb)
-        except Disconnected:
-            request.code = request.code or _CLIENT_CLOSED
-            raise
-        except CtrlmgrError as error:
-            await self._refuse(request, status.api_error(error))
-        finally:
-            counted = "watch" if attributes.verb == "watch" else verb
-            metrics = endpoint.metrics(call.path, counted, dry_run="dryRun" in request.query)
-            metrics.answered(request.code or 500, self._clock.monotonic() - began)
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
         if request.code:

@@ -23,6 +23,17 @@ _PIECE = 128 * 1024
 """Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold nobody up."""
 
 
+def whole(obj: Object) -> bytes:
+    """Return an object as it is, with a newline at the end."""
+    body = obj.body
+    at = body.find(_UID) if body.startswith(b'{"kind":"') else -1
+    if at < 0 or not obj.revision:
+        return obj.wire() + b"\n"
+    # The first uid is the object's own (owners come later), and in strings quotes are escaped.
+    at = body.index(b'"', at + len(_UID))
+    return b"".join((body[:at], b'","resourceVersion":"%d' % obj.revision, body[at:], b"\n"))
+
+
 class ListMeta(NamedTuple):
     """What a list says of itself (meta/v1 ListMeta); empty, 0 or None is left out."""
 

@@ -2,7 +2,7 @@
 
 Guarantees: what is not served is told apart as Kubernetes does it. A path that leads to no kind, or to no place where
 that kind can be, is 404; a place that exists but does not take the method is 405 (without `Allow`, as there).
-Endpoints are found once and kept: kinds may be added, never taken away.
+What has been found is kept: kinds may be added, never taken away.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
 from ctrlmgr.resources.kind import Kind, Subresource
 from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.operations import Target
 from ctrlmgr.server.access import Attributes
 from ctrlmgr.server.negotiation import Accepts
 from ctrlmgr.server.responses import warnings
-from ctrlmgr.server.routes import ResourcePath
+from ctrlmgr.server.routes import Location, ResourcePath, locate
 
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -27,6 +28,12 @@ _METHOD_NAMES = {"create": "POST", "update": "PUT"}
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources that pass a request on to something that runs."""
 
+_SHOWN = frozenset({"scale", "status"})
+"""Subresources that have tables, and so other forms: those whose storage is a `rest.TableConvertor`."""
+
+
+_REMEMBERED = 4096
+_LONGEST_REMEMBERED = 512
 
 _DEPRECATED = {
     ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -38,17 +45,23 @@ _DEPRECATED = {
 class Endpoint:
     """One shape of path: its kind, the verbs that its methods stand for, and what goes with them."""
 
-    def __init__(self, kind: Kind, subresource: Subresource | None, verbs: Mapping[str, str]) -> None:
-        """Serve `verbs`, by method."""
+    def __init__(self, kind: Kind, subresource: Subresource | None, verbs: Mapping[str, str], scope: str) -> None:
+        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as metrics have it."""
         self.kind = kind
         self.subresource = subresource
+        self.is_served = bool(verbs)
+        """Whether there is anything here."""
         self.connects = subresource is not None and subresource.name in _CONNECT
         """Whether requests are for what runs somewhere, not for what is stored."""
         is_kept = kind.verbs != {"create"}  # unlike a review, which is answered and forgotten
-        self.accepts = Accepts(lists="list" in verbs.values(), transforms=subresource is None and is_kept)
+        transforms = is_kept if subresource is None else subresource.name in _SHOWN
+        self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms)
+        self.shown = kind.gvk if subresource is None else subresource.kind
+        """What its answers are."""
         self.headers = warnings([_DEPRECATED.get(kind.gvk, "")])
         """What every answer has besides its own headers."""
         self._verbs = verbs
+        self._scope = scope
         self._name = (*kind.gvk[:2], kind.resource.plural)
         self._metrics: dict[tuple[str, bool], RequestMetrics] = {}
         self._watch_metrics: WatchMetrics | None = None
@@ -60,71 +73,108 @@ class Endpoint:
             raise MethodNotAllowed(details=StatusDetails())
         return verb
 
-    def metrics(self, path: ResourcePath, verb: str, *, dry_run: bool = False) -> RequestMetrics:
+    def metrics(self, verb: str, *, dry_run: bool) -> RequestMetrics:
         """Return what requests like this are counted with."""
         metrics = self._metrics.get((verb, dry_run))
         if metrics is None:
-            group, version, plural = self._name
             part = self.subresource.name if self.subresource is not None else ""
             name = _METHOD_NAMES.get(verb, verb).upper()
-            metrics = RequestMetrics(name, group, version, plural, part, _scope(path), "All" if dry_run else "")
+            metrics = RequestMetrics(name, *self._name, part, self._scope, "All" if dry_run else "")
             self._metrics[verb, dry_run] = metrics
         return metrics
 
-    def watch_metrics(self, path: ResourcePath) -> WatchMetrics:
-        """Return what watches like this are counted with."""
+    @property
+    def watch_metrics(self) -> WatchMetrics:
+        """What watches like this are counted with."""
         if self._watch_metrics is None:
-            self._watch_metrics = WatchMetrics(*self._name, _scope(path))
+            self._watch_metrics = WatchMetrics(*self._name, self._scope)
         return self._watch_metrics
 
 
-class Endpoints:
-    """Finds endpoints."""
+class Place:
+    """A path, and what is there; shared by all requests for it."""
+
+    __slots__ = ("_attributes", "endpoint", "location", "target")
+
+    def __init__(self, location: Location, endpoint: Endpoint | None = None) -> None:
+        """Resolve a location to the endpoint that serves it, None if it is no resource, or none that is served."""
+        self.location = location
+        self.endpoint = endpoint
+        self.target: Target | None = None
+        """What the engine is asked about there; None where there is no endpoint."""
+        self._attributes: dict[str, Attributes] = {}
+        path = location.resource
+        if endpoint is not None and path is not None:
+            namespace = path.namespace if endpoint.kind.namespaced else ""
+            self.target = Target(endpoint.kind, namespace, path.name, path.subresource)
+
+    def attributes(self, method: str, query: Mapping[str, list[str]]) -> Attributes:
+        """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
+        attributes = self._attributes.get(method)
+        if attributes is not None and ("watch" not in query or attributes.name):
+            return attributes
+        location = self.location
+        if location.resource is None:
+            attributes = Attributes(method.lower(), location.path)
+        else:
+            group, version, plural, namespace, name, subresource, _, watch = location.resource
+            verb = "watch" if watch else _verb(method, name, query)
+            attributes = Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
+        if "watch" not in query:
+            self._attributes[method] = attributes
+        return attributes
+
+
+class Places:
+    """Finds places, remembering those it has found."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Serve `kinds`."""
         self._kinds = kinds
-        self._found: dict[tuple[str, str, str, str, bool, bool, bool], Endpoint] = {}
+        self._endpoints: dict[tuple[str, str, str, str, bool, bool, bool], Endpoint] = {}
+        self._places: dict[bytes, Place] = {}
 
-    def find(self, path: ResourcePath) -> Endpoint | None:
-        """Return what is served at a path, None if nothing is."""
-        group, version, resource, namespace, name, subresource, rest, watch = path
-        shape = (group, version, resource, subresource, bool(namespace), bool(name), watch)
-        endpoint = self._found.get(shape)
+    def find(self, raw_path: bytes) -> Place:
+        """Return where a path leads, given as it stands in the request line (without the query)."""
+        place = self._places.get(raw_path)
+        if place is None:
+            place = self._place(locate(raw_path))
+            if place.endpoint is not None and len(raw_path) <= _LONGEST_REMEMBERED:
+                if len(self._places) >= _REMEMBERED:
+                    self._places.clear()
+                self._places[raw_path] = place
+        return place
+
+    def _place(self, location: Location) -> Place:
+        path = location.resource
+        kind = self._kinds.find(path.group, path.version, path.resource) if path is not None else None
+        if path is None or kind is None or not _is_place_of(kind, path):
+            return Place(location)
+        shape = (*path[:3], path.subresource, bool(path.namespace), bool(path.name), path.watch)
+        endpoint = self._endpoints.get(shape)
         if endpoint is None:
-            endpoint = self._endpoint(path)
-            if endpoint is None:
-                return None
-            self._found[shape] = endpoint
-        return None if rest and not endpoint.connects else endpoint
+            endpoint = self._endpoints[shape] = _endpoint(kind, path)
+        served = endpoint.is_served and (endpoint.connects or not path.rest)
+        return Place(location, endpoint if served else None)
 
-    def _endpoint(self, path: ResourcePath) -> Endpoint | None:
-        kind = self._kinds.find(path.group, path.version, path.resource)
-        if kind is None or not _is_place_of(kind, path):
-            return None
-        subresource = kind.subresources.get(path.subresource) if path.subresource else None
-        if path.watch:
-            verbs = _served({"GET": "watch"}, kind.verbs) if not path.subresource else {}
-        elif path.subresource:
-            verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None else {}
-        elif path.name:
-            verbs = _served(_OBJECT, kind.verbs)
-        else:
-            everywhere = kind.namespaced and not path.namespace
-            verbs = _served({"GET": "list"} if everywhere else _COLLECTION, kind.verbs)
-        return Endpoint(kind, subresource, verbs) if verbs else None
+
+def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
+    subresource = kind.subresources.get(path.subresource)
+    if path.subresource:
+        verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None and not path.watch else {}
+    elif path.watch:
+        verbs = _served({"GET": "watch"}, kind.verbs)
+    elif path.name:
+        verbs = _served(_OBJECT, kind.verbs)
+    else:
+        everywhere = kind.namespaced and not path.namespace
+        verbs = _served({"GET": "list"} if everywhere else _COLLECTION, kind.verbs)
+    return Endpoint(kind, subresource, verbs, _scope(path))
 
 
 def unknown_resource() -> NotFound:
     """Return the 404 of a path below the API that leads to nothing."""
     return NotFound("the server could not find the requested resource", details=StatusDetails())
-
-
-def attributes_of(method: str, path: str, resource: ResourcePath, query: Mapping[str, list[str]]) -> Attributes:
-    """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
-    group, version, plural, namespace, name, subresource, _, watch = resource
-    verb = "watch" if watch else _verb(method, name, query)
-    return Attributes(verb, path, group, version, plural, subresource, namespace, name)
 
 
 def _verb(method: str, name: str, query: Mapping[str, list[str]]) -> str:

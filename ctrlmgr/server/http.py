@@ -68,6 +68,11 @@ class HttpServer:
         host, port = self._socket.getsockname()[:2]
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
+    @property
+    def port(self) -> int:
+        """The port it got."""
+        return int(self._socket.getsockname()[1])
+
     def run(self, stop: threading.Event) -> None:
         """Serve until stopped."""
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import NotAcceptable
-from ctrlmgr.resources.kind import Kind
+from ctrlmgr.resources.kind import GroupVersionKind, Kind
 from ctrlmgr.resources.operations import Listing
 from ctrlmgr.server import encoding
 from ctrlmgr.server.encoding import ListMeta
@@ -29,7 +29,7 @@ class Presentation(Protocol):
         """What a watch goes on with after its first frame: itself, unless that one is special."""
 
     def one(self, obj: Object) -> bytes:
-        """Return an object, without a newline; raises `NotAcceptable` where only lists can be shown."""
+        """Return an object, with a newline; raises `NotAcceptable` where only lists can be shown."""
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list in pieces; raises `NotAcceptable` where only single objects can be shown."""
@@ -61,7 +61,7 @@ class Plain:
 
     def one(self, obj: Object) -> bytes:
         """Return an object as it is."""
-        return obj.wire()
+        return encoding.whole(obj)
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list of this kind."""
@@ -109,7 +109,7 @@ class Partial:
             raise NotAcceptable(
                 f"you requested {self._form.kind}, but the requested object is not a list ({_go_type(self._kind)})"
             )
-        return self._partial(obj)
+        return self._partial(obj) + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list of the metadata of objects; its items, unlike others', say what they are."""
@@ -151,18 +151,21 @@ class Presentations:
         """Take the columns and cells of tables from `table_for`, the time for ages from `clock`."""
         self._table_for = table_for
         self._clock = clock
-        self._made: dict[tuple[Kind, Form, str], Presentation] = {}
+        self._made: dict[tuple[Kind, GroupVersionKind, Form, str], Presentation] = {}
 
-    def of(self, kind: Kind, form: Form = AS_IS, include: str = "") -> Presentation:
-        """Return how to show objects of `kind` as `form`; `include` is what rows of tables have of them."""
-        presentation = self._made.get((kind, form, include))
+    def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
+        """Return how to show objects of `kind` as `form`; `include` is what rows of tables have of them.
+
+        `shown` is what they are seen as: their own kind, or another for some subresources, such as Scale.
+        """
+        presentation = self._made.get((kind, shown, form, include))
         if presentation is None:
-            presentation = self._made[kind, form, include] = self._make(kind, form, include)
+            presentation = self._made[kind, shown, form, include] = self._make(kind, shown, form, include)
         return presentation
 
-    def _make(self, kind: Kind, form: Form, include: str) -> Presentation:
+    def _make(self, kind: Kind, shown: GroupVersionKind, form: Form, include: str) -> Presentation:
         if form == AS_IS:
             return Plain(kind)
         if form.kind == "Table":
-            return Table(kind, form, self._table_for(kind), include, self._clock)
+            return Table(kind, form, self._table_for(shown), include, self._clock)
         return Partial(kind, form)

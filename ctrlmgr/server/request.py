@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, StatusDetails, UnsupportedMediaType
+from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.resources.options import Requester
 from ctrlmgr.server.access import User
 from ctrlmgr.server.negotiation import is_pretty
@@ -35,7 +36,19 @@ _ANONYMOUS = User("system:anonymous")
 class Request:
     """One request, and the way to answer it."""
 
-    __slots__ = ("_headers", "_query", "_receive", "_scope", "_send", "code", "headers", "location", "method", "user")
+    __slots__ = (
+        "_headers",
+        "_query",
+        "_receive",
+        "_scope",
+        "_send",
+        "code",
+        "headers",
+        "location",
+        "method",
+        "metrics",
+        "user",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, location: Location) -> None:
         """Wrap what ASGI hands over; `location` is where the path leads."""
@@ -45,6 +58,8 @@ class Request:
         """Who sent it, once that has been found out."""
         self.code = 0
         """The status of the answer, once that has been begun: nothing else can be said from then on."""
+        self.metrics: RequestMetrics | None = None
+        """What it is counted with, if at all."""
         self.headers: Sequence[Header] = ()
         """What the answer has besides its own headers, whatever it is."""
         self._scope = scope

@@ -29,8 +29,6 @@ _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
 """A slash, NUL, percent sign or backslash that was encoded; and a backslash that was not."""
 
 _NOWHERE = frozenset({"", ".", ".."})
-_REMEMBERED = 4096
-_LONGEST_REMEMBERED = 512
 
 
 class ResourcePath(NamedTuple):
@@ -61,26 +59,9 @@ class Location(NamedTuple):
     """Whether what is unknown here is answered with a `Status`."""
 
 
-class Routes:
-    """Finds locations, remembering those it has found."""
-
-    def __init__(self) -> None:
-        """Start with nothing remembered."""
-        self._found: dict[bytes, Location] = {}
-
-    def locate(self, raw_path: bytes) -> Location:
-        """Return where a path leads, given as it stands in the request line (without the query)."""
-        location = self._found.get(raw_path)
-        if location is None:
-            location = _locate(raw_path.decode("latin-1"))
-            if len(raw_path) <= _LONGEST_REMEMBERED:
-                if len(self._found) >= _REMEMBERED:
-                    self._found.clear()
-                self._found[raw_path] = location
-        return location
-
-
-def _locate(path: str) -> Location:
+def locate(raw_path: bytes) -> Location:
+    """Return where a path leads, given as it stands in the request line (without the query)."""
+    path = raw_path.decode("latin-1")
     is_api = path.startswith(("/api/", "/apis/"))
     ambiguous = _AMBIGUOUS.search(path) is not None
     if "%" in path:

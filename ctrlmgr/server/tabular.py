@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.resources.kind import Kind
+from ctrlmgr.resources.kind import GroupVersionKind, Kind
 from ctrlmgr.resources.operations import Listing
 from ctrlmgr.server import encoding
 from ctrlmgr.server.encoding import ListMeta
@@ -48,7 +48,7 @@ class TableDefinition(Protocol):
         """Return what stands in the columns for `obj` at a time (µs since 1970): JSON values, mostly text."""
 
 
-TableFor = Callable[[Kind], TableDefinition]
+TableFor = Callable[[GroupVersionKind], TableDefinition]
 """Gives the definition of a kind's table."""
 
 
@@ -84,7 +84,7 @@ class Table:
 
     def one(self, obj: Object) -> bytes:
         """Return a table with one row."""
-        return b"%b%b]}" % (self._head(ListMeta(obj.revision)), self._row(obj, self._clock.now()))
+        return self._table(obj) + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a table of many rows."""
@@ -96,7 +96,7 @@ class Table:
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event with a table of one row."""
-        return encoding.frame(type, self.one(obj))
+        return encoding.frame(type, self._table(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
         """Return a BOOKMARK whose table has one row without cells; its object says where the watch has got to."""
@@ -106,6 +106,9 @@ class Table:
         obj = encoding.bookmark(name, version, revision, initial_events_end=initial_events_end)
         row = b'{"cells":[],"object":%b}' % (b"null" if self._include == "None" else obj)
         return encoding.frame("BOOKMARK", b"%b%b]}" % (self._head(ListMeta(revision)), row))
+
+    def _table(self, obj: Object) -> bytes:
+        return b"%b%b]}" % (self._head(ListMeta(obj.revision)), self._row(obj, self._clock.now()))
 
     def _head(self, metadata: ListMeta) -> bytes:
         return b'{"kind":"Table","apiVersion":"%b","metadata":%b,"columnDefinitions":%b,"rows":[' % (

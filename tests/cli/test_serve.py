@@ -120,7 +120,7 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
         status, text = served.get("/readyz?verbose")
         assert (status, text) == (
             200,
-            "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n"
+            "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/bootstrap-controller ok\n"
             + "".join(f"[+]controller/{name} ok\n" for name in CONTROLLERS)
             + "[+]shutdown ok\nreadyz check passed\n",
         )

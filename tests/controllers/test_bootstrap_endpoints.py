@@ -9,7 +9,13 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS
-from ctrlmgr.controllers.bootstrap_endpoints import ATTEMPTS, desired_endpoints, desired_slices, desired_subsets
+from ctrlmgr.controllers.bootstrap_endpoints import (
+    ATTEMPTS,
+    Publisher,
+    desired_endpoints,
+    desired_slices,
+    desired_subsets,
+)
 from ctrlmgr.controllers.bootstrap_leases import Address
 from ctrlmgr.controllers.bootstrap_reconcilers import counted
 from ctrlmgr.errors import Conflict
@@ -121,7 +127,7 @@ def test_who_loses_to_another_process_looks_again(times: int, monkeypatch: pytes
 
     process.patch(ENDPOINTS_PATH, {"subsets": [subset("203.0.113.1")]})
     monkeypatch.setattr(process.client, "update", contended)
-    publisher = process.bootstrap._reconciler._presence._endpoints._publisher  # type: ignore[attr-defined]  # of the lease's
+    publisher = Publisher(process.log, process.informers.informer(ENDPOINT_SLICES).lister)
     if times == ATTEMPTS:
         with pytest.raises(Conflict):
             publisher.publish([A], process.client, reset_ports=False)

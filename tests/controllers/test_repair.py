@@ -280,7 +280,7 @@ def test_a_failure_nobody_knows_is_told_and_raised() -> None:
         cluster.addresses.run(Failing(cluster, InternalError("out of luck")))
     [event] = cluster.events()
     assert event["reason"] == "UnknownError"
-    assert event["message"] == "Unable to allocate ClusterIP 10.96.0.5 due to an unknown error"
+    assert event["message"] == "Unable to allocate ClusterIP [IPv4]: 10.96.0.5 due to an unknown error"
     assert counted("apiserver_clusterip_repair_ip_errors_total", type="unknown") == before + 1
 
 

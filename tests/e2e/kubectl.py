@@ -22,7 +22,7 @@ def find_kubectl() -> str:
     """Return the path of kubectl; fails the test when there is none."""
     program = os.environ.get("CTRLMGR_TEST_KUBECTL") or shutil.which("kubectl")
     if not program:
-        pytest.fail("kubectl was not found: run scripts/test, which fetches it, or set CTRLMGR_TEST_KUBECTL to its path")
+        pytest.fail("kubectl was not found: run scripts/test, which fetches it, or set CTRLMGR_TEST_KUBECTL")
     return program
 
 
@@ -141,6 +141,11 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
     """Read so many lines of what a process prints, with the runs of blanks in them made one."""
     assert process.stdout is not None
     return [squeezed(process.stdout.readline()) for _ in range(count)]
+
+
+def quoted(fields: object) -> str:
+    """Return JSON as one word of a command."""
+    return shlex.quote(json.dumps(fields))
 
 
 def squeezed(text: str) -> str:

@@ -110,6 +110,8 @@ def test_what_is_not_there_is_created_if_its_kind_says_so(stage: Stage) -> None:
     created = put(stage, f"{LEASES}/a", {"name": "a"})
     assert (created.code, created.body["metadata"]["resourceVersion"]) == (201, "2")
     assert put(stage, f"{LEASES}/b", {"name": "b", "uid": "u"}).code == 409
+    stale = put(stage, f"{LEASES}/c", {"name": "c", "resourceVersion": "1"})
+    assert (stale.code, stale.body["metadata"]["resourceVersion"]) == (201, "3")
     missing = put(stage, f"{LEASES.replace('shop', 'none')}/a", {"name": "a"})
     assert missing.message == 'namespaces "none" not found'
 

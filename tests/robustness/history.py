@@ -73,6 +73,8 @@ class Write(msgspec.Struct, kw_only=True):
     """The answer's status; 0: there was no answer, and nobody knows what came of it."""
     revision: int = 0
     """The revision of the object in the answer, 0 if that did not say."""
+    message: str = ""
+    """What was said to have gone wrong."""
 
     @property
     def acknowledged(self) -> bool:
@@ -197,6 +199,8 @@ class History(msgspec.Struct):
     compactions: list[Compaction] = []  # noqa: RUF012  # msgspec copies it
     faults: list[Fault] = []  # noqa: RUF012  # msgspec copies it
     log: list[Logged] = []  # noqa: RUF012  # msgspec copies it
+    tracebacks: list[str] = []  # noqa: RUF012  # msgspec copies it
+    """What servers logged of what they had not expected."""
 
     def save(self, path: Path) -> None:
         """Write it to a file."""

@@ -10,7 +10,10 @@ from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
 from tests.robustness.world import COLORS, NAMES, NAMESPACES, RESOURCES, World, revision_of
 
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
-_WAYS = ("get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged", "future")
+_WAYS = ("get", "get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged")
+_DREAM = 0.01
+"""The share of reads that are of the future; each may take three seconds."""
+
 _FAR = 200
 """How many revisions back an exact read goes at most."""
 
@@ -37,7 +40,7 @@ class Reader:
 
     def _choose(self) -> Read:
         chance, newest = self._random, self._world.newest
-        way = chance.choice(_WAYS)
+        way = "future" if chance.random() < _DREAM else chance.choice(_WAYS)
         read = Read(
             server=chance.randrange(len(self._connections)),
             resource=chance.choice(RESOURCES),

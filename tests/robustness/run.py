@@ -23,6 +23,9 @@ from tests.robustness.writers import Last, Writer, write_the_last
 _END = 15.0
 """Seconds in which everybody must have got to the end once all is well."""
 
+_TRACEBACK = 6000
+"""Characters of a traceback that are kept."""
+
 
 class Plan(NamedTuple):
     """How a run goes; durations in seconds."""
@@ -64,10 +67,16 @@ def run(plan: Plan, setting: Setting) -> History:
             history = runner.run(_run(plan, setting, servers, tail))
         for server in servers:
             server.stop()
+            history.tracebacks += _tracebacks(server.log)
         tail.read()
         history.log = tail.log
         tail.verify()
         return history
+
+
+def _tracebacks(log: str) -> list[str]:
+    """Return what a log says of each request that failed unexpectedly."""
+    return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
 
 def _server(setting: Setting, number: int) -> Served:

@@ -84,6 +84,8 @@ async def submit(world: World, connection: Connection, write: Write, body: objec
     world.history.writes.append(write)
     if write.acknowledged:
         _learn(world, write, answer)
+    else:
+        write.message = answer.fields["message"]
 
 
 def _learn(world: World, write: Write, answer: Answer) -> None:

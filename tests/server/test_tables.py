@@ -22,7 +22,7 @@ def row(group: str, plural: str, **fields: Any) -> list[Any]:
     assert kind is not None
     metadata = {"name": "t", "namespace": "ns", "creationTimestamp": CREATED, **fields.pop("metadata", {})}
     obj = Object.from_dict({"apiVersion": kind.gvk.api_version, "kind": kind.name, "metadata": metadata, **fields})
-    table = table_for(kind)
+    table = table_for(kind.gvk)
     cells = list(table.cells(obj, NOW))
     assert len(cells) == len(table.columns)
     return cells
@@ -289,7 +289,7 @@ def test_other_kinds(group: str, plural: str, fields: dict[str, Any], expected: 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "list" in kind.verbs], ids=repr)
 def test_an_object_with_nothing_in_it_has_a_row_everywhere(kind: Any) -> None:
     obj = Object.from_dict({"apiVersion": kind.gvk.api_version, "kind": kind.name, "metadata": {"name": "t"}})
-    table = table_for(kind)
+    table = table_for(kind.gvk)
     assert len(table.cells(obj, NOW)) == len(table.columns)
 
 

@@ -13,6 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategies.pod_annotations import MIRROR
 from ctrlmgr.resources.strategies.pod_resources import quality_of_service
+from ctrlmgr.resources.strategies.pod_update import keep_all_but_spec
 from ctrlmgr.resources.strategies.pod_validation import SPEC
 
 _COMPUTE = ("cpu", "memory")

@@ -6,7 +6,7 @@ The rules are those of `pkg/printers/internalversion/printers.go` and, for the r
 
 from __future__ import annotations
 
-from ctrlmgr.resources.kind import Kind
+from ctrlmgr.resources.kind import GroupVersionKind
 from ctrlmgr.server.tables import cluster, core, workloads
 from ctrlmgr.server.tables.pods import PODS
 from ctrlmgr.server.tables.printer import Printer, at, printer
@@ -17,6 +17,6 @@ _DEFAULT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata
 _PRINTERS: dict[str, Printer] = {"v1/Pod": PODS, **core.PRINTERS, **workloads.PRINTERS, **cluster.PRINTERS}
 
 
-def table_for(kind: Kind) -> TableDefinition:
+def table_for(kind: GroupVersionKind) -> TableDefinition:
     """Return the columns of a kind and what fills them."""
-    return _PRINTERS.get(f"{kind.gvk.api_version}/{kind.gvk.kind}", _DEFAULT)
+    return _PRINTERS.get(f"{kind.api_version}/{kind.kind}", _DEFAULT)

@@ -187,6 +187,10 @@ def _disruption_budget(fields: Fields, ages: Ages) -> list[Any]:
     return [*bounds, _status(fields, "disruptionsAllowed"), age(fields, ages)]
 
 
+def _scale(fields: Fields, ages: Ages) -> list[Any]:
+    return [at(fields, "spec", "replicas") or 0, _status(fields, "replicas"), age(fields, ages)]
+
+
 _REPLICAS = "Desired:integer|Current:integer|Ready:integer|Age|+Containers|+Images|+Selector"
 
 PRINTERS: dict[str, Printer] = {
@@ -204,6 +208,7 @@ PRINTERS: dict[str, Printer] = {
     "batch/v1/CronJob": printer(
         "Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age|+Containers|+Images|+Selector", _cron_job
     ),
+    "autoscaling/v1/Scale": printer("Desired:integer|Available:integer|Age", _scale),
     "autoscaling/v2/HorizontalPodAutoscaler": printer("Reference|Targets|MinPods|MaxPods|Replicas|Age", _autoscaler),
     "policy/v1/PodDisruptionBudget": printer(
         "Min Available|Max Unavailable|Allowed Disruptions:integer|Age", _disruption_budget

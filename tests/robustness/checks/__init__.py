@@ -20,6 +20,7 @@ CHECKS: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
     "L5 preconditions hold": writes.preconditions_hold,
     "L6 no revision is missing": writes.revisions_have_no_gap,
     "G4 answers are as expected": writes.answers_are_expected,
+    "G4 servers expect what happens": writes.nothing_unexpected,
     "R1 reads are fresh": reads.are_fresh,
     "R2 reads are not of the future": reads.are_not_of_the_future,
     "R3 reads show one state": reads.show_one_state,

@@ -11,6 +11,11 @@ from tests.robustness.truth import Change
 _TYPES = {"create": "ADDED", "update": "MODIFIED", "patch": "MODIFIED", "delete": "DELETED"}
 
 
+def _type(write: Write) -> str:
+    """Return the type of event that a write becomes; an update may create, where the kind allows that."""
+    return "ADDED" if write.code == 201 else _TYPES[write.verb]
+
+
 def _told(write: Write) -> str:
     return f"{write.verb} {write.id} of {write.resource} {write.namespace}/{write.name}, answered {write.code}"
 
@@ -31,7 +36,7 @@ def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
                 yield f"{_told(write)}, is not in the log"
             continue
         event = events[0]
-        if (event.namespace, event.name, event.type) != (write.namespace, write.name, _TYPES[write.verb]):
+        if (event.namespace, event.name, event.type) != (write.namespace, write.name, _type(write)):
             yield f"{_told(write)}, is in the log as {event.type} of {event.namespace}/{event.name}"
         if write.revision not in (0, event.revision):
             yield f"{_told(write)} at revision {write.revision}, is in the log at {event.revision}"
@@ -65,12 +70,15 @@ def order_is_that_of_time(evidence: Evidence) -> Iterator[str]:
 
 
 def preconditions_hold(evidence: Evidence) -> Iterator[str]:
-    """A write that named a revision replaced just that one; a create, nothing."""
+    """A write that named a revision replaced just that one; what created something, nothing."""
     for write in evidence.history.writes:
         for event in _main_events(evidence, write):
             before = evidence.truth.at(event.resource, (event.namespace, event.name), event.revision - 1)
             was = before.revision if before is not None else 0
-            if (write.expected and was != write.expected) or (write.verb == "create") != (was == 0):
+            if event.type == "ADDED":  # an update, too, creates what is not there, whatever revision it was for
+                if was:
+                    yield f"{_told(write)}, created what was there at revision {was}"
+            elif not was or write.expected not in (0, was):
                 yield f"{_told(write)}, replaced revision {was}, not {write.expected}"
 
 
@@ -107,4 +115,9 @@ def answers_are_expected(evidence: Evidence) -> Iterator[str]:
         if write.acknowledged or write.code in (404, 409):
             continue
         if not evidence.faults(write.server, write.called, write.returned):
-            yield f"{_told(write)} by server {write.server}, to which nothing was done"
+            yield f"{_told(write)} by server {write.server}, to which nothing was done: {write.message}"
+
+
+def nothing_unexpected(evidence: Evidence) -> Iterator[str]:
+    """No server logs a traceback, whatever happens to it."""
+    yield from evidence.history.tracebacks
