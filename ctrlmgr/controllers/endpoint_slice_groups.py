@@ -52,9 +52,7 @@ def address_types(service: Service) -> list[str]:
     return [ip_family(cluster_ip)] if cluster_ip not in ("", CLUSTER_IP_NONE) else [IPV4, IPV6]
 
 
-def desired_groups(
-    service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf
-) -> dict[PortSet, Group]:
+def desired_groups(service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf) -> dict[PortSet, Group]:
     """Return the endpoints of one family by their ports; `pods` are those that the service selects.
 
     A group of which no pod has an address of that family is there, and empty.
@@ -139,5 +137,5 @@ def _port_order(port: EndpointPort) -> int:
         "Port": ("int32", port.port),
         "AppProtocol": ("string", port.app_protocol),
     }
-    dumped = (f"{name}:(*{type}){'<nil>' if value is None else value}" for name, (type, value) in fields.items())
+    dumped = (f"{name}:(*{kind}){'<nil>' if value is None else value}" for name, (kind, value) in fields.items())
     return fnv1a_128(f"(v1.EndpointPort){{{' '.join(dumped)}}}".encode())

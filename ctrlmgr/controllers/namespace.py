@@ -75,11 +75,11 @@ class NamespaceReconciler:
         if wait := self._grace_of(namespace):
             return Result(requeue_after=wait)
         found, wait = self._empty(namespace, client)
+        namespace = self._report(namespace, found or Content(), client)
         if found is None:
             self._let_go(namespace, client)
             self._seen.pop(namespace.uid, None)
             return None
-        self._report(namespace, found, client)
         return Result(requeue_after=wait) if wait else None
 
     def _grace_of(self, namespace: Object) -> float:
@@ -123,14 +123,16 @@ class NamespaceReconciler:
         deleted_at = parse_time(namespace.metadata.deletion_timestamp or "") / 1_000_000
         return max(deleted_at + pods.grace - self._clock.now() / 1_000_000, 0.0)
 
-    def _report(self, namespace: Object, content: Content, client: Client) -> None:
+    def _report(self, namespace: Object, content: Content, client: Client) -> Object:
+        """Say what is left, if that is news; return the namespace as it is then."""
         fields = namespace.to_dict()
         status: dict[str, Any] = fields.setdefault("status", {})
         before = status.get("conditions") or []
         wanted = desired_conditions(content, before, format_time_seconds(self._clock.now()))
         if wanted != before:
             status["conditions"] = wanted
-            client.update(Object.from_dict(fields), "status")
+            return client.update(Object.from_dict(fields), "status")
+        return namespace
 
     def _let_go(self, namespace: Object, client: Client) -> None:
         fields = namespace.to_dict()

@@ -14,8 +14,12 @@ from ctrlmgr.client import EngineClient, LogClient, Runner
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import bootstrap, bootstrap_assembly
 from ctrlmgr.controllers.compaction import CompactionReconciler
+from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
+from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
 from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
 from ctrlmgr.controllers.endpoints import new_endpoints_controller
+from ctrlmgr.controllers.mirroring import CONTROLLER_NAME as MIRRORING_CONTROLLER
+from ctrlmgr.controllers.mirroring import new_mirroring_controller
 from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.controllers.namespace import new_namespace_controller
 from ctrlmgr.errors import SettingsError
@@ -80,6 +84,29 @@ def _endpoints(parts: Parts) -> Controller:
     )
 
 
+def _endpoint_slices(parts: Parts) -> Controller:
+    return new_endpoint_slice_controller(
+        parts.informers,
+        parts.client(ENDPOINT_SLICE_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        workers=parts.settings.endpoints.workers,
+        batch_period=parts.settings.endpoints.batch_period,
+    )
+
+
+def _mirroring(parts: Parts) -> Controller:
+    return new_mirroring_controller(
+        parts.informers,
+        parts.client(MIRRORING_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        workers=parts.settings.endpoints.workers,
+    )
+
+
 def _namespaces(parts: Parts) -> Controller:
     kinds = [
         (kind.storage, kind.gvk.api_version)
@@ -99,6 +126,8 @@ def _namespaces(parts: Parts) -> Controller:
 
 CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
     ENDPOINT_CONTROLLER: _endpoints,
+    ENDPOINT_SLICE_CONTROLLER: _endpoint_slices,
+    MIRRORING_CONTROLLER: _mirroring,
     NAMESPACE_CONTROLLER: _namespaces,
 }
 """Every controller there is, by the name that `--controllers` knows."""

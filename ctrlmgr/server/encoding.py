@@ -9,7 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,19 +19,17 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.resources.operations import Listing
 
 _UID = b'"uid":"'
-_PIECE = 128 * 1024
+_PIECE = 96 * 1024
 """Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold nobody up."""
 
 
 def whole(obj: Object) -> bytes:
     """Return an object as it is, with a newline at the end."""
-    body = obj.body
-    at = body.find(_UID) if body.startswith(b'{"kind":"') else -1
-    if at < 0 or not obj.revision:
+    at = obj.version_at()
+    if not at or not obj.revision:
         return obj.wire() + b"\n"
-    # The first uid is the object's own (owners come later), and in strings quotes are escaped.
-    at = body.index(b'"', at + len(_UID))
-    return b"".join((body[:at], b'","resourceVersion":"%d' % obj.revision, body[at:], b"\n"))
+    body = obj.body
+    return b"".join((body[:at], b',"resourceVersion":"%d"' % obj.revision, body[at:], b"\n"))
 
 
 class ListMeta(NamedTuple):
@@ -82,35 +80,38 @@ def metadata(obj: Object) -> bytes:
     return bytes(_decode_metadata(obj.wire()).metadata)
 
 
-Parts = tuple[bytes, ...]
-"""Bytes that belong together, not yet joined."""
+def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[bytes]:
+    """Yield a list of objects of one kind in pieces fit for sending, made as they are asked for.
 
-
-def item(obj: Object, type_meta: bytes) -> Parts:
-    """Return an object as an item of a list of its kind.
-
-    `type_meta` is what its body starts with, `{"kind":"Pod","apiVersion":"v1",`; an object that starts otherwise
+    `type_meta` is what their bodies start with, `{"kind":"Pod","apiVersion":"v1",`; an object that starts otherwise
     is decoded and encoded again.
     """
-    body, start = obj.body, len(type_meta)
-    at = body.find(_UID, start)
-    if at < 0 or not body.startswith(type_meta):
-        return (_item_decoded(obj),)
-    # The first uid is the object's own (owners come later), and in strings quotes are escaped.
-    at = body.index(b'"', at + len(_UID))
-    return b"{", body[start:at], b'","resourceVersion":"%d' % obj.revision, body[at:]
-
-
-def items_length(objects: Iterable[Object], type_meta: bytes) -> int:
-    """Return how many bytes `item` makes of objects, together."""
-    length, start = 0, len(type_meta)
-    frame = 1 + len(b'","resourceVersion":"') - start
+    parts, size, start = [head], 0, len(type_meta)
+    opening = b"{"
     for obj in objects:
-        body = obj.body
-        if body.find(_UID, start) < 0 or not body.startswith(type_meta):
-            length += len(_item_decoded(obj))
+        body, at = obj.body, obj.version_at()
+        if at and body.startswith(type_meta):
+            parts += (opening, body[start:at], b',"resourceVersion":"%d"' % obj.revision, body[at:])
         else:
-            length += len(body) + frame + len(str(obj.revision))
+            parts += (opening, _item_decoded(obj)[1:])
+        opening = b",{"
+        size += len(body)
+        if size >= _PIECE:
+            yield b"".join(parts)
+            parts, size = [], 0
+    parts.append(LIST_TAIL)
+    yield b"".join(parts)
+
+
+def items_length(head: bytes, objects: Sequence[Object], type_meta: bytes) -> int:
+    """Return how many bytes `items` yields together."""
+    length = len(head) + len(LIST_TAIL) - bool(objects)  # the first item has no comma
+    frame = len(b',{,"resourceVersion":""') - len(type_meta)
+    for obj in objects:
+        if obj.version_at() and obj.body.startswith(type_meta):
+            length += len(obj.body) + len(str(obj.revision)) + frame
+        else:
+            length += len(b",") + len(_item_decoded(obj))
     return length
 
 
@@ -124,20 +125,17 @@ def type_meta(kind: str, api_version: str) -> bytes:
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.encode(), api_version.encode())
 
 
-def pieces(head: bytes, items: Iterable[Parts], tail: bytes = LIST_TAIL) -> Iterator[bytes]:
-    """Yield a list in pieces fit for sending, made as they are asked for."""
-    parts: list[bytes] = [head]
-    size = len(head)
-    separator = b""
+def pieces(head: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a list of items of any kind in such pieces."""
+    parts, size, separator = [head], 0, b""
     for each in items:
-        parts.append(separator)
-        parts += each
+        parts += (separator, each)
         separator = b","
-        size += len(each[-1])  # by far the longest
+        size += len(each)
         if size >= _PIECE:
             yield b"".join(parts)
             parts, size = [], 0
-    parts.append(tail)
+    parts.append(LIST_TAIL)
     yield b"".join(parts)
 
 

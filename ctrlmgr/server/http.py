@@ -21,7 +21,7 @@ import uvloop
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.app import App
-from ctrlmgr.server.stream import StreamingProtocol
+from ctrlmgr.server.buffered import BufferedConnections
 
 GRACE = 20
 """Seconds for requests under way once the server stops."""
@@ -85,7 +85,7 @@ class HttpServer:
     async def _serve(self, stop: threading.Event) -> None:
         config = uvicorn.Config(
             self._app,
-            http=StreamingProtocol,
+            http=BufferedConnections(),  # type: ignore[arg-type]  # anything that makes protocols
             ws="none",
             lifespan="off",
             log_config=None,

@@ -65,14 +65,11 @@ class Plain:
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list of this kind."""
-        type_meta = self._type_meta
-        return encoding.pieces(self._head(listing), (encoding.item(obj, type_meta) for obj in listing.objects))
+        return encoding.items(self._head(listing), listing.objects, self._type_meta)
 
     def length(self, listing: Listing) -> int:
         """Return how long a list of this kind is."""
-        separators = max(len(listing.objects) - 1, 0)
-        items = encoding.items_length(listing.objects, self._type_meta)
-        return len(self._head(listing)) + items + separators + len(encoding.LIST_TAIL)
+        return encoding.items_length(self._head(listing), listing.objects, self._type_meta)
 
     def _head(self, listing: Listing) -> bytes:
         return encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
@@ -118,7 +115,7 @@ class Partial:
                 f"you requested {self._form.kind}, but the requested object is a list ({_go_type(self._kind)}List)"
             )
         head = encoding.list_head(self._form.kind, self._form.api_version, ListMeta.of(listing))
-        return encoding.pieces(head, ((self._partial(obj),) for obj in listing.objects))
+        return encoding.pieces(head, (self._partial(obj) for obj in listing.objects))
 
     def length(self, listing: Listing) -> None:
         """Return None: metadata is looked for when it is written."""

@@ -89,7 +89,7 @@ class Table:
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a table of many rows."""
         now = self._clock.now()
-        return encoding.pieces(self._head(ListMeta.of(listing)), ((self._row(obj, now),) for obj in listing.objects))
+        return encoding.pieces(self._head(ListMeta.of(listing)), (self._row(obj, now) for obj in listing.objects))
 
     def length(self, listing: Listing) -> None:
         """Return None: rows are as long as what they say."""

@@ -230,6 +230,7 @@ def test_a_finalizer_of_the_namespace_itself_outlives_its_content(cluster: Clust
     cluster.doom()
     namespace = cluster.get("doomed")
     assert namespace["spec"].get("finalizers") is None
+    assert set(cluster.conditions()) == set(CONDITIONS)
     assert cluster.get("doomed/configmaps/a") is None
 
 

@@ -45,10 +45,7 @@ def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def namespace(server: Server) -> str:
     """The name of a new namespace."""
-    name = f"test-{next(_numbers)}"
-    code, answer = server.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    assert code == 201, answer
-    return name
+    return server.new_namespace()
 
 
 @pytest.fixture(scope="session")

@@ -143,9 +143,9 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
     return [squeezed(process.stdout.readline()) for _ in range(count)]
 
 
-def quoted(fields: object) -> str:
-    """Return JSON as one word of a command."""
-    return shlex.quote(json.dumps(fields))
+def patch(what: str, fields: object, flags: str = "") -> str:
+    """Return the command that patches an object, strategically unless a flag says otherwise."""
+    return f"patch {what} -p {shlex.quote(json.dumps(fields))} {flags}"
 
 
 def squeezed(text: str) -> str:

@@ -26,6 +26,9 @@ DUAL_STACK = ("--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112")
 class Server:
     """`ctrlmgr serve` in a process; it may be stopped or killed, and started again where it was."""
 
+    module = "ctrlmgr"
+    """What is run with `serve`; a test may put something in between."""
+
     def __init__(self, folder: Path, *arguments: str) -> None:
         """Keep its data in `folder`; `arguments` are more of its flags."""
         self.kubeconfig = folder / "kubeconfig"
@@ -36,7 +39,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, on the port it had before if it had one, and wait until it is ready."""
-        command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", self._listen, *self._arguments]
+        command = [sys.executable, "-m", self.module, "serve", "--listen", self._listen, *self._arguments]
         variables = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
@@ -86,6 +89,17 @@ class Server:
     def log(self) -> str:
         """What it wrote to standard error."""
         return self._log.read_text()
+
+    def create(self, path: str, fields: object) -> Any:
+        """Create an object in a collection and return it."""
+        code, answer = self.request("POST", path, fields)
+        assert code == 201, answer
+        return answer
+
+    def new_namespace(self) -> str:
+        """Create a namespace and return its name."""
+        name: str = self.create("/api/v1/namespaces", {"metadata": {"generateName": "test-"}})["metadata"]["name"]
+        return name
 
     def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Send a request as the administrator; return the status and the body, decoded if it is JSON."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.kubectl import Kubectl, quoted
+from tests.e2e.kubectl import Kubectl, patch
 
 MAP: dict[str, Any] = {
     "apiVersion": "v1",
@@ -54,7 +54,7 @@ def test_applying_creates_then_changes_what_differs(kubectl: Kubectl) -> None:
 def test_what_others_set_stays(kubectl: Kubectl) -> None:
     kubectl("apply -f -", MAP)
     kubectl("label configmap app theirs=1")
-    kubectl(f"patch configmap app -p {quoted({'data': {'theirs': '2'}})}")
+    kubectl(patch("configmap app", {"data": {"theirs": "2"}}))
     kubectl("apply -f -", {**MAP, "data": {"b": "1"}})
     found = kubectl.get("configmap app")
     assert found["data"] == {"b": "1", "theirs": "2"}
@@ -155,7 +155,7 @@ def test_fields_move_from_the_client_to_the_server(kubectl: Kubectl) -> None:
 
 def test_edited_by_hand_then_applied_by_the_server(kubectl: Kubectl) -> None:
     kubectl("apply --server-side -f -", MAP)
-    kubectl(f"patch configmap app -p {quoted({'data': {'a': '9'}})}")
+    kubectl(patch("configmap app", {"data": {"a": "9"}}))
     told = kubectl.fails("apply --server-side -f -", MAP)
     assert 'conflict with "kubectl-patch"' in told
     kubectl("apply --server-side --force-conflicts -f -", MAP)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubectl import Kubectl, patch
 from tests.e2e.serving import Server
 
 SERVICE = {
@@ -21,26 +21,26 @@ SERVICE = {
 
 
 @pytest.fixture
-def app(kubectl: Kubectl) -> Kubectl:
+def app(kubectl: Kubectl, server: Server) -> Kubectl:
     """A config map `app`."""
-    kubectl("create configmap app --from-literal=a=1")
+    path = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
+    server.create(path, {"metadata": {"name": "app"}, "data": {"a": "1"}})
     return kubectl
 
 
 def test_strategic_patches_merge_lists_by_their_keys(kubectl: Kubectl) -> None:
     kubectl("create -f -", SERVICE)
-    assert kubectl("patch service web -p '{\"spec\":{\"ports\":[{\"port\":53,\"name\":\"dns\"}]}}'") == (
-        "service/web patched\n"
-    )
+    added = kubectl(patch("service web", {"spec": {"ports": [{"port": 53, "name": "dns"}]}}))
+    assert added == "service/web patched\n"
     assert [each["port"] for each in kubectl.get("service web")["spec"]["ports"]] == [53, 80]
-    kubectl("patch service web -p '{\"spec\":{\"ports\":[{\"port\":80,\"$patch\":\"delete\"}]}}'")
+    kubectl(patch("service web", {"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}))
     assert [each["port"] for each in kubectl.get("service web")["spec"]["ports"]] == [53]
 
 
 def test_merge_patches_replace_lists_and_take_nulls_away(kubectl: Kubectl) -> None:
     kubectl("create -f -", SERVICE)
-    patch = {"spec": {"ports": [{"port": 53}], "selector": {"app": None, "tier": "front"}}}
-    kubectl(f"patch service web --type=merge -p '{json.dumps(patch)}'")
+    change = {"spec": {"ports": [{"port": 53}], "selector": {"app": None, "tier": "front"}}}
+    kubectl(patch("service web", change, "--type=merge"))
     spec = kubectl.get("service web")["spec"]
     assert (spec["selector"], [each["port"] for each in spec["ports"]]) == ({"tier": "front"}, [53])
 
@@ -52,49 +52,58 @@ def test_json_patches_are_steps(app: Kubectl) -> None:
         {"op": "add", "path": "/metadata/labels", "value": {"x/y": "z"}},
         {"op": "replace", "path": "/metadata/labels/x~1y", "value": "w"},
     ]
-    app(f"patch configmap app --type=json -p '{json.dumps(steps)}'")
+    app(patch("configmap app", steps, "--type=json"))
     found = app.get("configmap app")
     assert (found["data"], found["metadata"]["labels"]) == ({"b": "1"}, {"x/y": "w"})
-    refused = app.fails('patch configmap app --type=json -p \'[{"op": "test", "path": "/data/b", "value": "2"}]\'')
+    refused = app.fails(patch("configmap app", [{"op": "test", "path": "/data/b", "value": "2"}], "--type=json"))
     assert refused.startswith("The request is invalid")
 
 
 @pytest.mark.parametrize(
-    ("patch", "complaint"),
+    ("change", "complaint"),
     [
-        ("none -p '{}'", 'Error from server (NotFound): configmaps "none" not found\n'),
-        ("app --type=merge -p '{\"metadata\":{\"name\":\"b\"}}'", "the name of the object (b) does not match"),
-        ("app -p '{\"data\":{\"a\":[]}}'", "json: cannot unmarshal array into Go struct field ConfigMap.data of type string"),
-        ("app --type=merge -p '{\"kind\":\"Pod\"}'", "Pod in version \"v1\" cannot be handled as a ConfigMap"),
+        (patch("configmap none", {}), 'Error from server (NotFound): configmaps "none" not found\n'),
         (
-            "app -p '{\"metadata\":{\"resourceVersion\":\"1\"}}'",
+            patch("configmap app", {"metadata": {"name": "b"}}, "--type=merge"),
+            "the name of the object (b) does not match the name on the URL (app)",
+        ),
+        (
+            patch("configmap app", {"data": {"a": []}}),
+            "json: cannot unmarshal array into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            patch("configmap app", {"kind": "Pod"}, "--type=merge"),
+            'Pod in version "v1" cannot be handled as a ConfigMap',
+        ),
+        (
+            patch("configmap app", {"metadata": {"resourceVersion": "1"}}),
             'Error from server (Conflict): Operation cannot be fulfilled on configmaps "app": the object has been '
             "modified; please apply your changes to the latest version and try again\n",
         ),
     ],
 )
-def test_patches_that_cannot_be(app: Kubectl, patch: str, complaint: str) -> None:
-    assert complaint in app.fails(f"patch configmap {patch}")
+def test_patches_that_cannot_be(app: Kubectl, change: str, complaint: str) -> None:
+    assert complaint in app.fails(change)
 
 
 def test_a_patch_that_changes_nothing(app: Kubectl) -> None:
     revision = app.get("configmap app")["metadata"]["resourceVersion"]
-    assert app("patch configmap app -p '{\"data\":{\"a\":\"1\"}}'") == "configmap/app patched (no change)\n"
+    assert app(patch("configmap app", {"data": {"a": "1"}})) == "configmap/app patched (no change)\n"
     assert app.get("configmap app")["metadata"]["resourceVersion"] == revision
 
 
 def test_dry_runs_of_patches(app: Kubectl) -> None:
     for where in ("server", "client"):
-        patched = app(f"patch configmap app -p '{{\"data\":{{\"b\":\"2\"}}}}' --dry-run={where} -o jsonpath='{{.data}}'")
-        assert json.loads(patched) == {"a": "1", "b": "2"}
+        patched = app(patch("configmap app", {"data": {"b": "2"}}, f"--dry-run={where} -o json"))
+        assert json.loads(patched)["data"] == {"a": "1", "b": "2"}
     assert app.get("configmap app")["data"] == {"a": "1"}
 
 
 def test_patching_the_status(kubectl: Kubectl) -> None:
     kubectl.since(24)
     kubectl("run one --image=nginx")
-    patch = {"status": {"phase": "Running", "podIP": "10.1.0.1"}, "spec": {"nodeName": "elsewhere"}}
-    assert kubectl(f"patch pod one --subresource=status -p '{json.dumps(patch)}'") == "pod/one patched\n"
+    change = {"status": {"phase": "Running", "podIP": "10.1.0.1"}, "spec": {"nodeName": "elsewhere"}}
+    assert kubectl(patch("pod one", change, "--subresource=status")) == "pod/one patched\n"
     pod = kubectl.get("pod one")
     assert (pod["status"]["phase"], pod["spec"].get("nodeName")) == ("Running", None)
     assert kubectl("get pods --field-selector=status.phase=Running -o name") == "pod/one\n"
@@ -150,8 +159,8 @@ def test_replacing(app: Kubectl) -> None:
     assert app("replace -f -", {**found, "data": {"b": "2"}}) == "configmap/app replaced\n"
     assert app.get("configmap app")["data"] == {"b": "2"}
     assert app.fails("replace -f -", found) == (
-        'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on configmaps "app": '
-        "the object has been modified; please apply your changes to the latest version and try again\n"
+        'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on configmaps '
+        '"app": the object has been modified; please apply your changes to the latest version and try again\n'
     )
     unversioned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"c": "3"}}
     assert app("replace -f - --dry-run=server", unversioned) == "configmap/app replaced (server dry run)\n"
@@ -180,14 +189,20 @@ def test_replacing_what_is_at_a_path(app: Kubectl, namespace: str) -> None:
     assert answer["data"] == {"raw": "1"}
 
 
+EDITOR = """
+import pathlib, sys
+old, new, path = sys.argv[1:]
+file = pathlib.Path(path)
+file.write_text(file.read_text().replace(old, new))
+"""
+
+
 @pytest.fixture
 def editor(tmp_path: Path) -> str:
     """A program that changes `one` into `two` in the file it is given."""
     script = tmp_path / "editor.py"
-    script.write_text(
-        "import pathlib, sys\nfile = pathlib.Path(sys.argv[-1])\nfile.write_text(file.read_text().replace('one', 'two'))\n"
-    )
-    return f"{sys.executable} {script}"
+    script.write_text(EDITOR)
+    return f"{sys.executable} {script} one two"
 
 
 def test_editing(kubectl: Kubectl, editor: str) -> None:
@@ -199,11 +214,8 @@ def test_editing(kubectl: Kubectl, editor: str) -> None:
 
 
 def test_an_edit_that_cannot_be_is_kept(kubectl: Kubectl, editor: str) -> None:
-    kubectl("create -f -", {**SERVICE, "metadata": {"name": "web", "labels": {"a": "one"}}})
-    bad = editor.replace("editor.py", "bad.py")
-    path = Path(bad.split()[-1])
-    path.write_text(Path(editor.split()[-1]).read_text().replace("'one', 'two'", "'port: 80', 'port: 70000'"))
-    told = kubectl.fails("edit service web", KUBE_EDITOR=bad)
+    kubectl("create -f -", SERVICE)
+    told = kubectl.fails("edit service web", KUBE_EDITOR=editor.replace("one two", "80 70000"))
     assert 'error: services "web" is invalid' in told
     assert "A copy of your changes has been stored to" in told
     assert kubectl.get("service web")["spec"]["ports"][0]["port"] == 80

@@ -25,7 +25,7 @@ def test_a_service_from_first_to_last(kubectl: Kubectl, server: Server) -> None:
         assert kubectl("apply -f -", SERVICE) == "service/web created\n"
         kubectl("apply -f -", SERVICE | {"metadata": {"name": "web", "labels": {"a": "b"}}})
         kubectl("run one --image=nginx --labels=app=web")
-        ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIPs": [{"ip": "10.1.0.1"}], "podIP": "10.1.0.1"}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}], "podIPs": [{"ip": "10.1.0.1"}]}
         path = f"/api/v1/namespaces/{kubectl.namespace}/pods/one/status"
         assert server.request("PATCH", path, {"status": ready})[0] == 200
         until(lambda: kubectl("get endpoints web --no-headers").split()[1] == "10.1.0.1:80")

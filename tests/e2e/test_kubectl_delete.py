@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.kubectl import Kubectl, lines
+from tests.e2e.kubectl import Kubectl, lines, patch
 from tests.e2e.serving import DEADLINE, Server
 
 
@@ -57,12 +57,12 @@ def test_deleting_a_path(kubectl: Kubectl, namespace: str) -> None:
 def test_finalizers_hold_an_object(kubectl: Kubectl) -> None:
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "finalizers": ["example.com/hold"]}}
     kubectl("create -f -", held)
-    assert "timed out waiting for the condition on configmaps/one" in kubectl.fails("delete configmap one --timeout=50ms")
+    assert "timed out waiting for the condition" in kubectl.fails("delete configmap one --timeout=50ms")
     metadata = kubectl.get("configmap one")["metadata"]
     assert (metadata["deletionGracePeriodSeconds"], metadata["finalizers"]) == (0, ["example.com/hold"])
     assert "object is being deleted" in kubectl.fails("create -f -", held)
     with kubectl.watching("delete configmap one") as process:
-        kubectl('patch configmap one --type=merge -p \'{"metadata":{"finalizers":null}}\'')
+        kubectl(patch("configmap one", {"metadata": {"finalizers": None}}, "--type=merge"))
         assert lines(process, 1) == [named(kubectl, "configmap", "one")]
         assert process.wait(DEADLINE) == 0
     assert "NotFound" in kubectl.fails("get configmap one")
@@ -73,7 +73,8 @@ def test_not_waiting(kubectl: Kubectl) -> None:
     kubectl("create -f -", held)
     kubectl("delete configmap one --wait=false")
     assert kubectl.get("configmap one")["metadata"]["deletionTimestamp"]
-    kubectl("patch configmap one --type=json -p '[{\"op\": \"remove\", \"path\": \"/metadata/finalizers\"}]'")
+    kubectl(patch("configmap one", [{"op": "remove", "path": "/metadata/finalizers"}], "--type=json"))
+    assert kubectl("get configmaps -o name") == ""
 
 
 def bound(kubectl: Kubectl, server: Server, name: str) -> None:
@@ -120,8 +121,8 @@ def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) 
         assert kubectl(f"get namespace {namespace} --no-headers").split()[1] == "Terminating"
         refused = kubectl.fails("create configmap late")
         assert (
-            f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is being '
-            "terminated"
+            f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is '
+            "being terminated"
         ) in refused
         assert lines(process, 1) == [f'namespace "{namespace}" deleted']
         assert process.wait(DEADLINE) == 0

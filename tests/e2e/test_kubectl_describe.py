@@ -105,7 +105,8 @@ def test_describing_a_service_with_endpoints(kubectl: Kubectl, server: Server) -
     assert server.request("PATCH", path, {"status": status})[0] == 200
     until(lambda: kubectl("get endpoints one --no-headers").split()[1] == "10.1.2.3:80")
     told = squeezed(kubectl("describe endpoints one"))
-    assert "Addresses: 10.1.2.3\nNotReadyAddresses: <none>\nPorts:\nName Port Protocol\n---- ---- --------\n80 80 TCP" in told
+    assert "Addresses: 10.1.2.3\nNotReadyAddresses: <none>\nPorts:\nName Port Protocol\n" in told
+    assert "\n80 80 TCP\n" in told
 
 
 def test_describing_a_namespace_and_its_limits(kubectl: Kubectl, namespace: str) -> None:
@@ -121,8 +122,8 @@ def test_describing_a_namespace_and_its_limits(kubectl: Kubectl, namespace: str)
 
 
 def test_describing_a_node(anywhere: Kubectl) -> None:
-    info = ("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion")
-    info += ("machineID", "operatingSystem", "osImage", "systemUUID")
+    needed = "architecture bootID containerRuntimeVersion kernelVersion kubeProxyVersion kubeletVersion machineID "
+    needed += "operatingSystem osImage systemUUID"
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -131,7 +132,7 @@ def test_describing_a_node(anywhere: Kubectl) -> None:
         "status": {
             "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
             "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
-            "nodeInfo": dict.fromkeys(info, "x") | {"kubeletVersion": "v1.36.2"},
+            "nodeInfo": dict.fromkeys(needed.split(), "x") | {"kubeletVersion": "v1.36.2"},
         },
     }
     anywhere("create -f -", node)

@@ -30,9 +30,10 @@ WEB = {
 }
 
 
-@pytest.fixture
-def stocked(kubectl: Kubectl) -> Kubectl:
-    """Two config maps and a Service."""
+@pytest.fixture(scope="module")
+def stocked(anywhere: Kubectl, server: Server) -> Kubectl:
+    """Two config maps and a Service, in a namespace of this module's own; they are only looked at."""
+    kubectl = anywhere.within(server.new_namespace())
     kubectl("create -f -", {"apiVersion": "v1", "kind": "List", "items": [ONE, TWO, WEB]})
     return kubectl
 
@@ -41,7 +42,7 @@ def names(listed: str) -> list[str]:
     return [line.partition("/")[2] for line in listed.split()]
 
 
-def test_tables_have_kubernetes_columns(stocked: Kubectl, namespace: str) -> None:
+def test_tables_have_kubernetes_columns(stocked: Kubectl) -> None:
     maps = stocked("get configmaps --show-labels -L app").splitlines()
     assert maps[0].split() == ["NAME", "DATA", "AGE", "APP", "LABELS"]
     assert [line.split()[:2] + line.split()[3:] for line in maps[1:]] == [
@@ -54,7 +55,7 @@ def test_tables_have_kubernetes_columns(stocked: Kubectl, namespace: str) -> Non
     assert row.split()[:5] == ["web", "ClusterIP", address, "<none>", "80/TCP,53/TCP"]
     assert stocked("get svc -o wide").split()[6] == "SELECTOR"
     assert stocked("get svc --no-headers -o wide").split()[6] == "app=web"
-    assert [namespace, "one"] in [line.split()[:2] for line in stocked("get cm -A").splitlines()]
+    assert [stocked.namespace, "one"] in [line.split()[:2] for line in stocked("get cm -A").splitlines()]
 
 
 def test_without_the_servers_help_tables_have_names_and_ages(stocked: Kubectl) -> None:
@@ -76,8 +77,10 @@ def test_objects_as_they_are(stocked: Kubectl) -> None:
     [
         pytest.param("name", "configmap/one\nconfigmap/two\n", id="name"),
         pytest.param("jsonpath='{.items[*].data.size}'", "9 1", id="jsonpath"),
-        pytest.param('jsonpath=\'{range .items[?(@.data.more)]}{.metadata.name}{"!"}{end}\'', "two!", id="filter"),
-        pytest.param("custom-columns=WHO:.metadata.name,MORE:.data.more", "WHO MORE\none <none>\ntwo <&>", id="columns"),
+        pytest.param("jsonpath='{range .items[?(@.data.more)]}{.metadata.name}{\"!\"}{end}'", "two!", id="filter"),
+        pytest.param(
+            "custom-columns=WHO:.metadata.name,MORE:.data.more", "WHO MORE\none <none>\ntwo <&>", id="columns"
+        ),
         pytest.param("go-template='{{range .items}}{{.metadata.name}} {{end}}'", "one two ", id="go-template"),
     ],
 )
@@ -114,7 +117,8 @@ def test_a_list_comes_in_chunks(stocked: Kubectl) -> None:
     assert "continue=" in requests[1]
 
 
-def test_several_kinds_at_once(stocked: Kubectl, namespace: str) -> None:
+def test_several_kinds_at_once(stocked: Kubectl) -> None:
+    namespace = stocked.namespace
     assert stocked("get configmaps,svc -o name").split() == ["configmap/one", "configmap/two", "service/web"]
     assert stocked(f"get cm/two namespace/{namespace} -o name").split() == ["configmap/two", f"namespace/{namespace}"]
     lists = stocked("get cm,svc")
@@ -123,10 +127,12 @@ def test_several_kinds_at_once(stocked: Kubectl, namespace: str) -> None:
     ]  # fmt: skip
 
 
-def test_all_is_what_the_category_holds(stocked: Kubectl) -> None:
-    stocked("create deployment app --image=nginx")
-    stocked("create job work --image=busybox")
-    assert stocked("get all -o name").split() == ["service/web", "deployment.apps/app", "job.batch/work"]
+def test_all_is_what_the_category_holds(kubectl: Kubectl) -> None:
+    kubectl("create deployment app --image=nginx")
+    kubectl("create job work --image=busybox")
+    kubectl("create configmap not-this")
+    kubectl("create service clusterip web --tcp=80")
+    assert kubectl("get all -o name").split() == ["service/web", "deployment.apps/app", "job.batch/work"]
 
 
 def test_files_say_what_to_get(stocked: Kubectl) -> None:
@@ -135,35 +141,37 @@ def test_files_say_what_to_get(stocked: Kubectl) -> None:
     )
 
 
-def test_managed_fields_tell_who_wrote_what(stocked: Kubectl) -> None:
-    stocked("label cm/one more=1")
-    flag = "--show-managed-fields" if stocked.minor >= 21 else ""
-    entries = json.loads(stocked(f"get cm one -o json {flag}"))["metadata"]["managedFields"]
+def test_managed_fields_tell_who_wrote_what(kubectl: Kubectl) -> None:
+    kubectl("create configmap one --from-literal=a=b")
+    kubectl("label cm/one more=1")
+    flag = "--show-managed-fields" if kubectl.minor >= 21 else ""
+    entries = json.loads(kubectl(f"get cm one -o json {flag}"))["metadata"]["managedFields"]
     assert [(each["manager"], each["operation"]) for each in entries] == [
         ("kubectl-create", "Update"),
         ("kubectl-label", "Update"),
     ]
-    assert entries[1]["fieldsV1"] == {"f:metadata": {"f:labels": {"f:more": {}}}}
+    assert entries[0]["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}}
+    assert entries[1]["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, "f:more": {}}}}
 
 
-def test_raw_paths(stocked: Kubectl, namespace: str, server: Server) -> None:
-    found = json.loads(stocked(f"get --raw '/api/v1/namespaces/{namespace}/configmaps?limit=1'"))
+def test_raw_paths(stocked: Kubectl, server: Server) -> None:
+    maps = f"/api/v1/namespaces/{stocked.namespace}/configmaps"
+    found = json.loads(stocked(f"get --raw '{maps}?limit=1'"))
     assert [each["metadata"]["name"] for each in found["items"]] == ["one"]
     assert found["metadata"]["remainingItemCount"] == 1
-    path = f"/api/v1/namespaces/{namespace}/configmaps/one"
-    assert json.loads(stocked(f"get --raw {path}")) == server.request("GET", path)[1]
+    assert json.loads(stocked(f"get --raw {maps}/one")) == server.request("GET", f"{maps}/one")[1]
     assert stocked.fails("get --raw /nothing") == (
         "Error from server (NotFound): the server could not find the requested resource\n"
     )
 
 
-def test_the_status_of_objects_alone(stocked: Kubectl) -> None:
-    stocked.since(24)
-    stocked("create deployment app --image=nginx --replicas=3")
-    columns, row = squeezed(stocked("get deployment app --subresource=status")).splitlines()
+def test_subresources_have_tables(kubectl: Kubectl) -> None:
+    kubectl.since(24)
+    kubectl("create deployment app --image=nginx --replicas=3")
+    columns, row = squeezed(kubectl("get deployment app --subresource=status")).splitlines()
     assert columns == "NAME READY UP-TO-DATE AVAILABLE AGE"
     assert row.split()[:4] == ["app", "0/3", "0", "0"]
-    columns, row = squeezed(stocked("get deployment app --subresource=scale")).splitlines()
+    columns, row = squeezed(kubectl("get deployment app --subresource=scale")).splitlines()
     assert columns == "NAME DESIRED AVAILABLE AGE"
     assert row.split()[:3] == ["app", "3", "0"]
 
@@ -183,7 +191,7 @@ def test_the_status_of_objects_alone(stocked: Kubectl) -> None:
         (
             "cm -l 'a b'",
             'Error from server (BadRequest): Unable to find "/v1, Resource=configmaps" that match label selector '
-            "\"a b\", field selector \"\": unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, "
+            '"a b", field selector "": unable to parse requirement: found \'b\', expected: in, notin, =, ==, !=, gt, '
             "lt\n",
         ),
     ],
@@ -192,6 +200,5 @@ def test_what_cannot_be_got(stocked: Kubectl, what: str, complaint: str) -> None
     assert stocked.fails(f"get {what}") == complaint
 
 
-def test_nothing_found(stocked: Kubectl, namespace: str) -> None:
-    done = stocked.run("get secrets")
-    assert done == (0, "", f"No resources found in {namespace} namespace.\n")
+def test_nothing_found(stocked: Kubectl) -> None:
+    assert stocked.run("get secrets") == (0, "", f"No resources found in {stocked.namespace} namespace.\n")

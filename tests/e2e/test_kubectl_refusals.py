@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubectl import Kubectl, patch
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -70,14 +70,14 @@ def test_old_clients_know_the_fields_from_the_server(kubectl: Kubectl) -> None:
         ),
         pytest.param(
             service(clusterIP="10.0.0.1"),
-            'The Service "web" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.1"]: failed to allocate IP 10.0.0.1: '
-            "the provided network does not match the current range\n",
+            'The Service "web" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.1"]: failed to allocate IP '
+            "10.0.0.1: the provided network does not match the current range\n",
             id="an address out of range",
         ),
         pytest.param(
             service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]),
-            'The Service "web" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid '
-            "range. The range of valid ports is 30000-32767\n",
+            'The Service "web" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in the '
+            "valid range. The range of valid ports is 30000-32767\n",
             id="a port out of range",
         ),
         pytest.param(
@@ -130,16 +130,16 @@ def test_a_value_of_the_wrong_type(kubectl: Kubectl) -> None:
 
 def test_what_must_not_change(kubectl: Kubectl) -> None:
     kubectl("create -f -", service())
-    assert kubectl.fails('patch service web -p \'{"spec":{"clusterIP":"10.96.0.99"}}\'') == (
+    assert kubectl.fails(patch("service web", {"spec": {"clusterIP": "10.96.0.99"}})) == (
         'The Service "web" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.0.99"]: may not change once set\n'
     )
     kubectl("create configmap fixed --from-literal=a=1")
-    kubectl("patch configmap fixed -p '{\"immutable\":true}'")
-    assert kubectl.fails('patch configmap fixed -p \'{"data":{"a":"2"}}\'') == (
+    kubectl(patch("configmap fixed", {"immutable": True}))
+    assert kubectl.fails(patch("configmap fixed", {"data": {"a": "2"}})) == (
         'The ConfigMap "fixed" is invalid: data: Forbidden: field is immutable when `immutable` is set\n'
     )
     kubectl("create deployment app --image=nginx")
-    told = kubectl.fails('patch deployment app -p \'{"spec":{"selector":{"matchLabels":{"app":"b"}}}}\'')
+    told = kubectl.fails(patch("deployment app", {"spec": {"selector": {"matchLabels": {"app": "b"}}}}))
     assert '* spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable' in told
 
 
@@ -150,8 +150,8 @@ def test_what_is_taken(kubectl: Kubectl) -> None:
     )
     address = kubectl.get("service one")["spec"]["clusterIP"]
     assert kubectl.fails("create -f -", service(clusterIP=address)) == (
-        f'The Service "web" is invalid: spec.clusterIPs: Invalid value: ["{address}"]: failed to allocate IP {address}: '
-        "provided IP is already allocated\n"
+        f'The Service "web" is invalid: spec.clusterIPs: Invalid value: ["{address}"]: failed to allocate IP '
+        f"{address}: provided IP is already allocated\n"
     )
     assert kubectl.fails("create service clusterip one --tcp=80").endswith('services "one" already exists\n')
 

@@ -23,19 +23,23 @@ def test_scaling(deployed: Kubectl) -> None:
     assert deployed("scale deployment app --replicas=3") == "deployment.apps/app scaled\n"
     found = deployed.get("deployment app")
     assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (3, 2)
-    assert "Expected replicas to be 2, was 3" in deployed.fails("scale deployment app --replicas=4 --current-replicas=2")
-    assert "Expected resource version" in deployed.fails("scale deployment app --replicas=4 --resource-version=1")
-    deployed("scale deployment app --replicas=4 --current-replicas=3")
+    scale = "scale deployment app --replicas=4"
+    assert "Expected replicas to be 2, was 3" in deployed.fails(f"{scale} --current-replicas=2")
+    assert "Expected resource version" in deployed.fails(f"{scale} --resource-version=1")
+    deployed(f"{scale} --current-replicas=3")
     assert deployed("get deployments --no-headers").split()[:2] == ["app", "0/4"]
 
 
 def test_scaling_other_kinds(kubectl: Kubectl) -> None:
     pod = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": pod}
-    for kind, more in (("ReplicaSet", {}), ("StatefulSet", {"serviceName": "x"})):
-        kubectl("create -f -", {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec | more})
-    spec = spec | {"selector": {"app": "x"}}
-    kubectl("create -f -", {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "x"}, "spec": spec})
+    for version, kind, more in (
+        ("apps/v1", "ReplicaSet", {}),
+        ("apps/v1", "StatefulSet", {"serviceName": "x"}),
+        ("v1", "ReplicationController", {"selector": {"app": "x"}}),
+    ):
+        document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec | more}
+        kubectl("create -f -", document)
     assert kubectl("scale replicaset/x statefulset/x replicationcontroller/x --replicas=0").splitlines() == [
         "replicaset.apps/x scaled",
         "statefulset.apps/x scaled",
@@ -89,8 +93,7 @@ def test_the_progress_of_a_rollout_is_told(deployed: Kubectl, namespace: str, se
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/app/status"
     with deployed.watching("rollout status deployment/app") as process:
         progress = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 1}
-        done = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2}
-        for status in (progress, done):
+        for status in (progress, progress | {"updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}):
             assert server.request("PATCH", path, {"status": status})[0] == 200
         told = lines(process, 3)
         assert told[0] == "Waiting for deployment spec update to be observed..."

@@ -23,7 +23,9 @@ Fault = Callable[[int], Awaitable[None]]
 class Faults:
     """Inflicts faults, one at a time, and compacts all the while."""
 
-    def __init__(self, world: World, tail: Tail, database: str, *, cut_connections: Callable[[], object] | None) -> None:
+    def __init__(
+        self, world: World, tail: Tail, database: str, *, cut_connections: Callable[[], object] | None
+    ) -> None:
         """`cut_connections` ends all connections to the database, if it is one that has connections."""
         self._world = world
         self._tail = tail

@@ -109,7 +109,9 @@ class Read(msgspec.Struct, kw_only=True):
     limit: int = 0
     after: str = ""
     """The path after which it began, when it went on with what was left of a list that had expired."""
-    pages: list[Page] = []  # noqa: RUF012  # msgspec copies it
+    pages: list[Page] = []
+    whole: bool = False
+    """Whether there was an answer to every page."""
 
     @property
     def is_newest(self) -> bool:
@@ -149,7 +151,7 @@ class Watch(msgspec.Struct, kw_only=True):
     slow: bool = False
     """Whether its reader stopped reading for a while, so that it may have been cut off."""
     code: int = 0
-    deliveries: list[Delivery] = []  # noqa: RUF012  # msgspec copies it
+    deliveries: list[Delivery] = []
     ended: str = ""
     """`clean` (with the last chunk), `cut` (without), `left` (by us)."""
     ended_at: int = NEVER
@@ -193,13 +195,13 @@ class History(msgspec.Struct):
 
     seed: int
     began: int
-    writes: list[Write] = []  # noqa: RUF012  # msgspec copies it
-    reads: list[Read] = []  # noqa: RUF012  # msgspec copies it
-    watches: list[Watch] = []  # noqa: RUF012  # msgspec copies it
-    compactions: list[Compaction] = []  # noqa: RUF012  # msgspec copies it
-    faults: list[Fault] = []  # noqa: RUF012  # msgspec copies it
-    log: list[Logged] = []  # noqa: RUF012  # msgspec copies it
-    tracebacks: list[str] = []  # noqa: RUF012  # msgspec copies it
+    writes: list[Write] = []
+    reads: list[Read] = []
+    watches: list[Watch] = []
+    compactions: list[Compaction] = []
+    faults: list[Fault] = []
+    log: list[Logged] = []
+    tracebacks: list[str] = []
     """What servers logged of what they had not expected."""
 
     def save(self, path: Path) -> None:

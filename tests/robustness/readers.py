@@ -72,6 +72,7 @@ class Reader:
             fields = await self._page(connection, read, token)
             token = fields.get("metadata", {}).get("continue", "")
             if not token:
+                read.whole = True
                 return
             if read.pages[-1].code == 410:
                 items = [each for page in read.pages for each in page.items]

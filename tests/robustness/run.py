@@ -127,7 +127,7 @@ async def _reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
 async def _read_everything(world: World, server: int) -> None:
     connection = world.connections()[server]
     for resource in RESOURCES:
-        read = Read(server=server, resource=resource, selection=Selection())
+        read = Read(server=server, resource=resource, selection=Selection(), whole=True)
         called = world.now()
         answer = await connection.request("GET", path_of(resource))
         read.pages.append(page_of(read, answer, called, world.now()))

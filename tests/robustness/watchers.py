@@ -125,11 +125,10 @@ class Informer:
             resource=self._resource,
             selection=self._selection,
             version="0",
+            whole=True,
         )
         connection = Connection(self._world.sites[read.server])
-        path = path_of(
-            read.resource, read.selection.namespace, "", {"resourceVersion": "0", **read.selection.query}
-        )
+        path = path_of(read.resource, read.selection.namespace, "", {"resourceVersion": "0", **read.selection.query})
         called = self._world.now()
         try:
             answer = await connection.request("GET", path)
@@ -162,21 +161,18 @@ async def follow(world: World, watch: Watch, leave_after: float | None) -> None:
     ending = asyncio.create_task(world.ended.wait())
     try:
         await asyncio.wait({reading, ending}, timeout=leave_after, return_when=asyncio.FIRST_COMPLETED)
-        if not reading.done():
-            reading.cancel()
-            watch.ended = "left"
-        await asyncio.gather(reading, return_exceptions=True)
-        if not reading.cancelled():
-            reading.result()
-    except Unsent:
+    finally:
+        left = reading.cancel()
+        ending.cancel()
+        (failure,) = await asyncio.gather(reading, return_exceptions=True)
+    if isinstance(failure, Unsent):
         await asyncio.sleep(0.05)
         return
-    except Lost:
-        watch.ended = "cut"
-    finally:
-        ending.cancel()
-        watch.ended_at = world.now()
+    watch.ended_at = world.now()
+    watch.ended = "left" if left else "cut" if isinstance(failure, Lost) else "clean"
     world.history.watches.append(watch)
+    if failure is not None and not isinstance(failure, Lost | asyncio.CancelledError):
+        raise failure
 
 
 async def _read(world: World, connection: Connection, watch: Watch) -> None:
@@ -192,7 +188,6 @@ async def _read(world: World, connection: Connection, watch: Watch) -> None:
             world.seen[Place(watch.resource, told.namespace, told.name)] = told.revision
         if watch.slow and len(watch.deliveries) % 50 == 1:
             await asyncio.sleep(_SULK)
-    watch.ended = "clean"
 
 
 def _query(watch: Watch) -> dict[str, str]:

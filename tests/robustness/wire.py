@@ -82,9 +82,7 @@ class Connection:
             self._writer.transport.abort()
         self._reader = self._writer = None
 
-    async def _send(
-        self, method: str, path: str, body: object, agent: str, content_type: str
-    ) -> asyncio.StreamReader:
+    async def _send(self, method: str, path: str, body: object, agent: str, content_type: str) -> asyncio.StreamReader:
         content = b"" if body is None else json.dumps(body).encode()
         reader, writer = await self._connected()
         head = [

@@ -71,9 +71,7 @@ async def submit(world: World, connection: Connection, write: Write, body: objec
     path = path_of(write.resource, write.namespace, named)
     write.called = world.now()
     try:
-        answer = await connection.request(
-            _METHODS[write.verb], path, body, agent=AGENT + write.id, content_type=kind
-        )
+        answer = await connection.request(_METHODS[write.verb], path, body, agent=AGENT + write.id, content_type=kind)
     except Unsent:
         await asyncio.sleep(0.05)
         return
@@ -130,11 +128,11 @@ async def write_the_last(world: World) -> list[Last]:
     connections = world.connections()
     written: list[Last] = []
     for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
-        server, id = number % len(connections), f"{LAST}{number}"
+        server, name = number % len(connections), f"{LAST}{number}"
         write = Write(
-            id=id, server=server, verb="create", resource=resource, namespace=namespace, name=id, called=0
+            id=name, server=server, verb="create", resource=resource, namespace=namespace, name=name, called=0
         )
         await submit(world, connections[server], write, _body(write, color, ""))
         assert write.acknowledged, f"all is well again, but {write}"
-        written.append(Last(resource, namespace, id, color, write.revision))
+        written.append(Last(resource, namespace, name, color, write.revision))
     return written

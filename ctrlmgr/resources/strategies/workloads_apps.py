@@ -87,7 +87,7 @@ class DeploymentStrategy(TemplateStrategy):
         errors = nonnegative(spec.get("replicas"), SPEC.child("replicas"))
         errors += validate_selector(spec, "deployment")
         errors += validate_eternal_template(spec, "ReplicaSet")
-        errors += _validate_deployment_strategy(spec.get("strategy") or {})
+        errors += _validate_deployment_strategy(spec["strategy"])
         errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), SPEC)
         deadline = spec.get("progressDeadlineSeconds")
         if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
@@ -105,15 +105,13 @@ class DeploymentStrategy(TemplateStrategy):
 
 
 def _validate_deployment_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
-    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
-    path = _STRATEGY.child("rollingUpdate")
+    kind, path = strategy["type"], _STRATEGY.child("rollingUpdate")
     if kind not in (_RECREATE, _ROLLING):
         return [not_supported(_STRATEGY, shown_strategy(strategy), (_RECREATE, _ROLLING))]
     if kind == _RECREATE:
         detail = f"may not be specified when strategy `type` is '{_RECREATE}'"
-        return [] if rolling is None else [forbidden(path, detail)]
-    if rolling is None:
-        return [required(path, "this should be defaulted and never be nil")]
+        return [] if strategy.get("rollingUpdate") is None else [forbidden(path, detail)]
+    rolling = strategy["rollingUpdate"]
     unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
     errors = int_or_percent(unavailable, path.child("maxUnavailable"))
     errors += int_or_percent(surge, path.child("maxSurge"))
@@ -215,7 +213,7 @@ class DaemonSetStrategy(TemplateStrategy):
         errors += validate_template(spec.get("template") or {}, TEMPLATE)
         errors += validate_runs_for_ever(spec.get("template") or {}, "DaemonSet")
         errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit"), SPEC)
-        return errors + _validate_daemon_strategy(spec.get("updateStrategy") or {})
+        return errors + _validate_daemon_strategy(spec["updateStrategy"])
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check everything a second time, as Kubernetes does, and that the selector stays; or the status."""
@@ -236,14 +234,12 @@ def _count_templates(obj: Unstructured, count: int) -> None:
 
 
 def _validate_daemon_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
-    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
-    path = _UPDATE_STRATEGY.child("rollingUpdate")
+    kind, path = strategy["type"], _UPDATE_STRATEGY.child("rollingUpdate")
     if kind == _ON_DELETE:
         return []
     if kind != _ROLLING:
         return [not_supported(_UPDATE_STRATEGY, shown_strategy(strategy), (_ROLLING, _ON_DELETE))]
-    if rolling is None:
-        return [required(path)]
+    rolling = strategy["rollingUpdate"]
     unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
     errors: list[FieldError] = []
     for check in (int_or_percent, at_most_all):

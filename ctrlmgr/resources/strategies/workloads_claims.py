@@ -194,12 +194,13 @@ def _validate_attributes_class(spec: Mapping[str, Any], before: Mapping[str, Any
 
 
 def _admit_growth(ctx: Context, new: Unstructured, old: Unstructured) -> None:
-    """Raise `Forbidden` if a claim grows that may not (the admission plugin PersistentVolumeClaimResize)."""
+    """Raise `Forbidden` if a claim grows that may not (the admission plugin PersistentVolumeClaimResize).
+
+    It is bound, or its spec could not have changed.
+    """
     if _size(new["spec"]) <= _size(old["spec"]):
         return
     name, classes = metadata_of(new)["name"], (_class_of(new), _class_of(old))
-    if (old.get("status") or {}).get("phase") != "Bound":
-        raise refusals.forbidden(CLAIMS, name, "Only bound persistent volume claims can be expanded")
     found = ctx.view.get(STORAGE_CLASSES, Key("", classes[0])) if classes[0] and classes[0] == classes[1] else None
     if found is None or not found.to_dict().get("allowVolumeExpansion"):
         raise refusals.forbidden(CLAIMS, name, _CANNOT_GROW)

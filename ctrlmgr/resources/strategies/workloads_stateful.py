@@ -87,7 +87,7 @@ class StatefulSetStrategy(TemplateStrategy):
             return []
         spec = obj.get("spec") or {}
         errors = _validate_management(spec.get("podManagementPolicy") or "")
-        errors += _validate_strategy(spec.get("updateStrategy") or {})
+        errors += _validate_strategy(spec["updateStrategy"])
         path = SPEC.child("persistentVolumeClaimRetentionPolicy")
         for field in ("whenDeleted", "whenScaled"):
             policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field) or ""
@@ -109,18 +109,15 @@ class StatefulSetStrategy(TemplateStrategy):
 
 
 def _validate_management(policy: str) -> list[FieldError]:
-    path = SPEC.child("podManagementPolicy")
     if policy in _MANAGEMENT:
         return []
-    return [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'") if policy else required(path)]
+    return [invalid(SPEC.child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
 def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
-    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    kind, rolling = strategy["type"], strategy.get("rollingUpdate")
     path = _STRATEGY.child("rollingUpdate")
     shown = rolling and {"Partition": rolling.get("partition") or 0, "MaxUnavailable": rolling.get("maxUnavailable")}
-    if not kind:
-        return [required(_STRATEGY)]
     if kind == _ON_DELETE:
         return [] if rolling is None else [invalid(path, shown, f"only allowed for updateStrategy '{_ROLLING}'")]
     if kind != _ROLLING:

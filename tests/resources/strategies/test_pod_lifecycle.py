@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.api.field import Path
 from ctrlmgr.api.object import Object
 from ctrlmgr.errors import Forbidden
 from ctrlmgr.resources.strategies.pod import PodStrategy
+from ctrlmgr.resources.strategies.pod_warnings import pod_warnings
 from tests.resources.strategies.stage import Stage, staged
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -208,6 +210,108 @@ def test_warnings(spec: dict[str, Any], warnings: list[str]) -> None:
     stage = staged("v1/pods")
     create(stage, spec)
     assert stage.warnings == warnings
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+OLD_NODE = {"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}
+ALPHA = "seccomp.security.alpha.kubernetes.io/pod"
+
+
+@pytest.mark.parametrize(
+    ("template", "warnings"),
+    [
+        (
+            {"spec": {"overhead": {"memory": "1m"}}},
+            ['overhead[memory]: fractional byte value "1m" is invalid, must be an integer'],
+        ),
+        (
+            {"spec": {"terminationGracePeriodSeconds": -1}},
+            ["terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"],
+        ),
+        (
+            {"spec": {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": OLD_NODE}]}}}},
+            [
+                f"affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].key: beta.kubernetes.io/arch is "
+                'deprecated since v1.14; use "kubernetes.io/arch" instead'
+            ],
+        ),
+        (
+            {"spec": {"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": {}}]}}}},
+            [
+                f"affinity.podAntiAffinity.{PREFERRED}[0].podAffinityTerm.labelSelector: a null labelSelector results "
+                "in matching no pod"
+            ],
+        ),
+        (
+            {"spec": {"topologySpreadConstraints": [{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}]}},
+            [
+                "topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since "
+                'v1.17; use "topology.kubernetes.io/zone" instead',
+                "topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
+            ],
+        ),
+        ({"spec": {"imagePullSecrets": [{}]}}, ['imagePullSecrets[0].name: invalid empty name ""']),
+        (
+            {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostIP": "10.0.0.1"}]}]}},
+            [
+                "containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:1 Protocol: "
+                "HostIP:10.0.0.1}"
+            ],
+        ),
+        (
+            {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "c",
+                            "ports": [
+                                {"containerPort": 1, "hostPort": 8},
+                                {"containerPort": 1, "hostPort": 8, "hostIP": "10.0.0.1"},
+                            ],
+                        }
+                    ]
+                }
+            },
+            ["containers[0].ports[1]: dangerously ambiguous port definition with template.spec.containers[0].ports[0]"],
+        ),
+    ],
+)
+def test_templates_are_warned_of(template: dict[str, Any], warnings: list[str]) -> None:
+    assert pod_warnings(template, Path("template")) == [f"template.spec.{each}" for each in warnings]
+
+
+def test_annotations_of_old_are_warned_of() -> None:
+    profiles = {ALPHA: "x", "container.seccomp.security.alpha.kubernetes.io/c": "x"}
+    apparmor = {"container.apparmor.security.beta.kubernetes.io/c": "x"}
+    critical = {"scheduler.alpha.kubernetes.io/critical-pod": ""}
+    metadata = {"annotations": {**profiles, **apparmor, **critical}}
+    instead = 'use the "{}" field instead'
+    field = f"non-functional in v1.27+; {instead.format('seccompProfile')}"
+    expected = [
+        f"scheduler.alpha.kubernetes.io/critical-pod]: non-functional in v1.16+; {instead.format('priorityClassName')}",
+        f"{ALPHA}]: {field}",
+        f"container.seccomp.security.alpha.kubernetes.io/c]: {field}",
+        "container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; "
+        + instead.format("appArmorProfile"),
+    ]
+    found = pod_warnings({"metadata": metadata, "spec": {"containers": CONTAINERS}}, Path("template"))
+    assert found == [f"template.metadata.annotations[{each}" for each in expected]
+
+
+def test_a_status_keeps_what_old_kubelets_do_not_know() -> None:
+    stage = staged("v1/pods")
+    owners = [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]
+    pod = create(stage, ownerReferences=owners)
+    conditions = [{"type": "Ready", "status": "True"}]
+    said = {
+        "qosClass": "BestEffort",
+        "observedGeneration": 1,
+        "conditions": [{**conditions[0], "observedGeneration": 1}],
+    }
+    known = stage.update(pod, {"status": said}, "status")
+    unsaid = {"qosClass": None, "observedGeneration": None, "conditions": conditions}
+    kept = stage.update(known, {"metadata": {"ownerReferences": None}, "status": unsaid}, "status")
+    assert (kept["status"], kept["metadata"]) == (known["status"], known["metadata"])
 
 
 def test_odd_addresses_are_warned_of() -> None:

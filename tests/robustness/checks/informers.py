@@ -64,7 +64,9 @@ def _folded(listed: list[Item], events: list[Delivery]) -> list[Item]:
 
 def hear_the_last(evidence: Evidence) -> Iterator[str]:
     """When all is well again, every informer gets to the end: what was written last has reached it."""
-    last = [event for write in evidence.history.writes if write.id.startswith(LAST) for event in _events(evidence, write)]
+    last = [
+        event for write in evidence.history.writes if write.id.startswith(LAST) for event in _events(evidence, write)
+    ]
     reached: dict[str, Stream] = {}
     for stream in evidence.streams:
         reached[stream.watch.informer] = stream

@@ -62,19 +62,21 @@ def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
 
 
 def show_one_state(evidence: Evidence) -> Iterator[str]:
-    """The pages of a list are together what there was at its revision."""
+    """The pages of a list are together what there was at its revision; the first ones alone, the beginning of it."""
     for read in evidence.history.reads:
-        whole = [page for page in read.pages if page.code == 200]
-        if read.get or not whole or whole[-1] is not read.pages[-1]:
+        pages = [page for page in read.pages if page.code == 200]
+        if read.get or not pages:
             continue
-        if len({page.revision for page in whole}) > 1:
-            yield f"{_told(read)} has pages of revisions {[page.revision for page in whole]}"
+        if len({page.revision for page in pages}) > 1:
+            yield f"{_told(read)} has pages of revisions {[page.revision for page in pages]}"
             continue
-        seen = [each for page in whole for each in page.items]
-        state = evidence.truth.state(read.resource, read.selection, whole[0].revision)
+        seen = [each for page in pages for each in page.items]
+        state = evidence.truth.state(read.resource, read.selection, pages[0].revision)
         state = [each for each in state if path_of(each) > read.after]
+        if not read.whole or pages[-1] is not read.pages[-1]:
+            state = state[: len(seen)]
         if seen != state:
-            yield f"{_told(read)}, of revision {whole[0].revision}, shows {seen}, not {state}"
+            yield f"{_told(read)}, of revision {pages[0].revision}, shows {seen}, not {state}"
 
 
 def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.robustness.checks.evidence import DISRUPTIONS, SLACK, Evidence, Stream
+from tests.robustness.checks.evidence import DISRUPTIONS, Evidence, Stream
 from tests.robustness.checks.watches import told
 from tests.robustness.history import ERROR, SECOND, Watch
 
@@ -62,9 +62,9 @@ def _may_end(evidence: Evidence, watch: Watch) -> bool:
 def _too_long(evidence: Evidence) -> Iterator[str]:
     for watch in evidence.history.watches:
         lasted = watch.ended_at - watch.called
-        if watch.timeout and lasted > watch.timeout * SECOND + _ENDS_LATE:
-            if not evidence.faults(watch.server, watch.called, watch.ended_at, _STALLS):
-                yield f"{told(watch)}: lasted {lasted / SECOND:.1f} s of {watch.timeout}"
+        too_long = watch.timeout > 0 and lasted > watch.timeout * SECOND + _ENDS_LATE
+        if too_long and not evidence.faults(watch.server, watch.called, watch.ended_at, _STALLS):
+            yield f"{told(watch)}: lasted {lasted / SECOND:.1f} s of {watch.timeout}"
 
 
 def prompt(evidence: Evidence) -> Iterator[str]:

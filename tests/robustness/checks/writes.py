@@ -47,9 +47,9 @@ def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
     for write in evidence.history.writes:
         if write.refused and (events := evidence.truth.of_write.get(write.id)):
             yield f"{_told(write)}, is in the log at {events[0].revision}"
-    for id, events in evidence.truth.of_write.items():
-        if id not in evidence.truth.writes:
-            yield f"revision {events[0].revision} comes from write {id}, which nobody made"
+    for name, events in evidence.truth.of_write.items():
+        if name not in evidence.truth.writes:
+            yield f"revision {events[0].revision} comes from write {name}, which nobody made"
 
 
 def revisions_have_no_gap(evidence: Evidence) -> Iterator[str]:

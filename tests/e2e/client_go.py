@@ -1,0 +1,149 @@
+"""Requests as client-go's typed clients send them: protobuf bodies for what they write, an Accept that prefers it.
+
+Every thread needs one of its own: like an HTTP/1.1 client it has one connection, and keeps it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.client
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import yaml
+
+from tests.e2e.serving import DEADLINE, Server
+from tests.resources.protobuf_encoder import body as protobuf
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+JSON = "application/json"
+TYPED = f"{PROTOBUF},{JSON}"
+"""What a typed client accepts."""
+
+TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
+"""What kubectl accepts when it prints."""
+
+GOING_AWAY = (429, 503)
+"""What a server answers that asks to come back later."""
+
+Unstructured = dict[str, Any]
+
+
+def metadata(suffix: str) -> str:
+    """Return what a metadata client accepts; the suffix is `List` where it lists."""
+    media_types = (f"{encoding};as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1" for encoding in (PROTOBUF, JSON))
+    return ",".join(media_types)
+
+
+class Cut(Exception):
+    """The connection was refused or broke, or the server said that it is going away."""
+
+
+class Answer(NamedTuple):
+    """The status and the decoded body."""
+
+    code: int
+    body: Any
+
+
+class ClientGo:
+    """One connection to a server that may be restarted under it; every request raises `Cut` when it is lost."""
+
+    def __init__(self, server: Server, user_agent: str = "kube-controller-manager/v1.36.2 (linux/amd64)") -> None:
+        """Take address, trust and token from the server's kubeconfig."""
+        config = yaml.safe_load(server.kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._connection = http.client.HTTPSConnection(
+            urlsplit(cluster["server"]).netloc,
+            timeout=DEADLINE,
+            context=ssl.create_default_context(cadata=authority),
+        )
+        self._headers = {
+            "Authorization": f"Bearer {config['users'][0]['user']['token']}",
+            "Accept-Encoding": "gzip",
+            "User-Agent": user_agent,
+        }
+
+    def __enter__(self) -> ClientGo:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.close()
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = TYPED) -> Answer:
+        """Read an object or a list."""
+        return self._answer("GET", path, query, accept)
+
+    def write(self, method: str, path: str, obj: Unstructured, query: Mapping[str, str] | None = None) -> Answer:
+        """POST, PUT or DELETE with a protobuf body."""
+        return self._answer(method, path, query, TYPED, protobuf(obj), PROTOBUF)
+
+    def patch(self, path: str, patch: object, kind: str = "strategic-merge") -> Answer:
+        """PATCH; patches are always JSON."""
+        return self._answer("PATCH", path, None, TYPED, json.dumps(patch).encode(), f"application/{kind}-patch+json")
+
+    @contextmanager
+    def watch(self, path: str, query: Mapping[str, str], accept: str = TYPED) -> Iterator[Iterator[Unstructured]]:
+        """Open a watch and give its events; they end where the stream does, also in the middle of a line."""
+        response = self._send("GET", path, {"watch": "true", **query}, accept, None, "")
+        try:
+            if response.status != 200:
+                raise AssertionError(f"{path} {query}: {response.status} {response.read()!r}")
+            yield _events(response)
+        finally:
+            response.close()
+            self._connection.close()
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        accept: str,
+        body: bytes | None = None,
+        media_type: str = "",
+    ) -> Answer:
+        response = self._send(method, path, query or {}, accept, body, media_type)
+        try:
+            data = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise Cut from error
+        if response.headers.get("Content-Encoding") == "gzip":
+            data = gzip.decompress(data)
+        return Answer(response.status, json.loads(data))
+
+    def _send(
+        self, method: str, path: str, query: Mapping[str, str], accept: str, body: bytes | None, media_type: str
+    ) -> http.client.HTTPResponse:
+        headers = {**self._headers, "Accept": accept}
+        if media_type:
+            headers["Content-Type"] = media_type
+        try:
+            self._connection.request(method, f"{path}?{urlencode(query)}" if query else path, body, headers)
+            response = self._connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise Cut from error
+        if response.status in GOING_AWAY:
+            self._connection.close()
+            raise Cut
+        return response
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[Unstructured]:
+    while True:
+        try:
+            line = response.readline()
+        except (OSError, http.client.HTTPException):
+            return
+        if not line.endswith(b"\n"):
+            return
+        yield json.loads(line)

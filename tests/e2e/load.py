@@ -1,0 +1,129 @@
+"""A writer that never rests: creates, changes, releases and deletes a few objects of one kind, and knows what it did.
+
+It writes as client-go's typed clients do, in protobuf and with the revision that it read, and goes on where it was
+when the server has been away: what it does not know any more it reads again.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.e2e.client_go import Answer, ClientGo, Cut, Unstructured
+from tests.e2e.serving import Server
+
+BACKOFF = 0.02
+"""Seconds between two tries to connect."""
+
+NAMES = 6
+LAST = "last"
+LABELS = {"app": "web"}
+FINALIZER = "example.com/hold"
+
+
+class Acknowledged(NamedTuple):
+    """A write that the server said had happened."""
+
+    revision: int
+    name: str
+
+
+class Writer:
+    """Writes objects of one kind into one namespace until told to stop, and then one called `last`."""
+
+    def __init__(self, server: Server, path: str, make: Callable[[str], Unstructured], seed: int) -> None:
+        """Write below `path` what `make` gives for a name."""
+        self.acknowledged: list[Acknowledged] = []
+        self.deleted: list[str] = []
+        """The uids of what is gone."""
+        self._server, self._path, self._make = server, path, make
+        self._random = random.Random(seed)
+        self._objects: dict[str, Unstructured | None] = dict.fromkeys(f"object-{number}" for number in range(NAMES))
+        self._stop = threading.Event()
+        self._pause = threading.Event()
+
+    def stop(self) -> None:
+        """Let `run` come to its end."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Write; raises AssertionError when the server refuses what it must not."""
+        with ClientGo(self._server) as client:
+            while not self._stop.is_set():
+                self._write(client, self._random.choice(list(self._objects)))
+            self._objects[LAST] = None
+            while self._objects[LAST] is None:
+                self._write(client, LAST)
+
+    def _write(self, client: ClientGo, name: str) -> None:
+        obj = self._objects[name]
+        try:
+            self._create(client, name) if obj is None else self._change(client, name, obj)
+        except Cut:
+            self._read_again(client, name)
+
+    def _read_again(self, client: ClientGo, name: str) -> None:
+        """Find out what became of a write whose answer was lost."""
+        while True:
+            try:
+                code, body = client.get(f"{self._path}/{name}")
+            except Cut:
+                self._pause.wait(BACKOFF)
+            else:
+                assert code in (200, 404), body
+                self._objects[name] = body if code == 200 else None
+                return
+
+    def _create(self, client: ClientGo, name: str) -> None:
+        obj = self._make(name)
+        if name == LAST or self._random.random() < 0.5:
+            obj["metadata"]["labels"] = LABELS
+        if name != LAST and self._random.random() < 0.3:
+            obj["metadata"]["finalizers"] = [FINALIZER]
+        self._acknowledge(name, client.write("POST", self._path, obj), 201)
+
+    def _change(self, client: ClientGo, name: str, obj: Unstructured) -> None:
+        if "deletionTimestamp" in obj["metadata"]:
+            self._release(client, name, obj)
+        elif self._random.random() < 0.25:
+            self._delete(client, name, obj)
+        else:
+            labels = {} if "labels" in obj["metadata"] and self._random.random() < 0.3 else LABELS
+            stamp = {"example.com/stamp": str(self._random.getrandbits(32))}
+            self._put(client, name, {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": stamp}})
+
+    def _put(self, client: ClientGo, name: str, obj: Unstructured) -> None:
+        self._acknowledge(name, client.write("PUT", f"{self._path}/{name}", obj), 200)
+
+    def _release(self, client: ClientGo, name: str, obj: Unstructured) -> None:
+        """Take the finalizer off, with which the object goes."""
+        metadata = {key: value for key, value in obj["metadata"].items() if key != "finalizers"}
+        code, body = client.write("PUT", f"{self._path}/{name}", {**obj, "metadata": metadata})
+        assert code == 200, body
+        self._gone(name, obj)
+
+    def _delete(self, client: ClientGo, name: str, obj: Unstructured) -> None:
+        metadata = obj["metadata"]
+        options = {
+            "apiVersion": obj["apiVersion"],
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+            "propagationPolicy": "Background",
+        }
+        answer = client.write("DELETE", f"{self._path}/{name}", options)
+        assert answer.code == 200, answer.body
+        if "finalizers" in metadata:
+            self._read_again(client, name)
+        else:
+            self._gone(name, obj)
+
+    def _acknowledge(self, name: str, answer: Answer, code: int) -> None:
+        assert answer.code == code, answer.body
+        self._objects[name] = answer.body
+        self.acknowledged.append(Acknowledged(int(answer.body["metadata"]["resourceVersion"]), name))
+
+    def _gone(self, name: str, obj: Unstructured) -> None:
+        self._objects[name] = None
+        self.deleted.append(obj["metadata"]["uid"])
