@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import click
 
 from ctrlmgr.cli.options import output_option, takes_settings
-from ctrlmgr.settings import FLAGS, Loaded, Retention, format_duration, keys, value_of
-
-_DURATIONS = {
-    "server.shutdown_delay",
-    "endpoints.batch_period",
-    "namespace.deletion_grace",
-    "compaction.every",
-    "compaction.min_age",
-}
+from ctrlmgr.settings import FLAGS, Loaded, keys, plain_value
 
 
 @click.command(short_help="Print the settings in force and where they come from.")
@@ -37,7 +27,7 @@ def settings(loaded: Loaded, output: str) -> None:
 
 
 def _json(loaded: Loaded) -> str:
-    values = {key: _plain(key, value_of(loaded.settings, key)) for key in keys()}
+    values = {key: _plain(loaded, key) for key in keys()}
     return json.dumps({key: {"value": values[key], "from": loaded.origins[key]} for key in keys()}, indent=2)
 
 
@@ -49,26 +39,17 @@ def _toml(loaded: Loaded) -> str:
         if table != section:
             lines += ["", f"[{table}]"]
             section = table
-        value = _inline(_plain(key, value_of(loaded.settings, key)))
+        value = _inline(_plain(loaded, key))
         lines.append(f"{f'{name} = {value}':<52}  # {loaded.origins[key]}")
     return "\n".join(lines)
 
 
-def _plain(key: str, value: Any) -> Any:
-    """Return a value as TOML and JSON have it: durations as text, passwords masked."""
+def _plain(loaded: Loaded, key: str) -> Any:
+    """Return a value as TOML and JSON have it, passwords masked."""
     from ctrlmgr.logging import mask
 
-    if key in _DURATIONS:
-        return format_duration(value)
-    if isinstance(value, Mapping):
-        return {resource: _retention(rule) for resource, rule in value.items()}
-    if isinstance(value, tuple):
-        return list(value)
+    value = plain_value(loaded.settings, key)
     return mask(value) if isinstance(value, str) else value
-
-
-def _retention(rule: Retention) -> dict[str, Any]:
-    return {**asdict(rule), "keep_for": format_duration(rule.keep_for)}
 
 
 def _inline(value: Any) -> str:

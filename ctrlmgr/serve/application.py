@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import structlog
 
@@ -26,6 +27,7 @@ from ctrlmgr.controllers.bootstrap_assembly import new_bootstrap
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.logging import mask
 from ctrlmgr.manager import Manager, Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
@@ -37,9 +39,10 @@ from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
+from ctrlmgr.server.debug import debug_pages
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.reviews import Reviews
-from ctrlmgr.settings import Settings
+from ctrlmgr.settings import Settings, keys, plain_value
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +83,8 @@ class Application:
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
-        pages = Pages(health, REGISTRY, backend.kinds, backend.workers)
+        more = debug_pages(_shown(settings), backend.workers, clock=clock)
+        pages = Pages(health, REGISTRY, backend.kinds, backend.workers, more=more)
         app = App(
             backend,
             pages,
@@ -141,6 +145,12 @@ class Application:
             *(Check(f"controller/{controller.name}", controller.problem) for controller in controllers),
             Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None),
         ]
+
+
+def _shown(settings: Settings) -> dict[str, Any]:
+    """Return the settings as anybody who may ask is shown them."""
+    values = {key: plain_value(settings, key) for key in keys()}
+    return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}
 
 
 def serve(settings: Settings, *, started: Callable[[Application], None] = lambda application: None) -> None:

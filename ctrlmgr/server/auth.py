@@ -22,6 +22,7 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
 
+_PRIVATE_PATHS = ("/debug", "/configz")
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -79,7 +80,7 @@ class KnownUsersAuthorizer:
 
     def authorize(self, user: User, attributes: Attributes) -> bool:
         """Say whether `user` may do what `attributes` describe."""
-        if attributes.path.startswith("/debug"):
+        if attributes.path.startswith(_PRIVATE_PATHS):
             return MASTERS in user.groups
         if AUTHENTICATED in user.groups:
             return True

@@ -134,6 +134,7 @@ class Kubectl:
             "TMPDIR": str(self._home),
             "KUBECONFIG": str(self._kubeconfig),
             "LC_ALL": "C",
+            "GOGC": "off",  # it ends before its garbage is worth collecting
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,17 @@ def test_the_last_applied_configuration_can_be_seen_and_set(kubectl: Kubectl) ->
     assert kubectl("apply set-last-applied -f -", other) == "configmap/app configured\n"
     annotation = kubectl.get("configmap app")["metadata"]["annotations"][LAST_APPLIED]
     assert json.loads(annotation)["data"] == {"b": "2"}
+
+
+def test_the_last_applied_configuration_can_be_edited(kubectl: Kubectl, tmp_path: Path) -> None:
+    kubectl("apply -f -", {**MAP, "data": {"a": "one"}})
+    (tmp_path / "editor.py").write_text(
+        "import pathlib, sys\npath = pathlib.Path(sys.argv[1])\npath.write_text(path.read_text().replace('one', 'two'))\n"
+    )
+    told = kubectl("apply edit-last-applied configmap/app", KUBE_EDITOR=f"{sys.executable} {tmp_path / 'editor.py'}")
+    assert told == "configmap/app edited\n"
+    assert json.loads(kubectl("apply view-last-applied configmap/app -o json"))["data"] == {"a": "two"}
+    assert kubectl.get("configmap app")["data"] == {"a": "one"}
 
 
 def test_pruning_takes_away_what_is_no_longer_there(kubectl: Kubectl) -> None:

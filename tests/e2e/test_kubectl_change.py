@@ -215,10 +215,10 @@ def test_editing(kubectl: Kubectl, editor: str) -> None:
 
 def test_an_edit_that_cannot_be_is_kept(kubectl: Kubectl, editor: str) -> None:
     kubectl("create -f -", SERVICE)
-    told = kubectl.fails("edit service web", KUBE_EDITOR=editor.replace("one two", "80 70000"))
+    told = kubectl.fails("edit service web", KUBE_EDITOR=editor.replace("one two", "http HTTP"))
     assert 'error: services "web" is invalid' in told
     assert "A copy of your changes has been stored to" in told
-    assert kubectl.get("service web")["spec"]["ports"][0]["port"] == 80
+    assert kubectl.get("service web")["spec"]["ports"][0]["name"] == "http"
 
 
 def test_editing_several_objects_at_once(kubectl: Kubectl, editor: str) -> None:

@@ -66,6 +66,13 @@ def test_explaining_everything_below_a_field(anywhere: Kubectl) -> None:
     assert anywhere.fails("explain service.nothing").endswith('error: field "nothing" does not exist\n')
 
 
+def test_explaining_from_the_older_document(anywhere: Kubectl) -> None:
+    anywhere.since(27)
+    assert "containerPort <integer>" in squeezed(
+        anywhere("explain pods.spec.containers.ports --output=plaintext-openapiv2")
+    )
+
+
 def test_explaining_another_version(anywhere: Kubectl) -> None:
     v1 = anywhere("explain horizontalpodautoscaler.spec --api-version=autoscaling/v1")
     v2 = anywhere("explain horizontalpodautoscaler.spec --api-version=autoscaling/v2")

@@ -93,6 +93,14 @@ def test_waiting_for_an_end(kubectl: Kubectl) -> None:
         assert process.wait(DEADLINE) == 0
 
 
+def test_waiting_for_a_beginning(kubectl: Kubectl) -> None:
+    kubectl.since(31)
+    with kubectl.watching("wait --for=create configmap/one --timeout=30s") as process:
+        kubectl("create configmap one")
+        assert lines(process, 1) == ["configmap/one condition met"]
+        assert process.wait(DEADLINE) == 0
+
+
 def test_waiting_for_what_is_not_there(kubectl: Kubectl) -> None:
     assert kubectl.fails("wait --for=condition=Ready pod/nothing --timeout=1s") == (
         'Error from server (NotFound): pods "nothing" not found\n'

@@ -97,6 +97,7 @@ def test_others_may_not(header: tuple[bytes, bytes]) -> None:
         (ANONYMOUS, "get", "/", False),
         (User("joe", "", ("system:authenticated",)), "get", "/metrics", True),
         (User("joe", "", ("system:authenticated",)), "get", "/debug/profile", False),
+        (User("joe", "", ("system:authenticated",)), "get", "/configz", False),
         (KNOWN_ADMIN, "get", "/debug/profile", True),
     ],
 )

@@ -1,0 +1,135 @@
+"""The kinds of values that settings have: what text or TOML may say, and what that means.
+
+Durations are float seconds here and `"15s"` in text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION_TEXT = re.compile(rf"(?:{_PART.pattern})+")
+
+
+class Kind(NamedTuple):
+    """A kind of value: `read` turns what TOML or text holds into it, or raises ValueError; `expects` is for people."""
+
+    expects: str
+    read: Callable[[Any], Any]
+
+
+def parse_duration(text: str) -> float:
+    """Read `"1h30m"`, `"15s"` or `"250ms"` as seconds; raises ValueError."""
+    if text != "0" and not _DURATION_TEXT.fullmatch(text):
+        raise ValueError(text)
+    return float(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+
+
+def format_duration(seconds: float) -> str:
+    """Write seconds as `parse_duration` reads them, in the largest units: `"1h30m"`."""
+    rest, parts = round(seconds * 1000), []
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, round(_UNITS[unit] * 1000))
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _read_duration(value: Any) -> float:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return parse_duration(value)
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _read_listen(value: Any) -> str:
+    text = _read_text(value)
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal() and int(port) <= 65535):
+        raise ValueError(value)
+    return text
+
+
+def _read_address(value: Any) -> str:
+    text = _read_text(value)
+    return text and str(ipaddress.ip_address(text))
+
+
+def _read_ranges(value: Any) -> str:
+    networks = [ipaddress.ip_network(part.strip()) for part in _read_text(value).split(",")]
+    if len({network.version for network in networks}) != len(networks):
+        raise ValueError(value)
+    return ",".join(str(network) for network in networks)
+
+
+def _read_ports(value: Any) -> str:
+    first, _, last = _read_text(value).partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= 65535):
+        raise ValueError(value)
+    return f"{int(first)}-{int(last)}"
+
+
+def _read_list(value: Any) -> tuple[str, ...]:
+    items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+        raise ValueError(value)
+    return tuple(items)
+
+
+def whole(minimum: int) -> Kind:
+    """Return the kind of whole numbers of at least `minimum`."""
+
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise TypeError(value)
+        if (number := int(value)) < minimum:
+            raise ValueError(value)
+        return number
+
+    return Kind(f"a whole number of at least {minimum}", read)
+
+
+def one_of(*words: str) -> Kind:
+    """Return the kind of values that are one of these words."""
+
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(value)
+        return str(value)
+
+    return Kind("one of " + ", ".join(f'"{word}"' for word in words), read)
+
+
+TEXT = Kind("a text", _read_text)
+DURATION = Kind('a duration such as "15s", "10m" or "1h30m"', _read_duration)
+LISTEN = Kind('HOST:PORT such as "127.0.0.1:6443", "[::1]:6443" or "0.0.0.0:0" (any free port)', _read_listen)
+ADDRESS = Kind('an IP address such as "192.0.2.10", or empty', _read_address)
+RANGES = Kind(
+    'a range such as "10.96.0.0/16", or one of each family such as "10.96.0.0/16,fd00:10:96::/112"', _read_ranges
+)
+PORTS = Kind('a range of ports such as "30000-32767"', _read_ports)
+NAMES = Kind('a list of names such as ["ctrlmgr.example.com", "192.0.2.10"]', lambda value: _read_list(value or []))
+LIST = Kind('a list of names such as ["*", "-endpoint-controller"]', _read_list)
+
+
+@cache
+def kinds_of(section: type[Any]) -> dict[str, Kind]:
+    """Return the leaves of a settings class by dotted key, in order."""
+    kinds: dict[str, Kind] = {}
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        if isinstance(hint, type) and is_dataclass(hint):
+            kinds.update({f"{name}.{key}": kind for key, kind in kinds_of(hint).items()})
+        else:
+            kinds[name] = hint.__metadata__[0]
+    return kinds

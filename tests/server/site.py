@@ -1,0 +1,169 @@
+"""A running server over a memory log, and a client for it: real requests over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from prometheus_client import CollectorRegistry
+
+from ctrlmgr import threads
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.eventlog import Author, EventLog, Proposal
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
+from ctrlmgr.server.access import AllowEverything, Authenticator, Authorizer
+from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.testing.builders import a_namespace
+from tests.resources.stage import builtin_kinds
+
+TIMEOUT = 20.0
+"""Real seconds after which an answer that should have come never will."""
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Made(NamedTuple):
+    """An application and the log behind it."""
+
+    app: App
+    log: EventLog
+    backend: Backend
+
+
+def make(
+    log: EventLog | None = None,
+    *,
+    health: Sequence[Health] = (),
+    registry: CollectorRegistry | None = None,
+    access: Any = None,
+    clock: Clock | None = None,
+    window: int = 10_000,
+    max_reads: int = 400,
+) -> Made:
+    """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
+    clock = clock or SystemClock()
+    log = log or MemoryEventLog(clock=clock, random=Random(1))
+    feed = WatchCache(log, clock=clock)
+    access = access or AllowEverything()
+    authenticator: Authenticator = access
+    authorizer: Authorizer = access
+    reviews = Reviews(authenticator, authorizer)
+    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window)
+    pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
+    return Made(App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads), log, backend)
+
+
+@contextmanager
+def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[str]:
+    """Serve `app` while the block runs, and stop it cleanly."""
+    server, stop = HttpServer(app, address, clock=SystemClock()), threading.Event()
+    thread = threads.start("server under test", lambda: server.run(stop))
+    try:
+        yield server.url
+    finally:
+        stop.set()
+        thread.join(TIMEOUT)
+        assert not thread.is_alive(), "the server did not stop"
+
+
+class Site:
+    """A server as its clients see it, and the log behind it."""
+
+    def __init__(self, url: str, log: EventLog) -> None:
+        self.url = url
+        self.log = log
+
+    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        """Send one request; a body that is not bytes is sent as JSON."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT)
+        try:
+            connection.request(method, path, data, headers or {})
+            response = connection.getresponse()
+            lowered = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, lowered, response.read().decode())
+        finally:
+            connection.close()
+
+    def create(self, name: str, **data: str) -> Any:
+        """Create a ConfigMap in `default` and return it."""
+        answer = self.ask(CONFIG_MAPS, "POST", {"metadata": {"name": name}, "data": data})
+        assert answer.status == 201, answer.body
+        return answer.json
+
+    def change(self, name: str, **data: str) -> Any:
+        """Merge `data` into a ConfigMap and return it."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        answer = self.ask(f"{CONFIG_MAPS}/{name}", "PATCH", {"data": data}, headers)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def connect(self) -> socket.socket:
+        """Open a connection to write to by hand."""
+        connection = socket.create_connection(
+            (urlsplit(self.url).hostname or "", urlsplit(self.url).port or 0), TIMEOUT
+        )
+        connection.settimeout(TIMEOUT)
+        return connection
+
+    @contextmanager
+    def watch(self, query: str = "", path: str = CONFIG_MAPS, **headers: str) -> Iterator[Watch]:
+        """Watch while the block runs."""
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT)
+        try:
+            connection.request("GET", f"{path}?watch=true&{query}", headers=headers)
+            yield Watch(connection.getresponse())
+        finally:
+            connection.close()
+
+
+class Watch:
+    """The events of a watch, as they come."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.response = response
+        assert response.status == 200, response.read()
+
+    def next(self) -> Any:
+        """Return the next event; None at the end of the stream."""
+        line = self.response.readline()
+        return json.loads(line) if line else None
+
+    def rest(self) -> list[Any]:
+        """Return all events to the end of the stream."""
+        return list(iter(self.next, None))
+
+
+@contextmanager
+def running(made: Made | None = None) -> Iterator[Site]:
+    """Serve an application with the namespace `default`."""
+    made = made or make()
+    add(made.log, a_namespace())
+    with serving(made.app) as url:
+        yield Site(url, made.log)
+
+
+def add(log: EventLog, *objects: Object) -> None:
+    """Put objects into a log."""
+    log.append([Proposal(EventType.ADDED, obj, 0) for obj in objects], author=Author("test"))

@@ -1,0 +1,69 @@
+"""The URL space: what a path is about, and which paths are about nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.server.routes import ResourcePath, locate
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/pods", ResourcePath("", "v1", "pods")),
+        ("/api/v1/pods/", ResourcePath("", "v1", "pods")),
+        ("/apis/apps/v1/deployments", ResourcePath("apps", "v1", "deployments")),
+        ("/api/v1/nodes/n", ResourcePath("", "v1", "nodes", name="n")),
+        ("/api/v1/namespaces", ResourcePath("", "v1", "namespaces")),
+        ("/api/v1/namespaces/x", ResourcePath("", "v1", "namespaces", "x", "x")),
+        ("/api/v1/namespaces/x/status", ResourcePath("", "v1", "namespaces", "x", "x", "status")),
+        ("/api/v1/namespaces/x/finalize", ResourcePath("", "v1", "namespaces", "x", "x", "finalize")),
+        ("/api/v1/namespaces/x/pods", ResourcePath("", "v1", "pods", "x")),
+        ("/api/v1/namespaces/status/pods/p", ResourcePath("", "v1", "pods", "status", "p")),
+        ("/api/v1/namespaces/x/pods/p/log", ResourcePath("", "v1", "pods", "x", "p", "log")),
+        ("/api/v1/namespaces/x/pods/p/proxy/a/b", ResourcePath("", "v1", "pods", "x", "p", "proxy", "a/b")),
+        ("/api/v1/watch/pods", ResourcePath("", "v1", "pods", watch=True)),
+        ("/api/v1/watch/namespaces/x/pods/p", ResourcePath("", "v1", "pods", "x", "p", watch=True)),
+        ("/apis/rbac/v1/clusterroles/system%3Anode", ResourcePath("rbac", "v1", "clusterroles", name="system:node")),
+    ],
+)
+def test_a_path_says_what_it_is_about(path: str, expected: ResourcePath) -> None:
+    assert locate(path.encode()).resource == expected
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1/watch"]
+)
+def test_other_paths_are_about_no_resource(path: str) -> None:
+    location = locate(path.encode())
+    assert location.resource is None
+    assert location.parts is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/../pods",
+        "/api/v1/namespaces/./pods",
+        "/api/v1/namespaces/%2e%2e/pods",
+        "/api/v1/namespaces/a%2fb",
+        "/api/v1/namespaces/a%2Fb",
+        "/api/v1/namespaces/a%00",
+        "/api/v1/namespaces/a%252fb",
+        "/api/v1/namespaces/a%5cb",
+        "/api/v1/namespaces/a\\b",
+        "/api/v1//pods",
+        "//api/v1/pods",
+        "/api/v1/pods//",
+    ],
+)
+def test_what_could_be_read_in_two_ways_leads_nowhere(path: str) -> None:
+    location = locate(path.encode())
+    assert (location.parts, location.resource) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_api"), [("/api/v1//x", True), ("/apis//x", True), ("/apix/..", False), ("//api/v1/pods", False)]
+)
+def test_only_below_the_api_is_nothing_told_with_a_status(path: str, is_api: bool) -> None:
+    assert locate(path.encode()).is_api is is_api
