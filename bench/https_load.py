@@ -17,8 +17,8 @@ from typing import cast
 import msgspec
 import uvloop
 
-
 NUMBER_WIDTH = 26
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -69,7 +69,9 @@ class _Connection(asyncio.Protocol):
         self._done = done
         self._status = f"HTTP/1.1 {load.expect} ".encode()
         self._head = b""
-        self._left = -1  # bytes of the body still to come; negative while the head is read
+        # Bytes of the body still to come: negative while the head is read, None if it comes in chunks.
+        self._left: int | None = -1
+        self._end = b""  # the last bytes so far of a body in chunks
         self.bytes = 0
         self.stopped = False
 
@@ -78,7 +80,7 @@ class _Connection(asyncio.Protocol):
         self._send()
 
     def data_received(self, data: bytes) -> None:
-        if self._left < 0:
+        if self._left is not None and self._left < 0:
             data = self._head + data
             end = data.find(b"\r\n\r\n")
             if end < 0:
@@ -87,18 +89,25 @@ class _Connection(asyncio.Protocol):
             if not data.startswith(self._status):
                 self._fail(data)
                 return
-            at = data.lower().find(b"content-length: ", 0, end) + 16
-            self._left = int(data[at : data.find(b"\r\n", at)])
-            self.bytes += self._left
+            self._left = _length(data[:end].lower())
             data, self._head = data[end + 4 :], b""
-        self._left -= len(data)
-        if self._left == 0:
-            self._left = -1
-            self._latencies.append(time.perf_counter() - self._sent)
-            if self.stopped:
-                self._transport.close()
-            else:
-                self._send()
+        self.bytes += len(data)
+        if self._left is None:
+            self._end = (self._end + data[-len(_LAST_CHUNK) :])[-len(_LAST_CHUNK) :]
+            ended = self._end == _LAST_CHUNK
+        else:
+            self._left -= len(data)
+            ended = self._left == 0
+        if ended:
+            self._answered()
+
+    def _answered(self) -> None:
+        self._left, self._end = -1, b""
+        self._latencies.append(time.perf_counter() - self._sent)
+        if self.stopped:
+            self._transport.close()
+        else:
+            self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._done.done():
@@ -116,6 +125,12 @@ class _Connection(asyncio.Protocol):
         if not self._done.done():
             self._done.set_exception(RuntimeError(f"unexpected answer: {data[:600]!r}"))
         self._transport.close()
+
+
+def _length(head: bytes) -> int | None:
+    """Return the length of the body that follows a head in lower case; None if it comes in chunks."""
+    at = head.find(b"\r\ncontent-length: ")
+    return int(head[at + 18 :].partition(b"\r\n")[0]) if at >= 0 else None
 
 
 def _requests(load: Load) -> Iterator[bytes]:

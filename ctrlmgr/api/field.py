@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.errors import Invalid, StatusCause, StatusDetails
 
 
@@ -52,29 +53,8 @@ class FieldError(NamedTuple):
 def _value(value: Any) -> str:
     """Write a value as Go's `ErrorBody` does: strings as `%q`, all else as JSON, so null for nil."""
     if isinstance(value, str):
-        return quoted(value)
-    return msgspec.json.encode(value).decode().translate(_UNSAFE_IN_HTML)
-
-
-_UNSAFE_IN_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
-"""What Go's JSON encoder escapes beyond what JSON asks for; in valid JSON these are found in strings only."""
-
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-
-
-def quoted(text: str) -> str:
-    """Quote a string as Go's `%q` does."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    if escaped.isprintable():
-        return f'"{escaped}"'
-    return '"' + "".join(each if each.isprintable() else _escaped(each) for each in escaped) + '"'
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if code < 0x80:
-        return _ESCAPES.get(character) or f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        return quote(value)
+    return escape_html(msgspec.json.encode(value)).decode()
 
 
 def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> FieldError:
@@ -108,7 +88,7 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
     Its values are shown in the order given; a set's sorted, as Go's `sets.List` does.
     """
     values = sorted(supported) if isinstance(supported, (set, frozenset)) else supported
-    detail = ", ".join(quoted(each) for each in values)
+    detail = ", ".join(quote(each) for each in values)
     return _error("FieldValueNotSupported", "Unsupported value", field, f"supported values: {detail}", value)
 
 

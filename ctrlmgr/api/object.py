@@ -4,12 +4,14 @@ Guarantees:
 - An object is immutable; its `body` is what the log stores and hashes, byte for byte.
 - `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order and has no
   `metadata.resourceVersion`: the revision is known only once the log has assigned it. `wire()` splices it in,
-  so encoding happens once per change and never per reader.
+  so encoding happens once per change and never per reader. What has been on the wire once is kept in that form and
+  no other, for it will be read again.
 - Fields that nobody here knows survive untouched.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -117,27 +119,34 @@ def _version_at(body: bytes) -> int:
     return body.index(b'"', at + len(_UID)) + 1
 
 
+# msgspec learns what a Struct looks like when a decoder for it is first made, and leaves that half done where another
+# thread can see it meanwhile: two threads that make decoders for one Struct at a time crash the process.
+_making = threading.Lock()
+
+
 @cache
 def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(type_)
+    with _making:
+        return msgspec.json.Decoder(type_)
 
 
 class Object:
     """An API object at one revision (0: not stored yet)."""
 
-    __slots__ = ("_key", "_metadata", "_version_at", "_view", "body", "resource", "revision")
+    __slots__ = ("_body", "_key", "_metadata", "_view", "_wire", "resource", "revision")
 
     def __init__(
         self, resource: Resource, body: bytes, revision: Revision = 0, metadata: ObjectMeta | None = None
     ) -> None:
         """Wrap stored bytes; `metadata`, when given, must be what `body` says."""
         self.resource = resource
-        self.body = body
         self.revision = revision
+        # One of the two is there, and whoever finds none in the first finds it in the second, on whatever thread.
+        self._body: bytes | None = body
+        self._wire: bytes | None = None
         self._metadata = metadata
         self._key: Key | None = None
         self._view: Any = None
-        self._version_at = -1  # not looked for yet
 
     @classmethod
     def from_wire(cls, data: bytes | msgspec.Raw) -> Object:
@@ -174,8 +183,19 @@ class Object:
         """Return the same content at `revision`, sharing the bytes."""
         same = Object(self.resource, self.body, revision, self._metadata)
         same._key = self._key
-        same._version_at = self._version_at
         return same
+
+    @property
+    def body(self) -> bytes:
+        """The bytes as they are stored."""
+        body = self._body
+        return body if body is not None else self._cut()
+
+    def _cut(self) -> bytes:
+        """Return the body of what is kept as it is on the wire."""
+        wire = self._wire or b""
+        at = _version_at(wire)
+        return b"".join((wire[:at], wire[at + len(self._version) :]))
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -247,24 +267,24 @@ class Object:
         """Return the whole object as a fresh plain dict, resourceVersion included."""
         return msgspec.json.decode(self.wire())  # type: ignore[no-any-return]  # a JSON object decodes to a dict
 
-    def version_at(self) -> int:
-        """Return where in the body its resourceVersion belongs, behind the uid; 0 when that is not to be seen.
-
-        It is looked for once: lists of thousands of objects ask for each.
-        """
-        at = self._version_at
-        if at < 0:
-            at = self._version_at = _version_at(self.body)
-        return at
-
     def wire(self) -> bytes:
         """Return the body with `metadata.resourceVersion` in Go's place, without encoding it again."""
+        wire = self._wire
+        if wire is not None:
+            return wire
+        body = self.body
         if not self.revision:
-            return self.body
-        at = self.version_at()
+            return body
+        at = _version_at(body)
         if not at:
-            return _encode_again(self.body, resource_version=str(self.revision))
-        return b"".join((self.body[:at], b',"resourceVersion":"%d"' % self.revision, self.body[at:]))
+            return _encode_again(body, resource_version=str(self.revision))
+        wire = self._wire = b"".join((body[:at], self._version, body[at:]))
+        self._body = None
+        return wire
+
+    @property
+    def _version(self) -> bytes:
+        return b',"resourceVersion":"%d"' % self.revision
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Object):

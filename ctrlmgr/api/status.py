@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import (
@@ -60,10 +61,7 @@ def deleted(resource: Resource, name: str, uid: str) -> Unstructured:
 
 def encode(status: Unstructured) -> bytes:
     """Encode a Status as Go's JSON encoder would, which escapes what HTML might take for markup."""
-    data = _encode(status)
-    if b"<" in data or b">" in data or b"&" in data:  # only ever within strings
-        data = data.replace(b"<", rb"\u003c").replace(b">", rb"\u003e").replace(b"&", rb"\u0026")
-    return data + b"\n"
+    return escape_html(_encode(status)) + b"\n"
 
 
 def _details(details: StatusDetails) -> dict[str, Any]:

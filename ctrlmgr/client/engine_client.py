@@ -55,13 +55,17 @@ class EngineClient:
         target = self._target(obj)._replace(subresource=subresource)
         return self._write(self._engine.update(target, _body(obj), WriteOptions(), self._requester))
 
-    def delete(self, obj: Object) -> None:
-        """Ask for the deletion of the very object read, whatever has changed about it since.
+    def delete(self, obj: Object, propagation: str | None = None) -> None:
+        """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
 
-        Dependents are left to the garbage collector (propagation Background). Raises `NotFound`, and `Conflict`
-        when another object has taken its name.
+        It is the latter when `propagation` says what becomes of its dependents (`Background`, `Foreground`,
+        `Orphan`); without, they are left to the garbage collector, as with Background. Raises `NotFound`, and
+        `Conflict` when another object has taken its name, or when it has changed.
         """
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": obj.uid}}
+        preconditions = {"uid": obj.uid}
+        if propagation is not None:
+            preconditions["resourceVersion"] = str(obj.revision)
+        options = {"propagationPolicy": propagation or "Background", "preconditions": preconditions}
         body = Body(_JSON, msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}))
         self._answer(self._engine.delete(self._target(obj), body, parse_delete({}), self._requester))
 

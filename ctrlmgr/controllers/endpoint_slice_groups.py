@@ -21,7 +21,7 @@ from ctrlmgr.controllers.endpoint_subsets import Resolved
 from ctrlmgr.controllers.go_hash import fnv1a_128
 from ctrlmgr.resources.validation.addresses import parse_ip
 
-Identity: TypeAlias = tuple[tuple[str, ...], str, str, str]
+Identity: TypeAlias = tuple[str, str, str, str]
 """What makes an endpoint the same one in spite of other changes: its addresses and hostname, its target's namespace
 and name."""
 
@@ -107,9 +107,12 @@ def canonical_ip(text: str) -> str | None:
 
 def identity(endpoint: Endpoint) -> Identity:
     """Return what tells an endpoint apart from others (`hashEndpoint`)."""
+    addresses = endpoint.addresses
+    key = addresses[0] if len(addresses) == 1 else " ".join(sorted(addresses))
     target = endpoint.target_ref
-    namespace, name = (target.namespace, target.name) if target is not None else ("", "")
-    return (tuple(sorted(endpoint.addresses)), endpoint.hostname or "", namespace, name)
+    if target is None:
+        return (key, endpoint.hostname or "", "", "")
+    return (key, endpoint.hostname or "", target.namespace, target.name)
 
 
 def _slice_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:

@@ -56,7 +56,8 @@ def hint(changes: Changes, traffic_distribution: str) -> None:
         case "PreferSameNode":
             _assign(changes, lambda endpoint: _near(endpoint.zone, endpoint.node_name))
         case _:
-            _assign(changes, lambda endpoint: None)
+            if any(endpoint.hints for draft in changes for endpoint in draft.endpoints):
+                _assign(changes, lambda endpoint: None)
 
 
 @lru_cache(maxsize=4096)
@@ -91,8 +92,7 @@ def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
 
     Returns whether there are any; if not, hints are taken away.
     """
-    found = changes.create + changes.update + changes.unchanged
-    count = sum(endpoint.is_ready for draft in found for endpoint in draft.endpoints)
+    count = sum(endpoint.is_ready for draft in changes for endpoint in draft.endpoints)
     allocations = allocate(shares, count)
     if allocations is None or not _allot(changes, allocations):
         hint(changes, "")

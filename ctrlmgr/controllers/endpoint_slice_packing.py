@@ -14,9 +14,9 @@ Unlike in Go nothing depends on the order of maps: the same input gives the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
@@ -66,6 +66,10 @@ class Changes:
     update: list[Draft] = field(default_factory=list)
     delete: list[Draft] = field(default_factory=list)
     unchanged: list[Draft] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Draft]:
+        """Return the slices that there will be."""
+        return chain(self.create, self.update, self.unchanged)
 
     def add(self, other: Changes) -> None:
         """Take over the changes of other slices."""
@@ -126,7 +130,7 @@ def _sort(
 
 def is_same(desired: Endpoint, existing: Endpoint) -> bool:
     """Compare endpoints of the same identity (`EndpointsEqualBeyondHash`); hints and targets' versions do not count."""
-    return (
+    return desired == existing or (
         desired.conditions == existing.conditions
         and desired.node_name == existing.node_name
         and desired.zone == existing.zone

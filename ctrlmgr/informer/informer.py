@@ -146,6 +146,7 @@ class Informers:
         self._clock = clock
         self._informers: dict[Resource, Informer] = {}
         self._revision: Revision = 0
+        self._epoch = 0
         self._synced = False
         self._pause = threading.Condition()  # nobody notifies it: waiting on it is sleeping on the clock
 
@@ -153,6 +154,15 @@ class Informers:
     def revision(self) -> Revision:
         """Everything up to here is in the stores; readable from any thread."""
         return self._revision
+
+    @property
+    def epoch(self) -> int:
+        """Odd while a sync replaces one store after the other and tells of it; readable from any thread.
+
+        Two equal, even readings say that no sync came between: what was read of several stores, and of what
+        handlers made of their changes, followed the log event by event.
+        """
+        return self._epoch
 
     def informer(self, resource: Resource) -> Informer:
         """Return the one informer of `resource`; RuntimeError for a new one after `sync`, as it would stay empty."""
@@ -175,12 +185,14 @@ class Informers:
         """
         with collector_paused():
             at, snapshots = self._snapshots()
+            self._epoch += 1
             told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
                 gc.freeze()  # as `collector_paused` would, but only where it pays
         self._revision = at
         for informer, changes in told:
             informer._tell_synced(changes)
+        self._epoch += 1
         self._synced = True
         return at
 

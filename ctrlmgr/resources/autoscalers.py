@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.resources import strict_json
-from ctrlmgr.resources.go_text import escape_html
 from ctrlmgr.resources.schema import Definitions
 from ctrlmgr.resources.structs import read_value
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.resources import protobuf, strict_json, yaml_document
-from ctrlmgr.resources.go_text import escape_html, quote
 from ctrlmgr.resources.prune import json_kind, prune
 from ctrlmgr.resources.structs import attribute, read_value, write_value
 

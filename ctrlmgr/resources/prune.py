@@ -12,8 +12,8 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.resources.go_text import quote
 from ctrlmgr.resources.strict_json import Repeated, refuse_free_form_depth
 from ctrlmgr.resources.structs import TEXTS, canonical_text
 

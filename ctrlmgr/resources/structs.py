@@ -5,11 +5,13 @@ Guarantees:
   order, zero values left out exactly where `omitempty` or `omitzero` leaves them out, nil lists as null elsewhere.
 - Converting refuses whatever is not simply right: unknown fields, wrong types, null in a place where Go only
   tolerates it. What to say about those, and what is right after all, is the slow path's (`resources.prune`).
+- There is one Struct for a definition, whichever threads ask for it first.
 - Quantities and times come out in the form in which Kubernetes writes them.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, TypeAlias
 
@@ -124,12 +126,21 @@ class Structs:
         """Start with none."""
         self._made: dict[str, StructType] = {}
         self._recursive: dict[str, bool] = {}
+        self._making = threading.RLock()
 
     def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
         """Return the Struct of a schema that is a struct in Go; `within` are the definitions being made."""
         made = self._made.get(schema.definition)
-        if made is None:
-            made = self._made[schema.definition] = self._make(schema, (*within, schema.definition))
+        if made is not None:
+            return made
+        with self._making:
+            made = self._made.get(schema.definition)
+            if made is None:
+                made = self._make(schema, (*within, schema.definition))
+                # What msgspec learns of a Struct when it is first used must not be learned by two threads at a time:
+                # each sees what the other has half done, and the process crashes.
+                msgspec.json.Decoder(made)
+                self._made[schema.definition] = made
         return made
 
     def is_recursive(self, schema: Schema) -> bool:

@@ -18,6 +18,8 @@ from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLIC
 from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
 from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
 from ctrlmgr.controllers.endpoints import new_endpoints_controller
+from ctrlmgr.controllers.garbage_collector import CONTROLLER_NAME as GARBAGE_COLLECTOR
+from ctrlmgr.controllers.garbage_collector import new_garbage_collector
 from ctrlmgr.controllers.mirroring import CONTROLLER_NAME as MIRRORING_CONTROLLER
 from ctrlmgr.controllers.mirroring import new_mirroring_controller
 from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
@@ -124,9 +126,21 @@ def _namespaces(parts: Parts) -> Controller:
     )
 
 
+def _garbage_collector(parts: Parts) -> Controller:
+    return new_garbage_collector(
+        parts.informers,
+        parts.engine.kinds,
+        parts.engine_client(GARBAGE_COLLECTOR),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
 CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
     ENDPOINT_CONTROLLER: _endpoints,
     ENDPOINT_SLICE_CONTROLLER: _endpoint_slices,
+    GARBAGE_COLLECTOR: _garbage_collector,
     MIRRORING_CONTROLLER: _mirroring,
     NAMESPACE_CONTROLLER: _namespaces,
 }

@@ -9,7 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -18,18 +18,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.resources.operations import Listing
 
-_UID = b'"uid":"'
 _PIECE = 96 * 1024
-"""Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold nobody up."""
-
-
-def whole(obj: Object) -> bytes:
-    """Return an object as it is, with a newline at the end."""
-    at = obj.version_at()
-    if not at or not obj.revision:
-        return obj.wire() + b"\n"
-    body = obj.body
-    return b"".join((body[:at], b',"resourceVersion":"%d"' % obj.revision, body[at:], b"\n"))
+"""Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold nobody up, and
+not to be mapped and unmapped by themselves (`interpreter.tune`), which takes longer than putting them together."""
 
 
 class ListMeta(NamedTuple):
@@ -83,19 +74,16 @@ def metadata(obj: Object) -> bytes:
 def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[bytes]:
     """Yield a list of objects of one kind in pieces fit for sending, made as they are asked for.
 
-    `type_meta` is what their bodies start with, `{"kind":"Pod","apiVersion":"v1",`; an object that starts otherwise
-    is decoded and encoded again.
+    `type_meta` is what they start with, `{"kind":"Pod","apiVersion":"v1",`; one that starts otherwise is decoded and
+    encoded again.
     """
-    parts, size, start = [head], 0, len(type_meta)
-    opening = b"{"
+    parts, size, separator, start = [head], 0, b"{", len(type_meta)
     for obj in objects:
-        body, at = obj.body, obj.version_at()
-        if at and body.startswith(type_meta):
-            parts += (opening, body[start:at], b',"resourceVersion":"%d"' % obj.revision, body[at:])
-        else:
-            parts += (opening, _item_decoded(obj)[1:])
-        opening = b",{"
-        size += len(body)
+        wire = obj.wire()
+        item = wire[start:] if wire.startswith(type_meta) else _item_decoded(wire)
+        parts += (separator, item)
+        separator = b",{"
+        size += len(item)
         if size >= _PIECE:
             yield b"".join(parts)
             parts, size = [], 0
@@ -103,21 +91,12 @@ def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[
     yield b"".join(parts)
 
 
-def items_length(head: bytes, objects: Sequence[Object], type_meta: bytes) -> int:
-    """Return how many bytes `items` yields together."""
-    length = len(head) + len(LIST_TAIL) - bool(objects)  # the first item has no comma
-    frame = len(b',{,"resourceVersion":""') - len(type_meta)
-    for obj in objects:
-        if obj.version_at() and obj.body.startswith(type_meta):
-            length += len(obj.body) + len(str(obj.revision)) + frame
-        else:
-            length += len(b",") + len(_item_decoded(obj))
-    return length
-
-
-def _item_decoded(obj: Object) -> bytes:
-    fields = msgspec.json.decode(obj.wire(), type=dict[str, msgspec.Raw])
-    return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})
+def _item_decoded(wire: bytes) -> bytes:
+    """Return what follows an item's opening brace, looking at every field."""
+    fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
+        1:
+    ]
 
 
 def type_meta(kind: str, api_version: str) -> bytes:

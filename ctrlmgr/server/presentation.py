@@ -34,9 +34,6 @@ class Presentation(Protocol):
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list in pieces; raises `NotAcceptable` where only single objects can be shown."""
 
-    def length(self, listing: Listing) -> int | None:
-        """Return how many bytes `list` yields together, None if that is not known before they are made."""
-
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event of a watch: ADDED, MODIFIED or DELETED."""
 
@@ -61,15 +58,11 @@ class Plain:
 
     def one(self, obj: Object) -> bytes:
         """Return an object as it is."""
-        return encoding.whole(obj)
+        return obj.wire() + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield a list of this kind."""
         return encoding.items(self._head(listing), listing.objects, self._type_meta)
-
-    def length(self, listing: Listing) -> int:
-        """Return how long a list of this kind is."""
-        return encoding.items_length(self._head(listing), listing.objects, self._type_meta)
 
     def _head(self, listing: Listing) -> bytes:
         return encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
@@ -116,9 +109,6 @@ class Partial:
             )
         head = encoding.list_head(self._form.kind, self._form.api_version, ListMeta.of(listing))
         return encoding.pieces(head, (self._partial(obj) for obj in listing.objects))
-
-    def length(self, listing: Listing) -> None:
-        """Return None: metadata is looked for when it is written."""
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event with the metadata of an object."""

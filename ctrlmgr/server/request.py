@@ -101,6 +101,11 @@ class Request:
         return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b","))
 
     @property
+    def accepts_chunks(self) -> bool:
+        """Whether the answer may be sent in chunks, its length untold (RFC 9112, section 6.1)."""
+        return bool(self._scope["http_version"] != "1.0")
+
+    @property
     def requester(self) -> Requester:
         """Who asks, as the log remembers it."""
         agent = self.header(b"user-agent").decode("utf-8", "replace")

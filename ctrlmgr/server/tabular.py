@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
@@ -91,9 +92,6 @@ class Table:
         now = self._clock.now()
         return encoding.pieces(self._head(ListMeta.of(listing)), (self._row(obj, now) for obj in listing.objects))
 
-    def length(self, listing: Listing) -> None:
-        """Return None: rows are as long as what they say."""
-
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event with a table of one row."""
         return encoding.frame(type, self._table(obj))
@@ -131,5 +129,4 @@ class Table:
 
 def _encode(value: object) -> bytes:
     """Encode as Go does, which escapes what HTML might take for markup: cells are full of `<none>`."""
-    data = msgspec.json.encode(value)
-    return data.replace(b"<", rb"\u003c").replace(b">", rb"\u003e").replace(b"&", rb"\u0026")
+    return escape_html(msgspec.json.encode(value))

@@ -28,6 +28,22 @@ def a_namespace(name: str = "default", *, phase: str = "Active", revision: int =
     return Object.from_dict(body).at(revision)
 
 
+def a_node(
+    name: str = "node-a",
+    zone: str = "zone-1",
+    *,
+    labels: Mapping[str, str] | None = None,
+    cpu: str = "4",
+    ready: bool = True,
+    revision: int = 0,
+) -> Object:
+    """Return a Node that is ready; `zone` and `cpu` may be "", which leaves them out."""
+    in_zone = {"topology.kubernetes.io/zone": zone} if zone else {}
+    metadata = _metadata(name, "", labels={"kubernetes.io/hostname": name, **in_zone, **(labels or {})})
+    status = {"allocatable": {"cpu": cpu} if cpu else {}, "conditions": [{"type": "Ready", "status": str(ready)}]}
+    return Object.from_dict({"kind": "Node", "apiVersion": "v1", "metadata": metadata, "status": status}).at(revision)
+
+
 def container_port(name: str, number: int, protocol: str = "TCP") -> Fields:
     """Return a named port of a container."""
     return {"name": name, "containerPort": number, "protocol": protocol}
@@ -100,6 +116,7 @@ def a_service(
     cluster_ip: str = "10.96.0.10",
     families: Sequence[str] = ("IPv4",),
     publish_not_ready: bool = False,
+    traffic_distribution: str = "",
     created_at: str = CREATED,
     revision: int = 0,
 ) -> Object:
@@ -113,6 +130,8 @@ def a_service(
         spec["selector"] = {"app": "web"} if selector is None else dict(selector)
     if publish_not_ready:
         spec["publishNotReadyAddresses"] = True
+    if traffic_distribution:
+        spec["trafficDistribution"] = traffic_distribution
     spec |= {key: value for key, value in {"clusterIP": cluster_ip, "ipFamilies": list(families)}.items() if value}
     return Object.from_dict({"kind": "Service", "apiVersion": "v1", "metadata": metadata, "spec": spec}).at(revision)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,13 @@ from tests.e2e.kubectl import Kubectl, find_kubectl
 from tests.e2e.serving import DUAL_STACK, Server
 
 _numbers = itertools.count(1)
+
+_EDITOR = """
+import pathlib, sys
+old, new, path = sys.argv[1:]
+file = pathlib.Path(path)
+file.write_text(file.read_text().replace(old, new))
+"""
 
 
 @pytest.fixture(scope="session", params=["sqlite"])
@@ -58,3 +67,11 @@ def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubect
 def kubectl(anywhere: Kubectl, namespace: str) -> Kubectl:
     """kubectl in a namespace of the test's own."""
     return anywhere.within(namespace)
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> str:
+    """A program for KUBE_EDITOR, that changes `one` into `two` in the file it is given."""
+    script = tmp_path / "editor.py"
+    script.write_text(_EDITOR)
+    return f"{sys.executable} {script} one two"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +85,9 @@ def test_the_last_applied_configuration_can_be_seen_and_set(kubectl: Kubectl) ->
     assert json.loads(annotation)["data"] == {"b": "2"}
 
 
-def test_the_last_applied_configuration_can_be_edited(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_the_last_applied_configuration_can_be_edited(kubectl: Kubectl, editor: str) -> None:
     kubectl("apply -f -", {**MAP, "data": {"a": "one"}})
-    (tmp_path / "editor.py").write_text(
-        "import pathlib, sys\npath = pathlib.Path(sys.argv[1])\npath.write_text(path.read_text().replace('one', 'two'))\n"
-    )
-    told = kubectl("apply edit-last-applied configmap/app", KUBE_EDITOR=f"{sys.executable} {tmp_path / 'editor.py'}")
+    told = kubectl("apply edit-last-applied configmap/app", KUBE_EDITOR=editor)
     assert told == "configmap/app edited\n"
     assert json.loads(kubectl("apply view-last-applied configmap/app -o json"))["data"] == {"a": "two"}
     assert kubectl.get("configmap app")["data"] == {"a": "one"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,22 +186,6 @@ def test_replacing_what_is_at_a_path(app: Kubectl, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps/app"
     answer = json.loads(app(f"replace --raw {path} -f -", {**found, "data": {"raw": "1"}}))
     assert answer["data"] == {"raw": "1"}
-
-
-EDITOR = """
-import pathlib, sys
-old, new, path = sys.argv[1:]
-file = pathlib.Path(path)
-file.write_text(file.read_text().replace(old, new))
-"""
-
-
-@pytest.fixture
-def editor(tmp_path: Path) -> str:
-    """A program that changes `one` into `two` in the file it is given."""
-    script = tmp_path / "editor.py"
-    script.write_text(EDITOR)
-    return f"{sys.executable} {script} one two"
 
 
 def test_editing(kubectl: Kubectl, editor: str) -> None:

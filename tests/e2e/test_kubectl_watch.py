@@ -95,7 +95,7 @@ def test_waiting_for_an_end(kubectl: Kubectl) -> None:
 
 def test_waiting_for_a_beginning(kubectl: Kubectl) -> None:
     kubectl.since(31)
-    with kubectl.watching("wait --for=create configmap/one --timeout=30s") as process:
+    with kubectl.started("wait --for=create configmap/one --timeout=30s") as process:  # which asks again and again
         kubectl("create configmap one")
         assert lines(process, 1) == ["configmap/one condition met"]
         assert process.wait(DEADLINE) == 0

@@ -74,7 +74,7 @@ def test_what_cannot_be_produced_is_refused(accept: str, message: str) -> None:
 
 def test_a_list_could_be_streamed_too() -> None:
     with pytest.raises(
-        NotAcceptable, match="application/json;stream=watch, application/vnd.kubernetes.protobuf;stream"
+        NotAcceptable, match=r"application/json;stream=watch, application/vnd\.kubernetes\.protobuf;stream"
     ):
         Accepts(lists=True).negotiate(b"text/plain")
 
@@ -111,7 +111,7 @@ def test_the_type_of_a_patch() -> None:
 
 @pytest.mark.parametrize("content_type", ["", "application/json", "text/plain"])
 def test_other_patches_are_refused(content_type: str) -> None:
-    with pytest.raises(UnsupportedMediaType, match="^415: Unsupported Media Type$"):
+    with pytest.raises(UnsupportedMediaType, match=r"^415: Unsupported Media Type$"):
         patch_type(content_type.encode())
 
 

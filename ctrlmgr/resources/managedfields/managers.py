@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ctrlmgr.api.field import quoted
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.managedfields import field_set
 from ctrlmgr.resources.managedfields.field_set import FieldSet
@@ -43,9 +43,9 @@ class Manager(NamedTuple):
         return f"{{{','.join(f'{go_json(name)}:{go_json(value)}' for name, value in pairs)}}}"
 
     def __str__(self) -> str:
-        shown = quoted(self.name)
+        shown = quote(self.name)
         if self.subresource:
-            shown += f" with subresource {quoted(self.subresource)}"
+            shown += f" with subresource {quote(self.subresource)}"
         return f"{shown} using {self.api_version}" if self.operation == UPDATE else shown
 
 
@@ -97,7 +97,7 @@ def _check(index: int, operation: str, api_version: str, fields_type: str) -> No
     if not fields_type:
         raise ValueError(f"missing fieldsType in managed fields entry {index}")
     if fields_type != FIELDS_V1:
-        raise ValueError(f"invalid fieldsType {quoted(fields_type)} in managed fields entry {index}")
+        raise ValueError(f"invalid fieldsType {quote(fields_type)} in managed fields entry {index}")
 
 
 def encode(managed: Managed) -> list[Unstructured]:

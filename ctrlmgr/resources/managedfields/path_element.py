@@ -19,8 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.field import quoted
-from ctrlmgr.resources.go_text import escape_html
+from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.resources.patch.go_value import plain
 
 _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
@@ -146,7 +145,7 @@ def text(element: str) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, list):
         return f"[{','.join(map(_shown, value))}]"
     if isinstance(value, dict):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from ctrlmgr.api.field import quoted
+from ctrlmgr.api.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _NAMED = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
@@ -123,9 +123,9 @@ def _number_or_name(text: str, field: _Field) -> int:
 
 def _number(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
     if len(text) > 20 or not -_LARGEST - 1 <= int(text) <= _LARGEST:
-        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quoted(text)}: value out of range")
+        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range")
     if int(text) < 0:
         raise _Malformed(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
@@ -137,16 +137,16 @@ def _duration_problem(text: str) -> str:
     if rest == "0":
         return ""
     if not rest:
-        return f"time: invalid duration {quoted(text)}"
+        return f"time: invalid duration {quote(text)}"
     while rest:
         match = _DURATION.match(rest)
         assert match is not None  # it matches the empty string, too
         whole, fraction, unit = match.groups()
         if not whole and not fraction:
-            return f"time: invalid duration {quoted(text)}"
+            return f"time: invalid duration {quote(text)}"
         if unit not in _UNITS:
-            problem = f"unknown unit {quoted(unit)}" if unit else "missing unit"
-            return f"time: {problem} in duration {quoted(text)}"
+            problem = f"unknown unit {quote(unit)}" if unit else "missing unit"
+            return f"time: {problem} in duration {quote(text)}"
         rest = rest[match.end() :]
     return ""
 

@@ -6,7 +6,8 @@ Rules come from `pkg/apis/networking/validation` and `pkg/registry/networking/ip
 
 from __future__ import annotations
 
-from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, quoted, required
+from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.allocators.claims import ParentReference
 from ctrlmgr.resources.strategy import Context, Strategy
@@ -19,7 +20,7 @@ _PARENT = Path("spec.parentRef")
 
 def address_name(name: str, is_prefix: bool = False) -> list[str]:
     """Check the name of an IPAddress, which cannot be generated (`ValidateIPAddressName`)."""
-    shown = f"Invalid value: {quoted(name)}: "
+    shown = f"Invalid value: {quote(name)}: "
     return [error.body.removeprefix(shown) for error in validate_ip(ROOT, name)]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ctrlmgr.api.field import Path, quoted
+from ctrlmgr.api.field import Path
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.resources.strategies.pod_annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 from ctrlmgr.resources.strategies.pod_defaults import containers_of
@@ -135,7 +136,7 @@ def _repetitions(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
         values = [each.get(key) or "" for each in spec.get(field) or ()]
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield f"{path.child(field).at(index).child(key)}: duplicate {key} {quoted(value)}"
+                yield f"{path.child(field).at(index).child(key)}: duplicate {key} {quote(value)}"
         if key == "name":
             for index in (index for index, value in enumerate(values) if not value):
                 yield f'{path.child(field).at(index).child(key)}: invalid empty name ""'
@@ -155,7 +156,7 @@ def _container(container: Mapping[str, Any], path: Path) -> Iterator[str]:
         reference = f"$({name})"
         builds_on = variable.get("valueFrom") is None and value != reference and reference in value
         if name in seen and not builds_on:
-            message = f"hides previous definition of {quoted(name)}, which may be dropped when using apply"
+            message = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
             yield f"{path.child('env').at(index)}: {message}"
         seen.add(name)
 
@@ -164,7 +165,7 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
     for name in _BYTES:
         amount = amounts.get(name)
         if amount and parse(amount) % WHOLE:
-            yield f"{path.key(name)}: fractional byte value {quoted(amount)} is invalid, must be an integer"
+            yield f"{path.key(name)}: fractional byte value {quote(amount)} is invalid, must be an integer"
 
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:

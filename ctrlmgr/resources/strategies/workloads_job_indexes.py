@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ctrlmgr.api.field import quoted
+from ctrlmgr.api.go_text import quote
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
@@ -53,7 +53,7 @@ def _read(interval: str, completions: int) -> tuple[int, int]:
     ends = interval.split("-")
     if len(ends) > 2:
         problem = "violates the requirement that an index interval can have at most two parts separated by '-'"
-        raise ValueError(f"the fragment {quoted(interval)} {problem}")
+        raise ValueError(f"the fragment {quote(interval)} {problem}")
     first, final = _index(ends[0], completions), _index(ends[-1], completions)
     if len(ends) == 2 and first >= final:
         raise ValueError(_unordered(first, final))
@@ -62,9 +62,9 @@ def _read(interval: str, completions: int) -> tuple[int, int]:
 
 def _index(text: str, completions: int) -> int:
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"cannot convert string to integer for index: {quoted(text)}")
+        raise ValueError(f"cannot convert string to integer for index: {quote(text)}")
     if int(text) >= completions:
-        raise ValueError(f"too large index: {quoted(text)}")
+        raise ValueError(f"too large index: {quote(text)}")
     return int(text)
 
 

@@ -8,17 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import (
-    FieldError,
-    Path,
-    duplicate,
-    invalid,
-    not_supported,
-    quoted,
-    required,
-    too_long,
-    too_many,
-)
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.resources.strategies.pod_validation import validate_template
 from ctrlmgr.resources.strategies.rules import domain_path, malformed, nonnegative, nonnegative_fields
 from ctrlmgr.resources.strategies.workloads_job_indexes import count_indexes
@@ -144,7 +135,7 @@ def _validate_failure_policy(policy: Mapping[str, Any], spec: Mapping[str, Any],
 def _one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldError]:
     if value in allowed:
         return []
-    listed = " ".join(map(quoted, allowed))
+    listed = " ".join(map(quote, allowed))
     return [not_supported(path, value, allowed) if value else required(path, f"valid values: [{listed}]")]
 
 

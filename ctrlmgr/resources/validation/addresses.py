@@ -17,7 +17,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple, TypeAlias
 
-from ctrlmgr.api.field import FieldError, Path, invalid, quoted
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.api.go_text import quote
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -116,7 +117,7 @@ def validate_ip(path: Path, value: str) -> list[FieldError]:
     errors = _strict_ip(path, value)
     canonical = str(parse_ip(value))
     if not errors and value != canonical:
-        errors.append(invalid(path, value, f"must be in canonical form ({quoted(canonical)})"))
+        errors.append(invalid(path, value, f"must be in canonical form ({quote(canonical)})"))
     return errors
 
 
@@ -162,10 +163,10 @@ def ip_warnings(path: Path, value: str) -> list[str]:
         return []
     if _has_leading_zeros(value) or _is_mapped(value):
         words = "will be considered invalid in a future Kubernetes release: use"
-        return [f"{path}: non-standard IP address {quoted(value)} {words} {quoted(str(address))}"]
+        return [f"{path}: non-standard IP address {quote(value)} {words} {quote(str(address))}"]
     if str(address) != value:
-        form = f"should be in RFC 5952 canonical format ({quoted(str(address))})"
-        return [f"{path}: IPv6 address {quoted(value)} {form}"]
+        form = f"should be in RFC 5952 canonical format ({quote(str(address))})"
+        return [f"{path}: IPv6 address {quote(value)} {form}"]
     return []
 
 
@@ -194,7 +195,7 @@ def validate_cidr(path: Path, value: str) -> list[FieldError]:
     errors = _strict_cidr(path, value)
     canonical = str(parse_cidr(value))
     if not errors and value != canonical:
-        errors.append(invalid(path, value, f"must be in canonical form ({quoted(canonical)})"))
+        errors.append(invalid(path, value, f"must be in canonical form ({quote(canonical)})"))
     return errors
 
 
@@ -223,13 +224,13 @@ def cidr_warnings(path: Path, value: str) -> list[str]:
         return []
     warnings = []
     if network.address != network.base:
-        single = quoted(f"{network.address}/{network.address.max_prefixlen}")
-        choice = f"(should be {quoted(str(network))} or {single}?)"
-        warnings.append(f"{path}: CIDR value {quoted(value)} is ambiguous in this context {choice}")
+        single = quote(f"{network.address}/{network.address.max_prefixlen}")
+        choice = f"(should be {quote(str(network))} or {single}?)"
+        warnings.append(f"{path}: CIDR value {quote(value)} is ambiguous in this context {choice}")
     if _cidr_has_leading_zeros(value) or _is_mapped(value.partition("/")[0]):
         words = "will be considered invalid in a future Kubernetes release: use"
-        warnings.append(f"{path}: non-standard CIDR value {quoted(value)} {words} {quoted(str(network))}")
+        warnings.append(f"{path}: non-standard CIDR value {quote(value)} {words} {quote(str(network))}")
     if not warnings and str(network) != value:
-        form = f"should be in RFC 5952 canonical format ({quoted(str(network))})"
-        warnings.append(f"{path}: IPv6 CIDR value {quoted(value)} {form}")
+        form = f"should be in RFC 5952 canonical format ({quote(str(network))})"
+        warnings.append(f"{path}: IPv6 CIDR value {quote(value)} {form}")
     return warnings
