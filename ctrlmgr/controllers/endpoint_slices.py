@@ -55,7 +55,7 @@ class EndpointSliceReconciler:
         service = self._services.get(key)
         if service is None:
             self._trigger_times.forget(key)
-            self._writer.delete(key, filter(_is_owned, self._slices.list(key)), client)
+            self._writer.delete(key, filter(_is_owned_by(key), self._slices.list(key)), client)
         elif service.view(Service).selects_endpoints:
             self._write(service, client)
         return None
@@ -73,9 +73,11 @@ class EndpointSliceReconciler:
             self._writer.write(service.key, changes, appearance, client, may_create=not service.is_terminating)
 
 
-def _is_owned(obj: Object) -> bool:
-    """Whether a slice belongs to a service, whichever; it has lost its owner if it was orphaned."""
-    return any(owner.kind == "Service" for owner in obj.metadata.owner_references or ())
+def _is_owned_by(key: Key) -> Callable[[Object], bool]:
+    """Return what says whether a slice belongs to a service of that name; orphaned ones have lost their owner."""
+    return lambda obj: any(
+        (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()
+    )
 
 
 def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | None]:

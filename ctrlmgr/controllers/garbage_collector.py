@@ -32,7 +32,7 @@ from ctrlmgr.controllers.garbage_collector_decisions import (
     decide,
     is_waiting,
 )
-from ctrlmgr.controllers.garbage_collector_graph import Graph, Item, Scope, references
+from ctrlmgr.controllers.garbage_collector_graph import Graph, Item, Scope, is_irrelevant, references
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informer, Informers
@@ -72,9 +72,11 @@ class GarbageCollector:
             log.debug("already gone", key=str(key))
         return None
 
-    def affected(self, change: Change) -> Iterator[Key]:
-        """Yield the keys of all about whom a change may have decided something; the graph has folded it."""
-        old, new = change.old, change.new
+    def affected(self, change: Change) -> Iterable[Key]:
+        """Return the keys of all about whom a change may have decided something; the graph has folded it."""
+        return () if is_irrelevant(change) else self._affected(change.old, change.new)
+
+    def _affected(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         if new is not None and decide(new, self._graph) is not None:
             yield Item.of(new).key
         if old is not None and (new is None or new.uid != old.uid):

@@ -73,6 +73,8 @@ class Graph:
 
     def fold(self, change: Change) -> None:
         """Take in what a change did to an object's references."""
+        if is_irrelevant(change):
+            return
         before, after = _blocks(change.old), _blocks(change.new)
         if before == after:
             return
@@ -131,6 +133,19 @@ class Graph:
 def references(obj: Object) -> Sequence[OwnerReference]:
     """Return the references of an object; empty rather than None."""
     return obj.metadata.owner_references or ()
+
+
+def is_irrelevant(change: Change) -> bool:
+    """Whether a change left alone all that is judged: most do, and are to cost next to nothing."""
+    if change.old is None or change.new is None:
+        return False
+    old, new = change.old.metadata, change.new.metadata
+    return (
+        old.owner_references == new.owner_references
+        and old.finalizers == new.finalizers
+        and old.deletion_timestamp == new.deletion_timestamp
+        and old.uid == new.uid
+    )
 
 
 _NONE: Mapping[str, bool] = {}

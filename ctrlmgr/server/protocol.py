@@ -4,6 +4,7 @@ Guarantees:
 - A client that has not sent its whole head `HEAD_TIMEOUT` seconds after it connected, or after it began a request,
   is disconnected (net/http's ReadHeaderTimeout in kube-apiserver).
 - A head of more than `HEAD_LIMIT` bytes is answered 431 without being kept.
+- A server that stops is not held up by clients that are idle, or that have their answer.
 - `scope["client_certificate"]` is the verified certificate of the client as `ssl` decodes it, None without one.
 """
 
@@ -21,6 +22,9 @@ HEAD_TIMEOUT = 32.0
 HEAD_LIMIT = 1 << 20
 """Bytes of request line and headers together."""
 
+LINGER = 0.5
+"""Seconds that a client has, when the server stops, to read the last of its answer."""
+
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"connection: close\r\ncontent-length: 35\r\n\r\n431 Request Header Fields Too Large"
@@ -36,6 +40,7 @@ class Protocol(HttpToolsProtocol):
         self._certificate: dict[str, Any] | None = None
         self._in_head = True  # whether the head of a request is awaited
         self._head_size = 0  # how much of it has come
+        self._is_leaving = False  # whether the server stops
         # Ends the wait; a head that comes in one piece, as most do, needs none.
         self._head_timer: asyncio.TimerHandle | None = None
 
@@ -74,6 +79,26 @@ class Protocol(HttpToolsProtocol):
         self._head_size = 0
         self._forget_timer()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, unless the server stops."""
+        super().on_response_complete()
+        if self._is_leaving:
+            self._drop_soon()
+
+    def shutdown(self) -> None:
+        """Close the connection because the server stops; first answer what is under way."""
+        self._is_leaving = True
+        super().shutdown()
+        self._drop_soon()
+
+    def _drop_soon(self) -> None:
+        """See a closing connection closed: TLS would wait half a minute for the client to say goodbye as well.
+
+        A client that is idle, as in every pool of connections, does not read and so does not answer.
+        """
+        if self.transport.is_closing():
+            self.loop.call_later(LINGER, self.transport.abort)
 
     def _time_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import platform
 from typing import Final
 
+import msgspec
+
 from ctrlmgr import __version__
-from ctrlmgr.server.document import Document, json_document
+from ctrlmgr.server.document import JSON, Document, document
 
 KUBERNETES: Final = (1, 36, 2)
 """The release whose API this is."""
@@ -46,5 +48,5 @@ def version_info() -> dict[str, str]:
 
 
 def version_document() -> Document:
-    """Return the answer to `/version`."""
-    return json_document(version_info())
+    """Return the answer to `/version`, indented as apiserver's `WriteRawJSON` writes what is no API object."""
+    return document(JSON, msgspec.json.format(msgspec.json.encode(version_info()), indent=2))

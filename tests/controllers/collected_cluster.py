@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.garbage_collector import CONTROLLER_NAME, new_garbage_collector
+from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
@@ -16,6 +19,7 @@ from ctrlmgr.resources.operations import Operation
 from ctrlmgr.resources.options import Requester
 from tests.resources.stage import Stage
 
+CONFIG_MAPS = Resource("", "configmaps")
 MERGE = "application/merge-patch+json"
 
 
@@ -30,8 +34,12 @@ class Cluster:
 
     def start(self) -> None:
         """Start the controller, or start it again with nothing but what the log has."""
+        self.lives = 1_000_000
+        """How many more writes until the process dies before one."""
         self.informers = Informers(self.stage.log, self.stage.feed, clock=self.stage.clock)
         self.controller = self._controller()
+        self.on_change: Callable[[], None] = lambda: None
+        self.informers.informer(CONFIG_MAPS).add_handler(lambda change: self.on_change())
         self.informers.sync()
 
     def _controller(self) -> Controller:
@@ -45,6 +53,9 @@ class Cluster:
         )
 
     def _run(self, operation: Operation[Any], cause: Cause | None = None) -> Any:
+        if not self.lives:
+            raise LogClosed("this process is no more")
+        self.lives -= 1
         return self.stage.driver.run(operation)
 
     def create(self, path: str, *owners: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -79,11 +90,19 @@ class Cluster:
         found = self.stage.send("GET", f"/api/v1/namespaces/{namespace}/configmaps").body["items"]
         return [each["metadata"]["name"] for each in found]
 
+    def hear(self) -> None:
+        """Let the caches, and not the controller, take in what has happened."""
+        while self.informers.step():
+            pass
+
+    def process_one(self) -> None:
+        """Let the controller work on one object."""
+        assert self.controller.process_next(timeout=0)
+
     def settle(self) -> None:
         """Let the controller work until it has nothing to do at this moment."""
         for _ in range(20_000):
-            while self.informers.step():
-                pass
+            self.hear()
             if not self.controller.process_next(timeout=0):
                 return
         pytest.fail("it does not come to rest")

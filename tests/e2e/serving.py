@@ -29,18 +29,20 @@ class Server:
     module = "ctrlmgr"
     """What is run with `serve`; a test may put something in between."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        """Keep its data in `folder`; `arguments` are more of its flags."""
+    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
+        """Keep its data in `folder`; `arguments` are more of its flags, `variables` of its environment."""
         self.kubeconfig = folder / "kubeconfig"
         self._folder = folder
         self._arguments = arguments
+        self._variables = variables
         self._listen = "127.0.0.1:0"
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         """Start it, on the port it had before if it had one, and wait until it is ready."""
         command = [sys.executable, "-m", self.module, "serve", "--listen", self._listen, *self._arguments]
-        variables = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
+        ours = {"CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
+        variables = {**os.environ, **ours, **self._variables}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, text=True, env=variables, cwd=Path(__file__).parents[2]

@@ -109,8 +109,8 @@ def test_sets_of_applied_objects_are_pruned(kubectl: Kubectl) -> None:
     assert made == "configmap/app created\nservice/web created\n"
     kept = kubectl(prune, MAP, KUBECTL_APPLYSET="true")
     assert kept == "configmap/app unchanged\nservice/web pruned\n"
-    parent = kubectl.get("secret parts")["metadata"]["annotations"]
-    assert parent["applyset.kubernetes.io/contains-group-kinds"] == "ConfigMap"
+    part = kubectl.get("configmap app")["metadata"]["labels"]["applyset.kubernetes.io/part-of"]
+    assert kubectl.get("secret parts")["metadata"]["labels"]["applyset.kubernetes.io/id"] == part
 
 
 def test_files_are_applied_in_their_order(kubectl: Kubectl, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.kubectl import Kubectl, lines, patch
-from tests.e2e.serving import DEADLINE, Server
+from tests.e2e.serving import DEADLINE, Server, until
 
 
 def named(kubectl: Kubectl, what: str, name: str) -> str:
@@ -104,19 +106,41 @@ def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
     assert kubectl("delete pod one") == named(kubectl, "pod", "one") + "\n"
 
 
-def test_dependents_are_waited_for_or_left_behind(kubectl: Kubectl) -> None:
-    for cascade, finalizer in (("foreground", "foregroundDeletion"), ("orphan", "orphan")):
-        kubectl(f"create deployment {cascade} --image=nginx")
-        kubectl(f"delete deployment {cascade} --cascade={cascade} --wait=false")
-        assert kubectl.get(f"deployment {cascade}")["metadata"]["finalizers"] == [finalizer]
-        kubectl(f"delete deployment {cascade} --cascade=background")
-    assert kubectl("get deployments -o name") == ""
+@pytest.fixture
+def owner(kubectl: Kubectl, server: Server) -> Kubectl:
+    """A deployment `app` that owns a replica set `app-1`."""
+    kubectl("create deployment app --image=nginx")
+    deployment = kubectl.get("deployment app")
+    metadata = {"name": "app-1", "ownerReferences": [{
+        "apiVersion": "apps/v1", "kind": "Deployment", "name": "app", "uid": deployment["metadata"]["uid"],
+        "controller": True, "blockOwnerDeletion": True,
+    }]}  # fmt: skip
+    spec = {"replicas": 1, "selector": deployment["spec"]["selector"], "template": deployment["spec"]["template"]}
+    path = f"/apis/apps/v1/namespaces/{kubectl.namespace}/replicasets"
+    server.create(path, {"metadata": metadata, "spec": spec})
+    return kubectl
+
+
+def test_dependents_go_first(owner: Kubectl) -> None:
+    owner("delete deployment app --cascade=foreground")
+    assert owner("get deployments,replicasets -o name") == ""
+
+
+def test_dependents_go_later(owner: Kubectl) -> None:
+    assert owner("delete deployment app") == named(owner, "deployment.apps", "app") + "\n"
+    until(lambda: owner("get replicasets -o name") == "")
+
+
+def test_dependents_are_left_behind(owner: Kubectl) -> None:
+    owner("delete deployment app --cascade=orphan")
+    assert owner("get deployments,replicasets -o name") == "replicaset.apps/app-1\n"
+    assert "ownerReferences" not in owner.get("replicaset app-1")["metadata"]
 
 
 def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) -> None:
-    kubectl("create configmap one")
-    kubectl("create service clusterip web --tcp=80")
-    kubectl("create deployment app --image=nginx")
+    for each in ("configmap one", "service clusterip web --tcp=80", "deployment app --image=nginx"):
+        kubectl(f"create {each}")
+    kubectl(patch(f"namespace {namespace}", {"metadata": {"finalizers": ["example.com/hold"]}}, "--type=merge"))
     with kubectl.watching(f"delete namespace {namespace}") as process:
         assert kubectl(f"get namespace {namespace} --no-headers").split()[1] == "Terminating"
         refused = kubectl.fails("create configmap late")
@@ -124,6 +148,8 @@ def test_a_namespace_takes_everything_with_it(kubectl: Kubectl, namespace: str) 
             f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is '
             "being terminated"
         ) in refused
+        until(lambda: kubectl("get configmaps,services,deployments -o name") == "")
+        kubectl(patch(f"namespace {namespace}", {"metadata": {"finalizers": None}}, "--type=merge"))
         assert lines(process, 1) == [f'namespace "{namespace}" deleted']
         assert process.wait(DEADLINE) == 0
     assert kubectl.fails("create configmap later").endswith(f'namespaces "{namespace}" not found\n')

@@ -96,14 +96,17 @@ def test_describing_a_pod_and_its_events(kubectl: Kubectl, server: Server) -> No
 
 
 def test_describing_a_service_with_endpoints(kubectl: Kubectl, server: Server) -> None:
-    """The addresses come from a controller, by way of Endpoints or, for newer clients, of slices."""
     kubectl("create service clusterip one --tcp=80")
-    kubectl("run one --image=nginx --labels=app=one")
+    server.create("/api/v1/nodes", {"metadata": {"name": kubectl.namespace}})
+    there = json.dumps({"spec": {"nodeName": kubectl.namespace}})
+    kubectl(f"run one --image=nginx --labels=app=one --overrides='{there}'")
     path = f"/api/v1/namespaces/{kubectl.namespace}/pods/one/status"
     status: dict[str, Any] = {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "phase": "Running"}
     status["conditions"] = [{"type": "Ready", "status": "True"}]
     assert server.request("PATCH", path, {"status": status})[0] == 200
-    until(lambda: kubectl("get endpoints one --no-headers").split()[1] == "10.1.2.3:80")
+    until(lambda: "\nEndpoints: 10.1.2.3:80\n" in squeezed(kubectl("describe service one")))
+    until(lambda: kubectl("get endpointslices --no-headers").split()[1:4] == ["IPv4", "80", "10.1.2.3"])
+    server.request("DELETE", f"/api/v1/nodes/{kubectl.namespace}")
     told = squeezed(kubectl("describe endpoints one"))
     assert "Addresses: 10.1.2.3\nNotReadyAddresses: <none>\nPorts:\nName Port Protocol\n" in told
     assert "\n80 80 TCP\n" in told

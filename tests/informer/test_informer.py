@@ -181,6 +181,19 @@ def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers
     ]
 
 
+def test_the_epoch_is_odd_while_a_sync_tells(log: SharedLog, informers: Informers) -> None:
+    seen: list[int] = []
+    informers.informer(PODS).add_handler(lambda change: seen.append(informers.epoch))
+    log.put(thing("a"))
+    informers.sync()
+    log.put(thing("b"))
+    informers.step()
+    log.put(thing("c"))
+    informers.sync()
+    assert seen == [1, 2, 3]
+    assert informers.epoch == 4
+
+
 def test_falling_out_of_history_is_expired_and_a_sync_repairs_it(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     informers.sync()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ctrlmgr import cli
 from ctrlmgr.api.object import Object
 from ctrlmgr.errors import Expired
-from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog import sqllog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.resources.shelf import Shelf
@@ -21,7 +21,7 @@ from ctrlmgr.resources.watch import MODIFIED, Selection
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.follower import Follower
 from ctrlmgr.server.hub import Hub
-from ctrlmgr.server.presentation import Presentation
+from ctrlmgr.server.presentation import Plain
 from ctrlmgr.server.watching import Watches
 
 
@@ -66,9 +66,10 @@ def watches_begin_where_the_cache_does(original: Any, self: Any, revision: int, 
     return changes
 
 
-@mutant(SQLLog, "_refuse_expired")
-def compaction_is_silent(original: Any, self: Any, *rest: Any) -> None:
+@mutant(sqllog, "_floor")
+def compaction_is_silent(original: Any, *rest: Any) -> int:
     """Nobody is told that events have been forgotten."""
+    return 0
 
 
 @mutant(Watches, "_read")
@@ -77,7 +78,7 @@ async def whatever_is_old_has_expired(original: Any, self: Any, watcher: Any) ->
     raise Expired(watcher.cursor, watcher.cursor)
 
 
-@mutant(Presentation, "bookmark")
+@mutant(Plain, "bookmark")
 def bookmarks_promise_too_much(original: Any, self: Any, revision: int, **options: Any) -> bytes:
     """A bookmark is of an event that is yet to be sent (etcd #20221)."""
     frame: bytes = original(self, revision + 1, **options)

@@ -46,10 +46,10 @@ class Watcher:
             server=chance.randrange(len(world.sites)),
             resource=chance.choice(RESOURCES),
             selection=choose_selection(chance),
-            version=chance.choice(("", "0", "N", "N", "N")),
+            version=chance.choice(("", "0", "N", "N")),
             called=0,
             bookmarks=chance.random() < 0.7,
-            timeout=chance.choice((0, 1, 2, 3, 5)),
+            timeout=chance.choice((0, 1, 3, 3, 4)),
             slow=self._slow,
         )
         if watch.version == "N":

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ctrlmgr.errors import Unauthorized
+from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.access import AllowEverything, Attributes, User
 from ctrlmgr.server.negotiation import PROTOBUF
 from tests.server.site import CONFIG_MAPS, Site, make, running
@@ -30,9 +31,9 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def name(site: Site, request: pytest.FixtureRequest) -> str:
     """A ConfigMap of this test's own."""
-    name = request.node.name.replace("_", "-").replace("[", "-").replace("]", "").lower()[:60].rstrip("-")
+    name = str(request.node.name).replace("_", "-")
     site.create(name, k="v")
-    return str(name)
+    return name
 
 
 def test_what_was_created_can_be_got(site: Site, name: str) -> None:
@@ -114,12 +115,10 @@ def test_a_body_without_a_type_is_json(site: Site) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(
-    ("headers", "starts"),
-    [({"User-Agent": "curl/8.0"}, '{\n  "kind": "ConfigMap",'), ({}, '{"kind":"ConfigMap",')],
-)
-def test_people_get_indented_answers(site: Site, name: str, headers: dict[str, str], starts: str) -> None:
-    assert site.ask(f"{CONFIG_MAPS}/{name}", headers=headers).body.startswith(starts)
+def test_people_get_indented_answers(site: Site, name: str) -> None:
+    path = f"{CONFIG_MAPS}/{name}"
+    assert site.ask(path, headers={"User-Agent": "curl/8.0"}).body.startswith('{\n  "kind": "ConfigMap",\n')
+    assert site.ask(path).body.startswith('{"kind":"ConfigMap",')
 
 
 def test_a_table(site: Site, name: str) -> None:
@@ -227,7 +226,6 @@ def test_a_long_list_comes_whole_packed_or_not(site: Site) -> None:
         site.create(f"long-{number}", text="x" * 10_000)
     path = f"{CONFIG_MAPS}?labelSelector=!none"
     plain = site.ask(path)
-    assert int(plain.headers["content-length"]) == len(plain.body)
     assert len([item for item in plain.json["items"] if item["metadata"]["name"].startswith("long-")]) == 30
     connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=10)
     connection.request("GET", path, headers={"Accept-Encoding": "gzip"})
@@ -356,8 +354,6 @@ def test_who_may_is_let_in(guarded: Site) -> None:
 
 
 def test_requests_are_counted() -> None:
-    from ctrlmgr.metrics import REGISTRY
-
     labels = {
         "verb": "GET",
         "group": "",

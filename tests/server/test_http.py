@@ -1,72 +1,43 @@
-"""The server as its clients see it: real requests over a real socket, on a port that was free."""
+"""The server as its clients see it: pages, connections, start and stop; over a real socket on a port that was free."""
 
 from __future__ import annotations
 
 import http.client
-import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from ctrlmgr import __version__, threads
+from ctrlmgr import threads
+from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server import App, Check, Health, HttpServer
+from ctrlmgr.server import Check, Health, HttpServer, sending
+from ctrlmgr.server import protocol as protocols
+from ctrlmgr.server.protocol import HEAD_LIMIT
+from ctrlmgr.server.stream import Stream, chunk
+from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running, serving
 
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: str
-
-
-class Site(NamedTuple):
-    """A running server; what `problems` holds is what its check `log` complains of."""
-
-    url: str
-    problems: list[str]
-
-    def ask(self, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=10)
-        try:
-            connection.request(method, path, headers=headers or {})
-            response = connection.getresponse()
-            lowered = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, lowered, response.read().decode())
-        finally:
-            connection.close()
-
-
-@contextmanager
-def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[str]:
-    server, stop = HttpServer(app, address), threading.Event()
-    thread = threads.start("server under test", lambda: server.run(stop))
-    try:
-        yield server.url
-    finally:
-        stop.set()
-        thread.join(10)
-        assert not thread.is_alive(), "the server did not stop"
+PROBLEMS: list[str] = []
+"""What the check `log` complains of."""
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Site]:
-    problems: list[str] = []
+def shared() -> Iterator[Site]:
     registry = CollectorRegistry()
     Counter("things_seen", "Things seen", registry=registry).inc(3)
-    checks = [Check("log", lambda: problems[0] if problems else None)]
-    with serving(App([Health("livez", []), Health("readyz", checks)], registry)) as url:
-        yield Site(url, problems)
+    checks = [Check("log", lambda: PROBLEMS[0] if PROBLEMS else None)]
+    with running(make(health=[Health("livez", []), Health("readyz", checks)], registry=registry)) as site:
+        yield site
 
 
 @pytest.fixture
-def site(running: Site) -> Site:
-    running.problems.clear()
-    return running
+def site(shared: Site) -> Site:
+    PROBLEMS.clear()
+    return shared
 
 
 def test_readyz_says_ok(site: Site) -> None:
@@ -80,7 +51,7 @@ def test_readyz_verbose_lists_the_checks(site: Site) -> None:
 
 
 def test_a_failing_check_is_a_500(site: Site) -> None:
-    site.problems.append("no route to the database")
+    PROBLEMS.append("no route to the database")
     answer = site.ask("/readyz")
     assert (answer.status, answer.body) == (500, "[-]log failed: reason withheld\nreadyz check failed\n")
     assert site.ask("/readyz/log").body == "internal server error: no route to the database\n"
@@ -108,13 +79,42 @@ def test_metrics_are_prometheus_text(site: Site, accept: str, content_type: str)
 
 
 def test_the_version_is_told(site: Site) -> None:
-    assert json.loads(site.ask("/version").body)["gitVersion"] == f"v{__version__}"
+    assert site.ask("/version").json["gitVersion"].startswith("v1.36.2+ctrlmgr")
 
 
 def test_the_root_lists_the_paths(site: Site) -> None:
-    paths = json.loads(site.ask("/").body)["paths"]
-    assert paths == ["/livez", "/metrics", "/readyz", "/readyz/log", "/version"]
-    assert all(site.ask(path).status == 200 for path in paths)
+    paths = site.ask("/").json["paths"]
+    expected = {
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps/v1",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz/log",
+        "/version",
+    }
+    assert expected <= set(paths)
+    assert paths == sorted(paths)
+    slow = ("/openapi",)
+    assert all(site.ask(path).status == 200 for path in paths if not path.startswith(slow))
+
+
+def test_a_document_that_is_known_is_not_sent_again(site: Site) -> None:
+    first = site.ask("/apis")
+    again = site.ask("/apis", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, "")
+    assert site.ask("/apis", headers={"If-None-Match": '"other"'}).body == first.body
+
+
+def test_a_long_document_is_packed_for_who_accepts_that(site: Site) -> None:
+    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=TIMEOUT)
+    connection.request("GET", "/api/v1", headers={"Accept-Encoding": "deflate, gzip"})
+    response = connection.getresponse()
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(response.read()) < len(site.ask("/api/v1").body) / 2
+    connection.close()
 
 
 def test_a_trailing_slash_changes_nothing(site: Site) -> None:
@@ -127,42 +127,196 @@ def test_what_is_not_there_is_a_404(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_only_reading_is_allowed(site: Site, method: str) -> None:
+def test_health_is_only_read(site: Site, method: str) -> None:
     answer = site.ask("/readyz", method)
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 def test_head_is_a_get_without_the_body(site: Site) -> None:
-    got, head = site.ask("/version"), site.ask("/version", "HEAD")
+    got, head = site.ask("/readyz"), site.ask("/readyz", "HEAD")
     assert (head.status, head.body, head.headers["content-length"]) == (200, "", got.headers["content-length"])
+
+
+# Connections.
+
+
+def answers(connection: socket.socket, count: int) -> list[bytes]:
+    """Read `count` answers with a length and return their bodies."""
+    reading, bodies = connection.makefile("rb"), []
+    for _ in range(count):
+        assert reading.readline().startswith(b"HTTP/1.1 200")
+        length = 0
+        while (line := reading.readline().lower()) != b"\r\n":
+            if line.startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        bodies.append(reading.read(length))
+    return bodies
+
+
+def test_requests_sent_at_once_are_answered_in_order(site: Site) -> None:
+    with site.connect() as connection:
+        connection.sendall(
+            b"".join(b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n" % path for path in (b"livez", b"version", b"readyz"))
+        )
+        first, second, third = answers(connection, 3)
+    assert (first, third) == (b"ok", b"ok")
+    assert b"gitVersion" in second
+
+
+def test_a_client_that_asks_for_it_is_told_that_the_connection_closes(site: Site) -> None:
+    with site.connect() as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        assert b"\r\nconnection: close\r\n" in connection.makefile("rb").read()
+
+
+def test_a_body_is_asked_for_when_the_client_waits_to_be_asked(site: Site) -> None:
+    body = b'{"metadata":{"name":"expected"}}'
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {len(body)}\r\n\r\n"
+    with site.connect() as connection:
+        reading = connection.makefile("rb")
+        connection.sendall(head.encode())
+        assert reading.readline() == b"HTTP/1.1 100 Continue\r\n"
+        connection.sendall(body)
+        assert reading.readline() == b"\r\n"
+        assert reading.readline() == b"HTTP/1.1 201 Created\r\n"
+
+
+def test_a_chunked_body_is_read(site: Site) -> None:
+    with site.connect() as connection:
+        head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + chunk(b'{"metadata":{"na'))
+        connection.sendall(chunk(b'me":"in-chunks"}}') + b"0\r\n\r\n")
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 201 Created\r\n"
+
+
+def test_a_chunked_body_beyond_the_limit_is_refused_while_it_comes(site: Site) -> None:
+    with site.connect() as connection:
+        head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        for _ in range(4):
+            connection.sendall(chunk(b"x" * 1_000_000))
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
+
+
+def test_a_head_that_is_too_large_is_refused(site: Site) -> None:
+    with site.connect() as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\n")
+        filler = b"x-filler: " + b"y" * 60_000 + b"\r\n"
+        for _ in range(HEAD_LIMIT // len(filler) + 1):
+            connection.sendall(filler)
+        assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 431 ")
+
+
+def test_who_does_not_finish_a_head_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "HEAD_TIMEOUT", 0.1)
+    with running() as site, site.connect() as silent, site.connect() as half:
+        half.sendall(b"GET /version HTTP/1.1\r\nhost:")
+        assert silent.recv(1) == b""
+        assert half.recv(1) == b""
+
+
+def test_nonsense_is_a_bad_request(site: Site) -> None:
+    with site.connect() as connection:
+        connection.sendall(b"nonsense\r\n\r\n")
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 400 Bad Request\r\n"
+
+
+def received(connection: socket.socket) -> int:
+    """Read until the other side is gone, and return how many bytes that were."""
+    count = 0
+    with suppress(ConnectionError):
+        while data := connection.recv(1 << 16):
+            count += len(data)
+    return count
+
+
+def test_who_does_not_read_a_long_list_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "PATIENCE", 0.1)
+    cut_off, abort = threading.Event(), Stream.abort
+
+    def aborting(stream: Stream) -> None:
+        abort(stream)
+        cut_off.set()
+
+    monkeypatch.setattr(Stream, "abort", aborting)
+    with running() as site:
+        for number in range(40):
+            site.create(f"large-{number}", text="x" * 500_000)
+        with site.connect() as connection:
+            connection.sendall(f"GET {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+            assert site.ask("/version").status == 200, "the others are served meanwhile"
+            assert site.ask("/api/v1/namespaces").status == 200
+            assert cut_off.wait(TIMEOUT)
+            assert received(connection) < 20_000_000
+
+
+def test_more_than_so_many_at_a_time_are_told_to_come_back() -> None:
+    with running(make(max_reads=0)) as site:
+        answer = site.ask(CONFIG_MAPS)
+        assert (answer.status, answer.headers["retry-after"], answer.json["reason"]) == (429, "1", "TooManyRequests")
+        with site.watch("timeoutSeconds=1&resourceVersion=1"):
+            pass  # what lasts is not counted
+
+
+# Start and stop.
+
+
+def server(address: tuple[str, int] = ("127.0.0.1", 0)) -> HttpServer:
+    return HttpServer(make().app, address, clock=SystemClock())
 
 
 def test_a_port_in_use_is_refused_before_anything_runs(site: Site) -> None:
     port = urlsplit(site.url).port or 0
     with pytest.raises(SettingsError, match=rf"cannot listen on 127\.0\.0\.1:{port}: .*; give another with --listen"):
-        HttpServer(App([], CollectorRegistry()), ("127.0.0.1", port))
+        server(("127.0.0.1", port))
 
 
 def test_a_host_that_is_not_this_machine_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"cannot listen on 192\.0\.2\.1:0"):
-        HttpServer(App([], CollectorRegistry()), ("192.0.2.1", 0))
+        server(("192.0.2.1", 0))
 
 
 def test_the_port_is_free_again_once_stopped() -> None:
-    with serving(App([], CollectorRegistry())) as url:
+    with serving(make().app) as url:
         port = urlsplit(url).port or 0
-    HttpServer(App([], CollectorRegistry()), ("127.0.0.1", port)).close()
+    server(("127.0.0.1", port)).close()
 
 
 def test_a_request_under_way_is_answered_before_the_server_stops() -> None:
-    """A connection that was accepted and then asks while the server stops still gets its answer."""
     stop = threading.Event()
 
     def stop_now() -> None:
         stop.set()
 
-    server = HttpServer(App([Health("livez", [Check("last", stop_now)])], CollectorRegistry()), ("127.0.0.1", 0))
-    thread = threads.start("server under test", lambda: server.run(stop))
-    assert Site(server.url, []).ask("/livez").body == "ok"
-    thread.join(10)
+    stopping = HttpServer(
+        make(health=[Health("livez", [Check("last", stop_now)])]).app, ("127.0.0.1", 0), clock=SystemClock()
+    )
+    thread = threads.start("server under test", lambda: stopping.run(stop))
+    assert Site(stopping.url, make().log).ask("/livez").body == "ok"
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+
+
+def test_a_server_may_go_on_for_a_while_after_it_is_told_to_stop() -> None:
+    stop, made = threading.Event(), make(health=[Health("livez", [])])
+    delayed = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock(), delay=0.5)
+    thread = threads.start("server under test", lambda: delayed.run(stop))
+    site = Site(delayed.url, made.log)
+    assert site.ask("/livez").body == "ok"
+    stop.set()
+    assert site.ask("/livez").body == "ok"
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+    with pytest.raises(ConnectionRefusedError):
+        site.ask("/livez")
+
+
+def test_housekeeping_is_done_while_it_serves() -> None:
+    done = threading.Event()
+    tidy = HttpServer(make().app, ("127.0.0.1", 0), clock=SystemClock(), housekeeping=[done.set])
+    stop = threading.Event()
+    thread = threads.start("server under test", lambda: tidy.run(stop))
+    assert done.wait(TIMEOUT)
+    stop.set()
+    thread.join(TIMEOUT)
     assert not thread.is_alive()

@@ -65,7 +65,7 @@ def _families(spec: Unstructured) -> list[FieldError]:
     for index, family in enumerate(families):
         if family not in _SUPPORTED_FAMILIES:
             errors.append(not_supported(_FAMILIES.at(index), family, _SUPPORTED_FAMILIES))
-        if family in families[:index]:
+        if index and family in families[:index]:
             errors.append(duplicate(_FAMILIES.at(index), family))
     if policy is not None and policy not in _SUPPORTED_POLICIES:
         errors.append(not_supported(_POLICY, policy, _SUPPORTED_POLICIES))

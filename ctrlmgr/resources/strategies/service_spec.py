@@ -10,7 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.allocators.claims import NOTHING, Holdings
-from ctrlmgr.resources.validation.addresses import parse_ip
+from ctrlmgr.resources.validation.addresses import canonical_ip
 
 CLUSTER_IP = "ClusterIP"
 NODE_PORT = "NodePort"
@@ -76,8 +76,10 @@ def holdings(service: Unstructured) -> Holdings:
     spec = service.get("spec") or {}
     if not has_address(spec):
         return NOTHING
-    addresses = frozenset(str(address) for text in items(spec, "clusterIPs") if (address := parse_ip(text)))
-    ports = set(node_ports(spec)) if has_node_ports(spec) else set()
+    addresses = frozenset([address for text in items(spec, "clusterIPs") if (address := canonical_ip(text))])
+    if not has_node_ports(spec):
+        return Holdings(addresses, NOTHING.ports)
+    ports = set(node_ports(spec))
     if needs_health_check(spec) and (port := spec.get("healthCheckNodePort")):
         ports.add(port)
     return Holdings(addresses, frozenset(ports))

@@ -6,7 +6,7 @@ from ctrlmgr.api.field import Path
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategies.service_spec import CLUSTER_IP, EXTERNAL_NAME, NONE, items
 from ctrlmgr.resources.strategies.service_validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
-from ctrlmgr.resources.validation.addresses import cidr_warnings, ip_warnings, parse_ip
+from ctrlmgr.resources.validation.addresses import canonical_ip, cidr_warnings, ip_warnings
 
 _SPEC = Path("spec")
 
@@ -35,7 +35,7 @@ def _spelling(spec: Unstructured, field: str) -> list[str]:
     return [
         each
         for index, text in enumerate(items(spec, field))
-        if text != str(parse_ip(text))  # as good as always: what is allocated is spelled well
+        if text != canonical_ip(text)  # as good as always: what is allocated is spelled well
         for each in ip_warnings(_SPEC.child(field).at(index), text)
     ]
 

@@ -29,6 +29,8 @@ _LONGEST = 45  # the most characters of an address without leading zeros; longer
 _NUMBER = r"0*(\d{1,3})"
 _dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
 _number = re.compile(_NUMBER, re.ASCII).fullmatch
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_is_canonical_ipv4 = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}", re.ASCII).fullmatch
 _zeros_first = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 
 
@@ -76,9 +78,17 @@ def _parse_ipv4(text: str) -> IPv4Address | None:
     return IPv4Address(bytes(octets)) if max(octets) < 256 else None
 
 
+def canonical_ip(text: str) -> str | None:
+    """Return the address that `text` stands for in its canonical form (RFC 5952), None if it stands for none."""
+    if _is_canonical_ipv4(text):
+        return text
+    address = parse_ip(text)
+    return None if address is None else str(address)
+
+
 def is_ipv6(text: str) -> bool:
     """Whether `text` is an IPv6 address; one that maps an IPv4 address is not."""
-    return isinstance(parse_ip(text), IPv6Address)
+    return ":" in text and isinstance(parse_ip(text), IPv6Address)
 
 
 def _is_mapped(text: str) -> bool:
@@ -122,6 +132,8 @@ def validate_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def _strict_ip(path: Path, value: str) -> list[FieldError]:
+    if _is_canonical_ipv4(value):
+        return []
     if parse_ip(value) is None:
         return [invalid(path, value, NOT_AN_IP)]
     errors = [invalid(path, value, "must not have leading 0s")] if _has_leading_zeros(value) else []

@@ -3,7 +3,7 @@
 Guarantees:
 - A function returns the messages Kubernetes gives for a value, byte for byte and in its order; none when it is right.
 - Lengths are counted in bytes of UTF-8, as Go does.
-- What is right costs one match of one regular expression.
+- What is right costs one match of one regular expression, and where the same values come again and again a look-up.
 
 Functions of type `NameCheck` say what an object of a kind may be called; `Strategy.name_check` is one of them.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from typing import TypeAlias
 
 Check: TypeAlias = Callable[[str], list[str]]
@@ -39,6 +40,28 @@ _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+
+_REMEMBERED = 4096
+_LONGEST_REMEMBERED = SUBDOMAIN_LENGTH
+
+
+def _remembering(check: Check) -> Check:
+    """Have a check remember values that it found nothing wrong with."""
+    right: set[str] = set()
+
+    @wraps(check)
+    def remembered(value: str) -> list[str]:
+        if value in right:
+            return []
+        problems = check(value)
+        if not problems and len(value) <= _LONGEST_REMEMBERED:
+            if len(right) >= _REMEMBERED:
+                right.clear()
+            right.add(value)
+        return problems
+
+    return remembered
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
@@ -113,6 +136,7 @@ def length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
+@_remembering
 def dns1123_label(value: str) -> list[str]:
     """Check a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
@@ -123,6 +147,7 @@ def dns1123_label(value: str) -> list[str]:
     return problems
 
 
+@_remembering
 def dns1123_subdomain(value: str) -> list[str]:
     """Check a domain name in lower case: `example.com`; at most 253 bytes."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
@@ -155,6 +180,7 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
     return problems
 
 
+@_remembering
 def qualified_name(value: str) -> list[str]:
     """Check a label key, a finalizer, a condition type: `name` or `example.com/name`."""
     prefix, slash, name = value.rpartition("/")
@@ -182,6 +208,7 @@ def _key_prefix(value: str) -> list[str]:
     return problems
 
 
+@_remembering
 def label_value(value: str) -> list[str]:
     """Check a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
     problems = [too_long(LABEL_LENGTH, "bytes")] if length(value) > LABEL_LENGTH else []
@@ -226,6 +253,7 @@ def user_id(value: int) -> list[str]:
     return in_range(value, 0, 0xFFFFFFFF)
 
 
+@_remembering
 def port_name(value: str) -> list[str]:
     """Check a port's name: up to 15 of `a-z0-9-`, with a letter, no two hyphens together, none at the ends."""
     problems = [too_long(PORT_NAME_LENGTH)] if length(value) > PORT_NAME_LENGTH else []

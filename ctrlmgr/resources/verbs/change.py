@@ -58,12 +58,13 @@ def change(
     """
     plan, target = request.plan, request.target
     current = request.current()
-    found = "" if current is None else current.uid
     if current is None and new is None:
         raise not_found(plan.resource, target.name)
+    found = "" if current is None else current.uid
     if uid and uid != found:
         raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
     if current is None:
+        assert new is not None  # or it would have been a 404
         return create(request, new(), managed=managed)
     admit_update(request.cacher, plan.kind, target.namespace)
     old: Unstructured = _decode(current.body)
