@@ -34,7 +34,7 @@ def escape_html(data: bytes) -> bytes:
     for plain, escaped in _HTML:
         if plain in data:
             data = data.replace(plain, escaped)
-    if b"\xe2\x80" in data:
+    if not data.isascii():
         for plain, escaped in _SEPARATORS:
             data = data.replace(plain, escaped)
     return data

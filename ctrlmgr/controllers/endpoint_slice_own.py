@@ -8,7 +8,8 @@ Guarantees:
 - `list` shows every write made here in place of what the cache has from before it. Who else has written since is not
   known; but then the next write is refused (`Conflict`), and by the time it is tried again the cache shows it.
 - A write is remembered until the cache has come up to it, which `list` and `keys` notice.
-- One's own writes are no reason to look again: `keys` is empty for the changes that they make.
+- One's own writes are no reason to look again, nor is what came before them: they were made knowing it. For such
+  changes `keys` is empty.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from ctrlmgr.informer import Change, Informer
 
 @dataclass(slots=True)
 class _Writes:
-    """What the cache may lack, by the slices' keys; of those that were deleted, the uid."""
+    """What the cache may lack, by the slices' keys; `deleted` holds what was deleted as it was then."""
 
     written: dict[Key, Object] = field(default_factory=dict)
-    deleted: dict[Key, str] = field(default_factory=dict)
+    deleted: dict[Key, Object] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.written or self.deleted)
@@ -43,12 +44,12 @@ class _Writes:
                 del self.written[key]
             else:
                 cached[key] = obj
-        for key, uid in [*self.deleted.items()]:
+        for key, obj in [*self.deleted.items()]:
             there = cached.get(key)
-            if there is None or there.uid != uid:
-                del self.deleted[key]
-            else:
+            if there is not None and there.uid == obj.uid:
                 del cached[key]
+            elif obj.revision <= seen:
+                del self.deleted[key]
 
 
 class OwnSlices:
@@ -115,7 +116,7 @@ class OwnSlices:
         with self._lock:
             writes = self._writes.setdefault(owner, _Writes())
             writes.written.pop(obj.key, None)
-            writes.deleted[obj.key] = obj.uid
+            writes.deleted[obj.key] = obj
 
     def _remember(self, owner: Key, stored: Object) -> None:
         with self._lock:
@@ -127,7 +128,7 @@ class OwnSlices:
         return () if any(self._is_own(owner, change) for owner in owners) else sorted(owners)
 
     def _is_own(self, owner: Key, change: Change) -> bool:
-        """Whether a change is one that is remembered; it no longer is."""
+        """Whether a change is one that is remembered, which it need no longer be."""
         if owner not in self._writes:
             return False
         with self._lock:
@@ -139,13 +140,16 @@ class OwnSlices:
 
 
 def _take(writes: _Writes, change: Change) -> bool:
-    if change.new is not None:
-        written = writes.written.get(change.new.key)
-        if written is None or written.revision != change.new.revision:
-            return False
-        del writes.written[change.new.key]
+    """Whether a change is of this process, or of before a write of this process, which knew of it then."""
+    obj = change.new or change.old
+    assert obj is not None
+    written, deleted = writes.written.get(obj.key), writes.deleted.get(obj.key)
+    was_deleted = deleted is not None and deleted.uid == obj.uid
+    if change.new is None:
+        if was_deleted:
+            del writes.deleted[obj.key]
+        return was_deleted
+    if written is not None and written.revision == obj.revision:
+        del writes.written[obj.key]
         return True
-    if change.old is None or writes.deleted.get(change.old.key) != change.old.uid:
-        return False
-    del writes.deleted[change.old.key]
-    return True
+    return was_deleted or (written is not None and written.revision > obj.revision)

@@ -54,7 +54,9 @@ class Application:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
         names = enabled_controllers(settings.controllers.enabled, CONTROLLERS)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
-        self._front = Front(settings, clock=clock, random=random)
+        self._front = Front(
+            settings, lambda resource, key: backend.engine.cacher.get(resource, key), clock=clock, random=random
+        )
         self._stop = threading.Event()
         self.manager = Manager(clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
@@ -68,6 +70,7 @@ class Application:
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
+            issuer=self._front.service_accounts,
         )
         parts = Parts(
             settings,

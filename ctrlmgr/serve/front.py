@@ -16,6 +16,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.access import User
 from ctrlmgr.server.auth import MASTERS, RequestAuthenticator
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
+from ctrlmgr.server.service_account_tokens import Find, ServiceAccountTokens, service_account_key
 from ctrlmgr.server.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.tokens import Tokens
 from ctrlmgr.settings import Settings
@@ -31,8 +32,11 @@ _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INE
 class Front:
     """What a server needs to be reached and to know its callers; see the module's docstring."""
 
-    def __init__(self, settings: Settings, *, clock: Clock, random: Random) -> None:
-        """Make what is missing in the data directory and read what is there; raises `SettingsError`."""
+    def __init__(self, settings: Settings, find: Find, *, clock: Clock, random: Random) -> None:
+        """Make what is missing in the data directory and read what is there; raises `SettingsError`.
+
+        `find` looks up what service accounts' tokens are bound to.
+        """
         self.kubeconfig = settings.data_path / "kubeconfig"
         self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
@@ -45,7 +49,10 @@ class Front:
         if settings.server.tokens and not file.exists():
             raise SettingsError(f"server.tokens: there is no {file}")
         self.tokens = Tokens({self._token: ADMIN}, file)
-        self.authenticator = RequestAuthenticator(self.tokens)
+        self.service_accounts = ServiceAccountTokens(
+            service_account_key(self.files.directory / "sa.key"), find, clock=clock
+        )
+        self.authenticator = RequestAuthenticator(self.tokens, self.service_accounts)
 
     def announce(self, url: str) -> None:
         """Write the administrator's kubeconfig for a server at `url`."""

@@ -30,7 +30,7 @@ from ctrlmgr.resources.options import (
 from ctrlmgr.resources.watch import Start
 from ctrlmgr.server.connecting import object_name, unreachable
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.endpoints import Endpoint
+from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presentation import Presentation, Presentations
 from ctrlmgr.server.request import Request
@@ -39,6 +39,7 @@ from ctrlmgr.server.reviews import Question, Reviews
 from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.sending import Sender
 from ctrlmgr.server.tabular import parse_include
+from ctrlmgr.server.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.watching import Watches
 
 _ANY = GetOptions()
@@ -99,14 +100,19 @@ class Api:
         presentations: Presentations,
         sender: Sender,
         reviews: Reviews,
+        tokens: TokenRequests | None,
     ) -> None:
-        """Have `driver` run what `engine` makes of requests, and `watches` go on with watches."""
+        """Have `driver` run what `engine` makes of requests, and `watches` go on with watches.
+
+        Without `tokens` there is no place to ask for any.
+        """
         self._engine = engine
         self._driver = driver
         self._watches = watches
         self._presentations = presentations
         self._sender = sender
         self._reviews = reviews
+        self._tokens = tokens
         self._handlers: dict[str, _Handler] = {
             "get": self._get,
             "list": self._list,
@@ -168,6 +174,9 @@ class Api:
         if self._reviews.covers(kind):
             await self._review(call, body, options)
             return
+        if call.target.subresource == "token":
+            await self._issue(call, body, options)
+            return
         await self._done(call, self._engine.create(call.target, body, options, request.requester))
 
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
@@ -175,6 +184,18 @@ class Api:
         fields = self._engine.plan(kind).decode(body, options, told)
         answer = self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
+
+    async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
+        if self._tokens is None:
+            raise unknown_resource()
+        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
+        codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
+        fields, problems = codec.decode(body.data, body.media_type)
+        if problems and options.field_validation == "Strict":
+            raise codec.refuse_strictly(problems)
+        answer = codec.encode(self._tokens.answer(account, fields))
+        told = problems if options.field_validation == "Warn" else ()
+        await self._sender.whole(call.request, 201, answer + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request

@@ -27,7 +27,9 @@ from ctrlmgr.server.hub import Hub
 from ctrlmgr.server.presentation import Presentations
 from ctrlmgr.server.reviews import Reviews
 from ctrlmgr.server.sending import Sender
+from ctrlmgr.server.service_account_tokens import TokenIssuer
 from ctrlmgr.server.tables import table_for
+from ctrlmgr.server.token_requests import TokenRequests
 from ctrlmgr.server.watching import Watches
 from ctrlmgr.server.workers import Workers
 
@@ -47,8 +49,12 @@ class Backend:
         clock: Clock,
         random: Random,
         window: int = 10_000,
+        issuer: TokenIssuer | None = None,
     ) -> None:
-        """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers."""
+        """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
+
+        Service accounts get their tokens from `issuer`, if there is one.
+        """
         self.kinds = kinds
         self.workers = Workers()
         cacher = Cacher(event_log, feed, window=window)
@@ -65,6 +71,7 @@ class Backend:
             Presentations(table_for, clock),
             Sender(self.workers),
             reviews,
+            TokenRequests(issuer, cacher.get) if issuer is not None else None,
         )
 
     def run(self, operation: Operation[T], cause: Cause | None = None) -> T:
@@ -78,17 +85,19 @@ class Backend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop."""
+        """Be at work on the running event loop; what fails here fails whoever it works for."""
         self._loop = asyncio.get_running_loop()
         self.workers.start()
-        self._follower.start()
-        hub = asyncio.create_task(self._hub.run(), name="hub")
         try:
-            yield
+            async with asyncio.TaskGroup() as tasks:
+                self._follower.start()
+                tasks.create_task(self._hub.run(), name="hub")
+                try:
+                    yield
+                finally:
+                    self.end_watches()
         finally:
             self._loop = None
-            self.end_watches()
-            await hub
             self.workers.stop()
 
     def end_watches(self) -> None:

@@ -98,8 +98,12 @@ class HttpServer:
         config.load()
         config.ssl = self._tls
         server = _Server(config, stop, self._app, self._clock, self._delay, self._housekeeping)
-        async with self._app.running():
-            await server.serve(sockets=[self._socket])
+        try:
+            async with self._app.running():
+                await server.serve(sockets=[self._socket])
+        finally:  # if it was interrupted, by something that failed, they are still open
+            for listening in getattr(server, "servers", ()):
+                listening.close()
 
 
 class _Server(uvicorn.Server):

@@ -10,6 +10,9 @@ from kubernetes import client, config
 
 from tests.e2e.serving import Server
 
+Api = Any
+"""An API of the client. Its generated types take no manifests and let everything be None, so they are not used."""
+
 LABELS = {"app": "web"}
 
 

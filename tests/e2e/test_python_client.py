@@ -28,12 +28,12 @@ def api(server: Server) -> Iterator[client.ApiClient]:
 
 
 @pytest.fixture
-def core(api: client.ApiClient) -> client.CoreV1Api:
+def core(api: client.ApiClient) -> make.Api:
     return client.CoreV1Api(api)
 
 
 @pytest.fixture
-def apps(api: client.ApiClient) -> client.AppsV1Api:
+def apps(api: client.ApiClient) -> make.Api:
     return client.AppsV1Api(api)
 
 
@@ -88,16 +88,17 @@ def test_objects_live_and_die(typed: Typed, api: client.ApiClient, namespace: st
     assert gone.value.status == 404
 
 
-def test_an_error_has_the_bytes_that_kubernetes_sends(core: client.CoreV1Api, namespace: str) -> None:
+def test_an_error_has_the_bytes_that_kubernetes_sends(core: make.Api, namespace: str) -> None:
     with pytest.raises(ApiException) as refused:
         core.read_namespaced_service("absent", namespace)
     assert refused.value.body == (
         '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
-        '"message":"services \\"absent\\" not found","reason":"NotFound","details":{"name":"absent","kind":"services"},"code":404}\n'
+        '"message":"services \\"absent\\" not found","reason":"NotFound",'
+        '"details":{"name":"absent","kind":"services"},"code":404}\n'
     )
 
 
-def test_a_refusal_names_every_field(core: client.CoreV1Api, namespace: str) -> None:
+def test_a_refusal_names_every_field(core: make.Api, namespace: str) -> None:
     wrong = make.service("web")
     wrong["spec"]["ports"] = [{"port": 70000, "targetPort": "http", "protocol": "ICMP"}]
     with pytest.raises(ApiException) as refused:
@@ -110,7 +111,7 @@ def test_a_refusal_names_every_field(core: client.CoreV1Api, namespace: str) -> 
     }
 
 
-def test_a_namespace_takes_everything_with_it(core: client.CoreV1Api) -> None:
+def test_a_namespace_takes_everything_with_it(core: make.Api) -> None:
     created = core.create_namespace(make.manifest("v1", "Namespace", "leaving"))
     assert (created.status.phase, created.spec.finalizers) == ("Active", ["kubernetes"])
     core.create_namespaced_config_map("leaving", make.config_map("web"))
@@ -138,14 +139,14 @@ PATCHES: tuple[tuple[str, Any, list[int]], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "patch", "ports"), PATCHES)
-def test_patches_of_every_kind(core: client.CoreV1Api, namespace: str, kind: str, patch: Any, ports: list[int]) -> None:
+def test_patches_of_every_kind(core: make.Api, namespace: str, kind: str, patch: Any, ports: list[int]) -> None:
     core.create_namespaced_service(namespace, make.service("web"))
     patched = core.patch_namespaced_service("web", namespace, patch, _content_type=kind)
     assert [port.port for port in patched.spec.ports] == ports
     assert core.read_namespaced_service("web", namespace).to_dict() == patched.to_dict()
 
 
-def test_server_side_apply_owns_what_it_applied(core: client.CoreV1Api, namespace: str) -> None:
+def test_server_side_apply_owns_what_it_applied(core: make.Api, namespace: str) -> None:
     def apply(manager: str, data: dict[str, str], **more: Any) -> Any:
         applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": data}
         return core.patch_namespaced_config_map(
@@ -166,7 +167,7 @@ def test_server_side_apply_owns_what_it_applied(core: client.CoreV1Api, namespac
     assert owned == {"second": "Apply"}
 
 
-def test_lists_come_in_pages_of_one_state(core: client.CoreV1Api, namespace: str) -> None:
+def test_lists_come_in_pages_of_one_state(core: make.Api, namespace: str) -> None:
     for number in range(5):
         core.create_namespaced_config_map(namespace, make.config_map(f"web-{number}"))
     page = core.list_namespaced_config_map(namespace, limit=2, label_selector="app")
@@ -182,7 +183,7 @@ def test_lists_come_in_pages_of_one_state(core: client.CoreV1Api, namespace: str
     assert len(versions) == 1
 
 
-def test_a_collection_goes_by_its_selector(core: client.CoreV1Api, namespace: str) -> None:
+def test_a_collection_goes_by_its_selector(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("goes"))
     stays = make.config_map("stays")
     stays["metadata"]["labels"] = {"app": "other"}
@@ -191,26 +192,26 @@ def test_a_collection_goes_by_its_selector(core: client.CoreV1Api, namespace: st
     assert [each.metadata.name for each in core.list_namespaced_config_map(namespace).items] == ["stays"]
 
 
-def test_a_dry_run_leaves_no_trace(core: client.CoreV1Api, namespace: str) -> None:
+def test_a_dry_run_leaves_no_trace(core: make.Api, namespace: str) -> None:
     created = core.create_namespaced_service(namespace, make.service("web"), dry_run="All")
     assert created.metadata.uid
     assert core.list_namespaced_service(namespace).items == []
 
 
-def test_finalizers_and_preconditions_hold_a_deletion(core: client.CoreV1Api, namespace: str) -> None:
+def test_finalizers_and_preconditions_hold_a_deletion(core: make.Api, namespace: str) -> None:
     held = make.config_map("held")
     held["metadata"]["finalizers"] = ["example.com/hold"]
     uid = core.create_namespaced_config_map(namespace, held).metadata.uid
     with pytest.raises(ApiException) as refused:
         core.delete_namespaced_config_map("held", namespace, body={"preconditions": {"uid": "another"}})
     assert refused.value.status == 409
-    core.delete_namespaced_config_map("held", namespace, body=client.V1DeleteOptions(preconditions={"uid": uid}))
+    core.delete_namespaced_config_map("held", namespace, body={"preconditions": {"uid": uid}})
     assert core.read_namespaced_config_map("held", namespace).metadata.deletion_timestamp
     core.patch_namespaced_config_map("held", namespace, {"metadata": {"finalizers": None}})
     assert core.list_namespaced_config_map(namespace, field_selector="metadata.name=held").items == []
 
 
-def test_a_deployment_scales_and_reports(apps: client.AppsV1Api, namespace: str) -> None:
+def test_a_deployment_scales_and_reports(apps: make.Api, namespace: str) -> None:
     apps.create_namespaced_deployment(namespace, make.deployment("web"))
     scaled = apps.patch_namespaced_deployment_scale("web", namespace, {"spec": {"replicas": 3}})
     assert (scaled.spec.replicas, scaled.status.replicas) == (3, 0)
@@ -223,9 +224,9 @@ def test_a_deployment_scales_and_reports(apps: client.AppsV1Api, namespace: str)
     assert (read.spec.replicas, read.status.observed_generation, read.metadata.generation) == (3, 2, 2)
 
 
-def test_a_pod_is_bound_to_a_node_and_evicted(core: client.CoreV1Api, namespace: str) -> None:
+def test_a_pod_is_bound_to_a_node_and_evicted(core: make.Api, namespace: str) -> None:
     core.create_namespaced_pod(namespace, make.pod("web"))
-    binding = client.V1Binding(metadata={"name": "web"}, target={"kind": "Node", "name": "node-1"})
+    binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}}
     # Not decoded: the client takes the Status that answers for a Binding.
     core.create_namespaced_pod_binding("web", namespace, binding, _preload_content=False).read()
     bound = core.list_namespaced_pod(namespace, field_selector="spec.nodeName=node-1").items
@@ -234,12 +235,12 @@ def test_a_pod_is_bound_to_a_node_and_evicted(core: client.CoreV1Api, namespace:
     assert (
         core.list_namespaced_pod(namespace, field_selector="status.phase=Running").items[0].status.pod_ip == "10.0.0.1"
     )
-    core.create_namespaced_pod_eviction("web", namespace, client.V1Eviction(metadata={"name": "web"}))
+    core.create_namespaced_pod_eviction("web", namespace, {"metadata": {"name": "web"}})
     evicted = core.read_namespaced_pod("web", namespace)
     assert (evicted.metadata.deletion_grace_period_seconds, bool(evicted.metadata.deletion_timestamp)) == (30, True)
 
 
-def test_events_of_both_groups_are_one(api: client.ApiClient, core: client.CoreV1Api, namespace: str) -> None:
+def test_events_of_both_groups_are_one(api: client.ApiClient, core: make.Api, namespace: str) -> None:
     event = make.manifest("events.k8s.io/v1", "Event", "web.1", reason="Tried", note="it works", type="Normal")
     event |= {"eventTime": "2026-01-02T03:04:05.678901Z", "action": "Try"}
     event |= {"reportingController": "example.com/tests", "reportingInstance": "tests-1"}
@@ -249,7 +250,7 @@ def test_events_of_both_groups_are_one(api: client.ApiClient, core: client.CoreV
     assert [(each.message, each.event_time) for each in found] == [("it works", newer.event_time)]
 
 
-def test_what_is_served_is_discovered(api: client.ApiClient, core: client.CoreV1Api) -> None:
+def test_what_is_served_is_discovered(api: client.ApiClient, core: make.Api) -> None:
     assert client.VersionApi(api).get_code().major == "1"
     assert client.CoreApi(api).get_api_versions().versions == ["v1"]
     groups = {group.name: group.preferred_version.version for group in client.ApisApi(api).get_api_versions().groups}
@@ -262,5 +263,5 @@ def test_what_is_served_is_discovered(api: client.ApiClient, core: client.CoreV1
 def test_reviews_say_who_asks_and_what_is_allowed(api: client.ApiClient) -> None:
     review = client.AuthenticationV1Api(api).create_self_subject_review({})
     assert review.status.user_info.username == "system:admin"
-    asked = client.V1SelfSubjectAccessReview(spec={"resourceAttributes": {"verb": "delete", "resource": "services"}})
+    asked = {"spec": {"resourceAttributes": {"verb": "delete", "resource": "services"}}}
     assert client.AuthorizationV1Api(api).create_self_subject_access_review(asked).status.allowed

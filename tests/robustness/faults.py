@@ -6,16 +6,20 @@ import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
-from tests.robustness.history import Compaction
+from ctrlmgr.errors import CtrlmgrError
+from tests.robustness.history import NEVER, Compaction
 from tests.robustness.tail import Tail
 from tests.robustness.world import World
 
 _PAUSE = 1.5
 _KEEP = 150
 """How many of the newest revisions a compaction leaves at most."""
+
+ALL = ("stop", "kill", "pause", "database")
+"""Every kind there is; the last one only where there are connections to a database."""
 
 Fault = Callable[[int], Awaitable[None]]
 
@@ -24,7 +28,13 @@ class Faults:
     """Inflicts faults, one at a time, and compacts all the while."""
 
     def __init__(
-        self, world: World, tail: Tail, database: str, *, cut_connections: Callable[[], object] | None
+        self,
+        world: World,
+        tail: Tail,
+        database: str,
+        *,
+        kinds: Collection[str],
+        cut_connections: Callable[[], object] | None,
     ) -> None:
         """`cut_connections` ends all connections to the database, if it is one that has connections."""
         self._world = world
@@ -32,18 +42,18 @@ class Faults:
         self._database = database
         self._cut = cut_connections
         self._random = world.random("faults")
-        kinds: dict[str, Fault] = {"stop": self._stop, "kill": self._kill, "pause": self._pause}
+        known: dict[str, Fault] = {"stop": self._stop, "kill": self._kill, "pause": self._pause}
         if cut_connections is not None:
-            kinds["database"] = self._cut_connections
-        self.kinds: Mapping[str, Fault] = kinds
+            known["database"] = self._cut_connections
+        self._kinds = {kind: known[kind] for kind in sorted(known) if kind in kinds}
 
     async def run(self, seconds: float, between: float) -> None:
         """Inflict every kind of fault, again and again in another order, for so many seconds or once each."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         while True:
-            for kind in self._random.sample(sorted(self.kinds), len(self.kinds)):
-                await self.kinds[kind](self._random.randrange(len(self._world.servers)))
+            for kind in self._random.sample(list(self._kinds), len(self._kinds)):
+                await self._kinds[kind](self._random.randrange(len(self._world.servers)))
                 await asyncio.sleep(between)
             if loop.time() >= ends_at:
                 return
@@ -57,15 +67,25 @@ class Faults:
             before = self._tail.head - self._random.randrange(_KEEP)
             if before < 1:
                 continue
-            compaction = Compaction(before, self._world.now(), 1 << 62)
+            compaction = Compaction(before, self._world.now(), NEVER)
             self._world.history.compactions.append(compaction)
-            await asyncio.to_thread(self._command if first else self._tail.compact, before)
+            try:
+                await asyncio.to_thread(self._command if first else self._tail.compact, before)
+            except CtrlmgrError:
+                assert self._was_cut_since(compaction.called), "compaction failed"
+                continue  # part of it may have been done
             compaction.returned = self._world.now()
             first = False
 
     def _command(self, before: int) -> None:
         command = [sys.executable, "-m", "ctrlmgr", "compact", "--before", str(before), "--database", self._database]
-        subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2])
+        folder = ["--data-dir", str(self._world.servers[0].folder)]
+        done = subprocess.run([*command, *folder], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+        if done.returncode:
+            raise CtrlmgrError(done.stderr)
+
+    def _was_cut_since(self, moment: int) -> bool:
+        return any(fault.kind == "database" and fault.ended > moment for fault in self._world.history.faults)
 
     async def _stop(self, number: int) -> None:
         server = self._world.servers[number]

@@ -6,13 +6,16 @@ import asyncio
 from typing import Any
 
 from tests.robustness.history import Item, Page, Read, Selection, digest_of
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
+from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
 from tests.robustness.world import COLORS, NAMES, NAMESPACES, RESOURCES, World, revision_of
 
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _WAYS = ("get", "get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged")
 _DREAM = 0.01
 """The share of reads that are of the future; each may take three seconds."""
+
+_NEVER = 1_000_000
+"""So many revisions ahead no run gets."""
 
 _FAR = 200
 """How many revisions back an exact read goes at most."""
@@ -26,21 +29,27 @@ class Reader:
         self._pause = pause
         self._random = world.random(f"reader {number}")
         self._connections = world.connections()
+        self._dreams = number == 0  # of the future, at once; others rarely do
 
     async def run(self) -> None:
-        while self._world.loaded:
-            read = self._choose()
-            try:
-                await self._read(read)
-            except Unsent:
-                await asyncio.sleep(0.05)
-            except Lost:
-                pass  # nothing was learned
-            await asyncio.sleep(self._random.random() * self._pause)
+        with closing(self._connections):
+            while self._world.loaded:
+                await self._read_something()
+                await asyncio.sleep(self._random.random() * self._pause)
+
+    async def _read_something(self) -> None:
+        read = self._choose()
+        try:
+            await self._read(read)
+            self._dreams = self._dreams and read.pages[-1].code != 504
+        except Unsent:
+            await asyncio.sleep(0.05)
+        except Lost:
+            return  # nothing was learned
 
     def _choose(self) -> Read:
         chance, newest = self._random, self._world.newest
-        way = "future" if chance.random() < _DREAM else chance.choice(_WAYS)
+        way = "future" if self._dreams or chance.random() < _DREAM else chance.choice(_WAYS)
         read = Read(
             server=chance.randrange(len(self._connections)),
             resource=chance.choice(RESOURCES),
@@ -57,8 +66,8 @@ class Reader:
             case "exact":
                 read.version, read.match = str(max(newest - chance.randrange(_FAR), 1)), "Exact"
             case "future":
-                match_ = chance.choice(("Exact", "NotOlderThan"))
-                read.version, read.match = str(newest + chance.choice((1, 5, 50, 1_000_000))), match_
+                ahead = _NEVER if self._dreams else chance.choice((1, 5, 50, _NEVER))
+                read.version, read.match = str(newest + ahead), chance.choice(("Exact", "NotOlderThan"))
             case "paged":
                 read.limit = chance.randrange(1, 4)
         return read

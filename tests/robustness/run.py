@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
-from tests.robustness.faults import Faults
+from tests.robustness.faults import ALL, Faults
 from tests.robustness.history import History, Read, Selection
 from tests.robustness.readers import Reader, page_of
 from tests.robustness.serving import Served
@@ -32,10 +32,13 @@ class Plan(NamedTuple):
 
     seed: int
     quiet: float = 3.0
-    """For how long nothing happens but load and compactions: what the rate is measured in."""
+    """For how long at least nothing happens but load and compactions: what the rate is measured in."""
+    warm_up: int = 100
+    """How many writes must have been acknowledged before anything else happens, if that takes no more than `_END`."""
     faulty: float = 0.0
     """For how long faults go on; each kind happens at least once."""
     between_faults: float = 0.5
+    faults: Collection[str] = ALL
     writers: int = 8
     write_pause: float = 0.02
     readers: int = 4
@@ -57,7 +60,7 @@ class Setting(NamedTuple):
 def run(plan: Plan, setting: Setting) -> History:
     """Do it; raises AssertionError for a server that does not start, stop, or write what must succeed."""
     with ExitStack() as stack:
-        servers = [_server(setting, number) for number in range(setting.servers)]
+        servers = [server_of(setting, number) for number in range(setting.servers)]
         for server in servers:
             stack.callback(server.close)
             server.start()
@@ -79,7 +82,8 @@ def _tracebacks(log: str) -> list[str]:
     return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
 
-def _server(setting: Setting, number: int) -> Served:
+def server_of(setting: Setting, number: int = 0) -> Served:
+    """Return a server of a run, which is not started yet."""
     folder = setting.folder / f"server-{number}"
     folder.mkdir()
     return Served(folder, "--database", setting.database, settings=setting.settings)
@@ -91,14 +95,14 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
         code, answer = servers[0].request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert code == 201, answer
     informers = [Informer(world, number, streaming=number % 2 == 0) for number in range(plan.informers)]
-    faults = Faults(world, tail, setting.database, cut_connections=setting.cut_connections)
+    faults = Faults(world, tail, setting.database, kinds=plan.faults, cut_connections=setting.cut_connections)
     async with asyncio.TaskGroup() as everybody:
         for informer in informers:
             everybody.create_task(informer.run())
         for each in _crowd(plan, world):
             everybody.create_task(each.run())
         everybody.create_task(faults.compact(plan.compact_every))
-        await asyncio.sleep(plan.quiet)
+        await _warm_up(plan, world)
         await faults.run(plan.faulty, plan.between_faults)
         world.loaded = False
         last = await write_the_last(world)
@@ -113,6 +117,15 @@ def _crowd(plan: Plan, world: World) -> Iterator[Writer | Reader | Watcher]:
     yield from (Writer(world, number, plan.write_pause) for number in range(plan.writers))
     yield from (Reader(world, number, plan.write_pause) for number in range(plan.readers))
     yield from (Watcher(world, number, slow=number == 0) for number in range(plan.watchers))
+
+
+async def _warm_up(plan: Plan, world: World) -> None:
+    await asyncio.sleep(plan.quiet)
+    deadline = asyncio.get_running_loop().time() + _END
+    while asyncio.get_running_loop().time() < deadline:
+        if sum(write.acknowledged for write in world.history.writes) >= plan.warm_up:
+            return
+        await asyncio.sleep(0.1)
 
 
 async def _reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -107,6 +108,16 @@ class Connection:
             except OSError as error:
                 raise Unsent(repr(error)) from error
         return self._reader, self._writer
+
+
+@contextmanager
+def closing(connections: Sequence[Connection]) -> Iterator[None]:
+    """Close connections at the end."""
+    try:
+        yield
+    finally:
+        for connection in connections:
+            connection.close()
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:

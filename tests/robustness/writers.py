@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.robustness.history import LAST, Write
 from tests.robustness.tail import AGENT
-from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
+from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
 from tests.robustness.world import COLORS, NAMES, NAMESPACES, RESOURCES, Place, World, revision_of
 
 _VERBS = ("create", "update", "update", "patch", "delete")
@@ -34,9 +34,10 @@ class Writer:
         self._count = 0
 
     async def run(self) -> None:
-        while self._world.loaded:
-            await self._write_something()
-            await asyncio.sleep(self._random.random() * self._pause)
+        with closing(self._connections):
+            while self._world.loaded:
+                await self._write_something()
+                await asyncio.sleep(self._random.random() * self._pause)
 
     async def _write_something(self) -> None:
         chance = self._random
@@ -127,12 +128,13 @@ async def write_the_last(world: World) -> list[Last]:
     """Create an object of each resource in each namespace and color; each must be acknowledged."""
     connections = world.connections()
     written: list[Last] = []
-    for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
-        server, name = number % len(connections), f"{LAST}{number}"
-        write = Write(
-            id=name, server=server, verb="create", resource=resource, namespace=namespace, name=name, called=0
-        )
-        await submit(world, connections[server], write, _body(write, color, ""))
-        assert write.acknowledged, f"all is well again, but {write}"
-        written.append(Last(resource, namespace, name, color, write.revision))
+    with closing(connections):
+        for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
+            server, name = number % len(connections), f"{LAST}{number}"
+            write = Write(
+                id=name, server=server, verb="create", resource=resource, namespace=namespace, name=name, called=0
+            )
+            await submit(world, connections[server], write, _body(write, color, ""))
+            assert write.acknowledged, f"all is well again, but {write}"
+            written.append(Last(resource, namespace, name, color, write.revision))
     return written

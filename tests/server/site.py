@@ -24,6 +24,7 @@ from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.access import AllowEverything, Authenticator, Authorizer
 from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.service_account_tokens import TokenIssuer
 from ctrlmgr.testing.builders import a_namespace
 from tests.resources.stage import builtin_kinds
 
@@ -60,6 +61,7 @@ def make(
     clock: Clock | None = None,
     window: int = 10_000,
     max_reads: int = 400,
+    issuer: TokenIssuer | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -69,7 +71,7 @@ def make(
     authenticator: Authenticator = access
     authorizer: Authorizer = access
     reviews = Reviews(authenticator, authorizer)
-    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window)
+    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, issuer=issuer)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
     return Made(App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads), log, backend)
 

@@ -65,8 +65,10 @@ def test_the_best_offer_is_chosen(accept: str, chosen: str | None) -> None:
 
 
 def test_the_version_is_that_of_the_kubernetes_it_behaves_like() -> None:
-    info = json.loads(version_document().body)
+    body = version_document().body
+    info = json.loads(body)
     assert info == version_info()
+    assert body.startswith(b'{\n  "major": "1",\n')  # as Kubernetes writes it, for people
     assert info["gitVersion"] == f"v1.36.2+ctrlmgr.{__version__}"
     assert (info["major"], info["minor"], info["minCompatibilityMinor"]) == ("1", "36", "35")
     assert re.fullmatch(r"[a-z]+/[a-z0-9_]+", info["platform"])

@@ -17,8 +17,10 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Check, Health, HttpServer, sending
 from ctrlmgr.server import protocol as protocols
+from ctrlmgr.server.hub import Hub
 from ctrlmgr.server.protocol import HEAD_LIMIT
 from ctrlmgr.server.stream import Stream, chunk
+from tests.background import background
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running, serving
 
 PROBLEMS: list[str] = []
@@ -320,3 +322,16 @@ def test_housekeeping_is_done_while_it_serves() -> None:
     stop.set()
     thread.join(TIMEOUT)
     assert not thread.is_alive()
+
+
+def test_a_server_whose_watches_fail_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers who hear nothing any more, and do not know, would be worse."""
+
+    def fail(hub: Hub) -> None:
+        raise RuntimeError("the hub is broken")
+
+    monkeypatch.setattr(Hub, "_release", fail)
+    broken = server()
+    with pytest.raises(ExceptionGroup, match="unhandled errors") as failed:
+        background(lambda: broken.run(threading.Event())).result(TIMEOUT)
+    assert str(failed.value.exceptions[0]) == "the hub is broken"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.resources.kind import GroupVersionKind
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.server.tables import table_for
 from ctrlmgr.server.tables.ages import ages_at, human_duration
@@ -284,6 +285,15 @@ def test_a_pod_s_wide_columns() -> None:
 )
 def test_other_kinds(group: str, plural: str, fields: dict[str, Any], expected: list[Any]) -> None:
     assert row(group, plural, **fields) == expected
+
+
+def test_a_scale_is_shown_as_itself() -> None:
+    metadata = {"name": "t", "creationTimestamp": CREATED}
+    fields = {"metadata": metadata, "spec": {"replicas": 3}, "status": {"replicas": 2}}
+    table = table_for(GroupVersionKind("autoscaling", "v1", "Scale"))
+    scale = Object.from_dict({"apiVersion": "autoscaling/v1", "kind": "Scale", **fields})
+    assert [column.name for column in table.columns] == ["Name", "Desired", "Available", "Age"]
+    assert table.cells(scale, NOW) == ["t", 3, 2, "10m"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "list" in kind.verbs], ids=repr)

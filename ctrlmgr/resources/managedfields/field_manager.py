@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import msgspec
+
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.resources.managedfields import field_set, last_applied, managers
@@ -25,8 +27,14 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of what an object held when nobody was known to manage it and it was first applied to."""
 
 
+_REMEMBERED = 64
+_LARGEST_REMEMBERED = 16 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
 class FieldManager:
-    """Manages the fields of one kind in one version. It keeps nothing of the objects it sees."""
+    """Manages the fields of one kind in one version."""
 
     def __init__(
         self,
@@ -49,6 +57,9 @@ class FieldManager:
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
         self._shape = shape_of(schema)
+        # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
+        # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
+        self._created: dict[bytes, Difference] | None = {} if "spec" in schema.properties else None
         has_status = "status" in schema.properties
         self._resets = reset_fields(group, self._kind, has_status=has_status) if resets is None else resets
 
@@ -95,7 +106,8 @@ class FieldManager:
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
-        added, modified, removed = self._filtered(self._shape.compare(live, new), who.subresource)
+        difference = self._shape.compare(live, new) if live else self._creation(new)
+        added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
         result = self._without(managed, field_set.union(changed, removed or {})) if managed else {}
         if changed:
@@ -105,6 +117,21 @@ class FieldManager:
             entry = Entry(fields, self._api_version, now, is_sorted=not live and before is None and not modified)
             result = {**result, who: entry}
         return managers.cap_updaters(result)
+
+    def _creation(self, new: Unstructured) -> Difference:
+        """Compare a new object with nothing; raises ShapeError."""
+        created = self._created
+        if created is None:
+            return self._shape.compare({}, new)
+        key = _encode({**new, "metadata": {**new.get("metadata", {}), "name": ""}})
+        difference = created.get(key)
+        if difference is None:
+            difference = self._shape.compare({}, new)
+            if len(key) <= _LARGEST_REMEMBERED:
+                if len(created) >= _REMEMBERED:
+                    created.clear()
+                created[key] = difference
+        return difference
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)

@@ -35,6 +35,8 @@ class ItemList(Shape):
         """Return the list and its items."""
         if not value:
             return {}
+        if len(value) == 1:
+            return {SELF: {}, self.element(value[0]): self.items.whole(value[0])}
         index = self._index(value)
         return {SELF: {}, **{element: self._node(index[element]) for element in sort_elements(index)}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,6 +10,9 @@ from ctrlmgr.resources.managedfields.field_set import SELF, FieldSet, as_member
 from ctrlmgr.resources.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape
 from ctrlmgr.resources.patch.go_value import plain
 from ctrlmgr.resources.schema import MISSING
+
+_REMEMBERED = 256
+"""How many sets of fields a struct remembers; most objects of a kind have one of a few."""
 
 
 class Field(NamedTuple):
@@ -85,6 +88,7 @@ class Struct(_Object):
     def __init__(self, fields: Callable[[], Mapping[str, Field]]) -> None:
         """Take what makes its fields, by name."""
         self._make = fields
+        self._known: dict[tuple[str, ...], Sequence[tuple[str, Field]]] = {}
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
@@ -105,6 +109,18 @@ class Struct(_Object):
         field = self.fields.get(name)
         return field and field.shape
 
+    def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
+        """Return the compared fields that a value has, by name and in that order."""
+        names = tuple(value)
+        present = self._known.get(names)
+        if present is None:
+            fields = self.compared
+            present = [(name, fields[name]) for name in sorted(names) if name in fields]
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[names] = present
+        return present
+
     def _is_empty(self, value: Any) -> bool:
         return not value and not self._always
 
@@ -115,11 +131,8 @@ class Struct(_Object):
         if self._always and not (value and self._always.keys() <= value.keys()):
             value = {**self._always, **(value or {})}
         result: FieldSet = {SELF: {}}
-        fields = self.compared
-        for name in sorted(value):
-            if name in fields:
-                element, shape, _, is_leaf = fields[name]
-                result[element] = {} if is_leaf else shape.whole(value[name])
+        for name, (element, shape, _, is_leaf) in self._present(value):
+            result[element] = {} if is_leaf else shape.whole(value[name])
         return result
 
     def compare(self, old: Any, new: Any) -> Difference:
@@ -130,10 +143,7 @@ class Struct(_Object):
         modified: FieldSet = {}
         removed: FieldSet = {}
         old, new, fields = old or {}, new or {}, self.compared
-        for name in sorted(new):
-            if name not in fields:
-                continue
-            element, shape, zero, is_leaf = fields[name]
+        for name, (element, shape, zero, is_leaf) in self._present(new):
             before, value = old.get(name, zero), new[name]
             if before is MISSING:
                 added[element] = {} if is_leaf else shape.whole(value)

@@ -54,6 +54,17 @@ _TYPES = frozenset((CLUSTER_IP, NODE_PORT, LOAD_BALANCER, EXTERNAL_NAME))
 _PROTOCOLS = frozenset(("SCTP", "TCP", "UDP"))
 _AFFINITIES = frozenset(("ClientIP", NONE))
 _POLICIES = frozenset(("Cluster", "Local"))
+_BEYOND = frozenset(
+    (
+        "allocateLoadBalancerNodePorts",
+        "externalIPs",
+        "externalTrafficPolicy",
+        "healthCheckNodePort",
+        "loadBalancerClass",
+        "loadBalancerSourceRanges",
+    )
+)
+"""What a Service for the inside of the cluster has nothing of."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _GO_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
 """The struct that Go compares ports by; it is shown when one is there twice."""
@@ -66,21 +77,31 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
     spec, was = service["spec"], (old or {}).get("spec") or {}
     annotations = service["metadata"].get("annotations") or {}
     old_annotations = ((old or {}).get("metadata") or {}).get("annotations") or {}
+    is_plain = spec.get("type") == CLUSTER_IP and _BEYOND.isdisjoint(spec) and SOURCE_RANGES not in annotations
     return [
-        *_topology(annotations),
+        *(_topology(annotations) if annotations else ()),
         *_type_rules(spec),
         *_ports(spec),
         *(validate_labels(spec["selector"], _SELECTOR) if spec.get("selector") else ()),
         *_affinity(spec),
         *validate_addresses(spec, was or None),
+        *(_distinct_ports(spec) if is_plain else _reachable(spec, was, annotations, old_annotations)),
+        *_internal_traffic(spec),
+        *_distribution(spec.get("trafficDistribution")),
+    ]
+
+
+def _reachable(
+    spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
+) -> list[FieldError]:
+    """Check what is about traffic from outside of the cluster, among it what most Services have nothing of."""
+    return [
         *_external_addresses(items(spec, "externalIPs"), items(was, "externalIPs")),
         *_known_type(spec.get("type") or ""),
         *_distinct_ports(spec),
         *_source_ranges(spec, was, annotations, old_annotations),
         *_balancer_fields(spec),
         *_external_traffic(spec),
-        *_internal_traffic(spec),
-        *_distribution(spec.get("trafficDistribution")),
     ]
 
 
@@ -151,10 +172,11 @@ def _port_name(name: str, seen: set[str], path: Path) -> list[FieldError]:
 
 def _port(port: Unstructured, index: int) -> list[FieldError]:
     number, target, protocol = port.get("port") or 0, port["targetPort"], port["protocol"]
-    errors = _invalid(index, "port", number, port_number(number))
+    errors = _invalid(index, "port", number, problems) if (problems := port_number(number)) else []
     if protocol not in _PROTOCOLS:
         errors.append(not_supported(_PORTS.at(index).child("protocol"), protocol, _PROTOCOLS))
-    errors += _invalid(index, "targetPort", target, _target_problems(target))
+    if problems := _target_problems(target):
+        errors += _invalid(index, "targetPort", target, problems)
     if (application := port.get("appProtocol")) is not None:
         errors += _invalid(index, "appProtocol", application, qualified_name(application))
     return errors

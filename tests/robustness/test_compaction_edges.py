@@ -1,0 +1,93 @@
+"""Where history begins: watches and exact reads at the very revisions where it has just been forgotten.
+
+Two of etcd's worst bugs (#18089, #19179) were here: a deletion at the compacted revision, and a watch that began one
+revision beside it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.robustness.run import Setting
+from tests.robustness.serving import Served
+from tests.robustness.tail import Tail
+from tests.robustness.wire import path_of
+
+_MAPS = path_of("configmaps", "edges")
+
+
+def write_some(served: Served) -> None:
+    """Leave a deletion in the midst of the history of two objects."""
+    steps = [
+        ("POST", "/api/v1/namespaces", {"metadata": {"name": "edges"}}),
+        ("POST", _MAPS, {"metadata": {"name": "gone"}}),
+        ("PATCH", f"{_MAPS}/gone", {"data": {"a": "1"}}),
+        ("DELETE", f"{_MAPS}/gone", None),
+        ("POST", _MAPS, {"metadata": {"name": "here"}}),
+        ("PATCH", f"{_MAPS}/here", {"data": {"a": "1"}}),
+    ]
+    for method, path, body in steps:
+        code, answer = served.request(method, path, body)
+        assert code < 300, answer
+
+
+class Story:
+    """What was written: the revision of the deletion, and of what came after it."""
+
+    def __init__(self, tail: Tail) -> None:
+        tail.read()
+        events = [event for event in tail.log if event.resource == "configmaps" and event.namespace == "edges"]
+        self.floor = next(event.revision for event in events if event.type == "DELETED")
+        self.after = [(event.type, event.revision) for event in events if event.revision > self.floor]
+
+    def told_from(self, revision: int) -> list[tuple[str, int]]:
+        return [event for event in self.after if event[1] > revision]
+
+
+def watched(served: Served, revision: int) -> list[tuple[str, int]]:
+    """Return what a watch of a second tells: types and revisions, of an error its code."""
+    query = {"watch": "true", "resourceVersion": str(revision), "timeoutSeconds": "1"}
+    code, body = served.request("GET", path_of("configmaps", "edges", "", query))
+    assert code == 200, body
+    lines = [msgspec.json.decode(line) for line in text_of(body).splitlines()]
+    return [(line["type"], told_revision(line["object"])) for line in lines]
+
+
+def text_of(body: object) -> str:
+    return body if isinstance(body, str) else msgspec.json.encode(body).decode()
+
+
+def told_revision(fields: dict[str, object]) -> int:
+    metadata = fields["metadata"]
+    assert isinstance(metadata, dict)
+    return int(str(fields["code"])) if fields["kind"] == "Status" else int(metadata["resourceVersion"])
+
+
+@pytest.mark.slow
+def test_history_begins_exactly_where_it_was_compacted(served: Served, setting: Setting, tmp_path: Path) -> None:
+    write_some(served)
+    tail = Tail(setting.database, tmp_path)
+    story = Story(tail)
+    tail.close()
+    floor, head = story.floor, story.after[-1][1]
+    assert [each[0] for each in watched(served, floor - 1)] == ["DELETED", "ADDED", "MODIFIED"]
+
+    command = [sys.executable, "-m", "ctrlmgr", "compact", "--before", str(floor), "--database", setting.database]
+    subprocess.run([*command, "--data-dir", str(served.folder)], check=True, capture_output=True)
+    for restarted in (False, True):  # with the events still in memory, and without
+        if restarted:
+            served.stop()
+            served.start()
+        assert watched(served, 1) == watched(served, floor - 1) == [("ERROR", 410)], restarted
+        for revision in (floor, floor + 1, head, head + 1):
+            assert watched(served, revision) == story.told_from(revision), (restarted, revision)
+        exact = {"resourceVersionMatch": "Exact"}
+        for revision, code in ((floor - 1, 410), (floor, 200), (head, 200)):
+            query = {"resourceVersion": str(revision), **exact}
+            assert served.request("GET", path_of("configmaps", "edges", "", query))[0] == code, (restarted, revision)
+    served.stop()

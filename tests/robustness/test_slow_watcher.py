@@ -1,0 +1,104 @@
+"""One watcher that has stopped reading: it is cut off, it costs little, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tests.robustness.history import Delivery, Selection, Watch
+from tests.robustness.places import on_sqlite
+from tests.robustness.run import server_of
+from tests.robustness.serving import Served
+from tests.robustness.watchers import follow
+from tests.robustness.wire import Connection, path_of
+from tests.robustness.world import World
+
+_EVENTS = 150
+_SIZE = 100_000
+"""Characters in each event: all of them together are more than any socket's buffers hold."""
+
+_OTHERS = 5
+_TERMINATED = "apiserver_terminated_watchers_total"
+_MOST_MEMORY = 48 * 1024 * 1024
+"""Bytes that the server may grow by: what the cache keeps of the events (15 MB), twice, and some more."""
+
+_PATH = path_of("configmaps", "slow")
+
+
+async def stalled(served: Served) -> asyncio.StreamWriter:
+    """Begin a watch on a connection with small buffers, and read no more than the beginning of its answer."""
+    site = served.site
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(plain, (site.host, site.port))
+    reader, writer = await asyncio.open_connection(sock=plain, ssl=site.trust, server_hostname=site.host, limit=4096)
+    writer.write(f"GET {_PATH}?watch=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {site.token}\r\n\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    return writer
+
+
+async def write(connection: Connection, world: World) -> list[int]:
+    """Change an object again and again; return when each change was acknowledged."""
+    moments: list[int] = []
+    for number in range(_EVENTS):
+        body = {"data": {"number": str(number), "padding": "x" * _SIZE}}
+        answer = await connection.request("PATCH", f"{_PATH}/big", body, content_type="application/merge-patch+json")
+        assert answer.code == 200, answer
+        moments.append(world.now())
+    return moments
+
+
+async def terminated(connection: Connection) -> float:
+    text = (await connection.request("GET", "/metrics")).body.decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(_TERMINATED + "{"))
+
+
+async def observe(served: Served) -> tuple[list[int], list[Watch]]:
+    world = World([served], 0)
+    watches = [
+        Watch(server=0, resource="configmaps", selection=Selection("slow"), version="0", called=0)
+        for _ in range(_OTHERS)
+    ]
+    connection = Connection(served.site)
+    async with asyncio.TaskGroup() as watching:
+        for watch in watches:
+            watching.create_task(follow(world, watch, None))
+        writer = await stalled(served)
+        moments = await write(connection, world)
+        while await terminated(connection) < 1 or any(len(told(watch)) < _EVENTS for watch in watches):
+            await asyncio.sleep(0.05)
+        world.ended.set()
+        writer.transport.abort()
+    connection.close()
+    return moments, watches
+
+
+def told(watch: Watch) -> Sequence[Delivery]:
+    return [each for each in watch.deliveries if each.type == "MODIFIED"]
+
+
+@pytest.mark.slow
+def test_who_does_not_read_is_cut_off_and_others_do_not_notice(tmp_path: Path) -> None:
+    served = server_of(on_sqlite(tmp_path))
+    try:
+        served.start()
+        for path, name in (("/api/v1/namespaces", "slow"), (_PATH, "big")):
+            assert served.request("POST", path, {"metadata": {"name": name}})[0] == 201
+        before = served.resident()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            moments, watches = runner.run(asyncio.wait_for(observe(served), 60))
+        assert served.resident() - before < _MOST_MEMORY
+        served.stop()
+    finally:
+        served.close()
+    for watch in watches:
+        revisions = [each.revision for each in told(watch)]
+        assert revisions == sorted(set(revisions))
+        late = max(each.at - moment for each, moment in zip(told(watch), moments, strict=True))
+        assert late < 2_000_000_000, f"an event was told {late / 1e9:.2f} s after it was acknowledged"
