@@ -119,6 +119,12 @@ class Request:
         length = self.header(b"content-length")
         if length.isdigit() and int(length) > BODY_LIMIT:
             raise _too_large()
+        connection = StreamingProtocol.of(self._scope)
+        body = connection.body() if connection is not None else None
+        if body is not None:
+            if len(body) > BODY_LIMIT:
+                raise _too_large()
+            return body
         try:
             async with asyncio.timeout(BODY_PATIENCE):
                 return await self._read()

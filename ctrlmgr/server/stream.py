@@ -53,6 +53,15 @@ class StreamingProtocol(Protocol):
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
 
+    def body(self) -> bytes | None:
+        """Take the body of the request that is being answered, if all of it has come: then nobody need wait for it."""
+        cycle = self.cycle
+        if self.pipeline or cycle.more_body or cycle.waiting_for_100_continue or cycle.response_started:
+            return None
+        taken = bytes(cycle.body)
+        cycle.body = bytearray()
+        return taken
+
     def answer(self, code: int, headers: Sequence[Header], body: bytes) -> bool:
         """Write a whole response in one go, as uvicorn's `send` would in two; say whether that could be done.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ def run(server: Server) -> tuple[list[Writer], list[Reflector]]:
         until(lambda: any(work.done() for work in writing) or all(len(each.acknowledged) >= count for each in writers))
 
     written(WRITES // 2)
-    following = [background(lambda reflector=reflector: reflector.run(LAST)) for reflector in reflectors]
+    following = [background(partial(reflector.run, LAST)) for reflector in reflectors]
     for life, ending in enumerate(ENDINGS, start=1):
         written(life * WRITES)
         getattr(server, ending)()

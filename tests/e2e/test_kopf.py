@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from tests.e2e import python_client as make
 from tests.e2e import services_operator
@@ -66,11 +65,7 @@ class Subject:
 
     @property
     def is_gone(self) -> bool:
-        try:
-            self._core.read_namespaced_service("web", self._namespace)
-        except ApiException as error:
-            return error.status == 404
-        return False
+        return make.is_absent(self._core.read_namespaced_service, "web", self._namespace)
 
     def patch(self, patch: dict[str, Any]) -> None:
         self._core.patch_namespaced_service("web", self._namespace, patch, _content_type="application/merge-patch+json")

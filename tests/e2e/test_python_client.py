@@ -42,7 +42,7 @@ class Typed(NamedTuple):
 
     api: type
     name: str
-    model: type
+    model: Any
     make: Callable[[str], dict[str, Any]]
     deleted: str
     """The kind of what answers a deletion."""
@@ -103,7 +103,7 @@ def test_a_refusal_names_every_field(core: make.Api, namespace: str) -> None:
     wrong["spec"]["ports"] = [{"port": 70000, "targetPort": "http", "protocol": "ICMP"}]
     with pytest.raises(ApiException) as refused:
         core.create_namespaced_service(namespace, wrong)
-    causes = json.loads(refused.value.body)["details"]["causes"]
+    causes = json.loads(refused.value.body or "")["details"]["causes"]
     assert refused.value.status == 422
     assert {(each["reason"], each["field"]) for each in causes} == {
         ("FieldValueInvalid", "spec.ports[0].port"),
@@ -117,13 +117,7 @@ def test_a_namespace_takes_everything_with_it(core: make.Api) -> None:
     core.create_namespaced_config_map("leaving", make.config_map("web"))
     core.delete_namespace("leaving")
 
-    def is_gone() -> bool:
-        try:
-            return core.read_namespace("leaving").status.phase != "Terminating"
-        except ApiException as error:
-            return error.status == 404
-
-    until(is_gone)
+    until(lambda: make.is_absent(core.read_namespace, "leaving"))
     assert core.list_config_map_for_all_namespaces(field_selector="metadata.namespace=leaving").items == []
 
 
@@ -159,7 +153,7 @@ def test_server_side_apply_owns_what_it_applied(core: make.Api, namespace: str) 
     with pytest.raises(ApiException) as refused:
         apply("second", {"a": "2", "c": "2"})
     assert refused.value.status == 409
-    cause = json.loads(refused.value.body)["details"]["causes"][0]
+    cause = json.loads(refused.value.body or "")["details"]["causes"][0]
     assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".data.a")
     forced = apply("second", {"a": "2", "c": "2"}, force=True)
     assert forced.data == {"a": "2", "c": "2"}
@@ -245,7 +239,8 @@ def test_events_of_both_groups_are_one(api: client.ApiClient, core: make.Api, na
     event |= {"eventTime": "2026-01-02T03:04:05.678901Z", "action": "Try"}
     event |= {"reportingController": "example.com/tests", "reportingInstance": "tests-1"}
     event["regarding"] = {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": namespace}
-    newer = client.EventsV1Api(api).create_namespaced_event(namespace, event)
+    events: make.Api = client.EventsV1Api(api)
+    newer = events.create_namespaced_event(namespace, event)
     found = core.list_namespaced_event(namespace, field_selector="involvedObject.name=web,reason=Tried").items
     assert [(each.message, each.event_time) for each in found] == [("it works", newer.event_time)]
 
@@ -253,7 +248,8 @@ def test_events_of_both_groups_are_one(api: client.ApiClient, core: make.Api, na
 def test_what_is_served_is_discovered(api: client.ApiClient, core: make.Api) -> None:
     assert client.VersionApi(api).get_code().major == "1"
     assert client.CoreApi(api).get_api_versions().versions == ["v1"]
-    groups = {group.name: group.preferred_version.version for group in client.ApisApi(api).get_api_versions().groups}
+    apis: make.Api = client.ApisApi(api)
+    groups = {group.name: group.preferred_version.version for group in apis.get_api_versions().groups}
     assert groups.items() >= {"apps": "v1", "coordination.k8s.io": "v1", "discovery.k8s.io": "v1"}.items()
     resources = {each.name: each for each in core.get_api_resources().resources}
     assert resources["services"].short_names == ["svc"]
@@ -261,7 +257,9 @@ def test_what_is_served_is_discovered(api: client.ApiClient, core: make.Api) -> 
 
 
 def test_reviews_say_who_asks_and_what_is_allowed(api: client.ApiClient) -> None:
-    review = client.AuthenticationV1Api(api).create_self_subject_review({})
+    authentication: make.Api = client.AuthenticationV1Api(api)
+    review = authentication.create_self_subject_review({})
     assert review.status.user_info.username == "system:admin"
     asked = {"spec": {"resourceAttributes": {"verb": "delete", "resource": "services"}}}
-    assert client.AuthorizationV1Api(api).create_self_subject_access_review(asked).status.allowed
+    authorization: make.Api = client.AuthorizationV1Api(api)
+    assert authorization.create_self_subject_access_review(asked).status.allowed

@@ -6,17 +6,20 @@ revision beside it.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from tests.robustness.raw import ask
 from tests.robustness.run import Setting
 from tests.robustness.serving import Served
 from tests.robustness.tail import Tail
 from tests.robustness.wire import path_of
+from tests.robustness.world import revision_of
 
 _MAPS = path_of("configmaps", "edges")
 
@@ -49,23 +52,19 @@ class Story:
         return [event for event in self.after if event[1] > revision]
 
 
-def watched(served: Served, revision: int) -> list[tuple[str, int]]:
-    """Return what a watch of a second tells: types and revisions, of an error its code."""
+def watched(served: Served, *revisions: int) -> list[list[tuple[str, int]]]:
+    """Return what watches of a second tell that begin at these revisions, all at once."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda revision: watched_from(served, revision), revisions))
+
+
+def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
+    """Return types and revisions, of an error its code."""
     query = {"watch": "true", "resourceVersion": str(revision), "timeoutSeconds": "1"}
-    code, body = served.request("GET", path_of("configmaps", "edges", "", query))
-    assert code == 200, body
-    lines = [msgspec.json.decode(line) for line in text_of(body).splitlines()]
-    return [(line["type"], told_revision(line["object"])) for line in lines]
-
-
-def text_of(body: object) -> str:
-    return body if isinstance(body, str) else msgspec.json.encode(body).decode()
-
-
-def told_revision(fields: dict[str, object]) -> int:
-    metadata = fields["metadata"]
-    assert isinstance(metadata, dict)
-    return int(str(fields["code"])) if fields["kind"] == "Status" else int(metadata["resourceVersion"])
+    reply = ask(served.site, "GET", path_of("configmaps", "edges", "", query))
+    assert reply.code == 200, reply
+    events = map(json.loads, reply.body.splitlines())
+    return [(event["type"], event["object"].get("code") or revision_of(event["object"])) for event in events]
 
 
 @pytest.mark.slow
@@ -75,7 +74,7 @@ def test_history_begins_exactly_where_it_was_compacted(served: Served, setting: 
     story = Story(tail)
     tail.close()
     floor, head = story.floor, story.after[-1][1]
-    assert [each[0] for each in watched(served, floor - 1)] == ["DELETED", "ADDED", "MODIFIED"]
+    assert [each[0] for each in watched_from(served, floor - 1)] == ["DELETED", "ADDED", "MODIFIED"]
 
     command = [sys.executable, "-m", "ctrlmgr", "compact", "--before", str(floor), "--database", setting.database]
     subprocess.run([*command, "--data-dir", str(served.folder)], check=True, capture_output=True)
@@ -83,9 +82,9 @@ def test_history_begins_exactly_where_it_was_compacted(served: Served, setting: 
         if restarted:
             served.stop()
             served.start()
-        assert watched(served, 1) == watched(served, floor - 1) == [("ERROR", 410)], restarted
-        for revision in (floor, floor + 1, head, head + 1):
-            assert watched(served, revision) == story.told_from(revision), (restarted, revision)
+        assert watched(served, 1, floor - 1) == [[("ERROR", 410)], [("ERROR", 410)]], restarted
+        beginnings = (floor, floor + 1, head, head + 1)
+        assert watched(served, *beginnings) == [story.told_from(each) for each in beginnings], restarted
         exact = {"resourceVersionMatch": "Exact"}
         for revision, code in ((floor - 1, 410), (floor, 200), (head, 200)):
             query = {"resourceVersion": str(revision), **exact}

@@ -71,12 +71,17 @@ async def observe(served: Served) -> tuple[list[int], list[Watch]]:
             watching.create_task(follow(world, watch, None))
         writer = await stalled(served)
         moments = await write(connection, world)
-        while await terminated(connection) < 1 or any(len(told(watch)) < _EVENTS for watch in watches):
+        while not await over(connection, watches):  # noqa: ASYNC110  # another process tells us of nothing
             await asyncio.sleep(0.05)
         world.ended.set()
         writer.transport.abort()
     connection.close()
     return moments, watches
+
+
+async def over(connection: Connection, watches: Sequence[Watch]) -> bool:
+    """Whether one watcher has been cut off, and the others have been told everything."""
+    return await terminated(connection) >= 1 and all(len(told(watch)) >= _EVENTS for watch in watches)
 
 
 def told(watch: Watch) -> Sequence[Delivery]:
