@@ -78,7 +78,7 @@ class OwnSlices:
     def list(self, owner: Key) -> list[Object]:
         """Return the slices kept for `owner` that are not being deleted, sorted by key."""
         seen = self._seen()  # before the cache is read, which can only be newer then
-        cached = self._slices.by_index(self._index, str(owner))
+        cached: Iterable[Object] = self._slices.by_index(self._index, str(owner))
         if owner in self._writes:
             cached = self._laid_over(owner, cached, seen)
         return [obj for obj in cached if not obj.is_terminating]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.e2e.client_go import Answer, ClientGo, Cut, Unstructured
 from tests.e2e.serving import Server
 
-BACKOFF = 0.02
+BACKOFF = 0.1
 """Seconds between two tries to connect."""
 
 NAMES = 6

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tests.e2e.client_go import TABLE, TYPED, ClientGo, Cut, Unstructured, metadata
 from tests.e2e.serving import Server
 
-BACKOFF = 0.02
+BACKOFF = 0.1
 """Seconds between two tries to connect."""
 
 END_OF_STATE = "k8s.io/initial-events-end"
