@@ -11,6 +11,9 @@ from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.run import Setting, server_of
 from tests.robustness.serving import Served
 
+HOSTILE = "hostile"
+"""The namespace of hostile requests."""
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
@@ -29,5 +32,20 @@ def served(setting: Setting) -> Iterator[Served]:
     try:
         server.start()
         yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server to be ill-treated; it must neither log a traceback nor fail to stop in order."""
+    server = server_of(on_sqlite(tmp_path_factory.mktemp("hostile")))
+    try:
+        server.start()
+        code, answer = server.request("POST", "/api/v1/namespaces", {"metadata": {"name": HOSTILE}})
+        assert code == 201, answer
+        yield server
+        server.stop()
+        assert "Traceback" not in server.log, server.log
     finally:
         server.close()

@@ -1,0 +1,12 @@
+"""How errors have to look, whatever was wrong."""
+
+from __future__ import annotations
+
+from tests.robustness.raw import Reply
+
+
+def is_status(reply: Reply) -> bool:
+    """Whether an error is told as it should be: a Status with the code of the answer, and nothing of our insides."""
+    fields = reply.fields
+    told = (fields["kind"], fields["apiVersion"], fields["status"], fields["code"])
+    return told == ("Status", "v1", "Failure", reply.code) and "Traceback" not in fields["message"]
