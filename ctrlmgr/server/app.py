@@ -123,9 +123,9 @@ class App:
         """Return what a request is counted in while it is worked on; what lasts, or keeps leaders alive, is not."""
         if attributes.verb == "watch":
             return nullcontext()
-        if request.method in _READING:
-            return self._reads
-        return nullcontext() if (attributes.group, attributes.resource) == LEASES else self._writes
+        if attributes.resource == LEASES.plural and attributes.group == LEASES.group and attributes.verb != "list":
+            return nullcontext()
+        return self._reads if request.method in _READING else self._writes
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
         if request.code:
