@@ -184,12 +184,19 @@ class Codec:
         raise self._unrecognized(f"couldn't get version/kind; json parse error: {reason}", data)
 
     def _identify(self, fields: Unstructured) -> None:
-        """Fill in kind and apiVersion; raises `BadRequest` when they are another kind's."""
+        """Fill in kind and apiVersion; raises `BadRequest` when they are another kind's.
+
+        An empty list of managedFields, which says "forget whose the fields are" as `[{}]` does, becomes that: it would
+        not survive being brought into Go's shape.
+        """
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version
         if kind != self.kind or api_version != self.api_version:
             self._check_kind(kind, api_version)
         fields["kind"], fields["apiVersion"] = self.kind, self.api_version
+        metadata = fields.get("metadata")
+        if type(metadata) is dict and metadata.get("managedFields") == []:
+            metadata["managedFields"] = [{}]
 
     def _check_kind(self, kind: Any, api_version: Any) -> None:
         if not isinstance(kind, str) or not isinstance(api_version, str):

@@ -212,3 +212,16 @@ def test_what_is_left_of_a_namespace_can_only_be_read_and_deleted(stage: Stage) 
     assert stage.send("GET", f"{MAPS}/a").code == 200
     assert put(stage, f"{MAPS}/a", {"name": "a"}, data={"k": "1"}).message == 'namespaces "shop" not found'
     assert stage.send("DELETE", f"{MAPS}/a").code == 200
+
+
+@pytest.mark.parametrize("entries", [[], [{}]])
+def test_nobody_owns_fields_when_a_client_says_so(stage: Stage, entries: list[dict[str, Any]]) -> None:
+    before = create(stage, MAPS, {"name": "a"}, data={"k": "1"})
+    assert before["metadata"]["managedFields"]
+    after = put(stage, f"{MAPS}/a", {"name": "a", "managedFields": entries}, data={"k": "1"})
+    assert (after.code, after.body["metadata"].get("managedFields")) == (200, None)
+    create(stage, MAPS, {"name": "b"}, data={"k": "1"})
+    patched = stage.send(
+        "PATCH", f"{MAPS}/b", {"metadata": {"managedFields": entries}}, media_type="application/merge-patch+json"
+    )
+    assert (patched.code, patched.body["metadata"].get("managedFields")) == (200, None)

@@ -16,8 +16,8 @@ How the engine calls a kind's `FieldManager`, in the order of apiserver's handle
              update, without calling `update`; if there was nothing, `apply(None, body)` and then as a create
 
 - `live` is the stored object with its managedFields; None if there is none, not an empty object. `new` carries the
-  managedFields of the request: absent or equal to the stored ones they mean nothing, `[{}]` (or `[]`, which a codec
-  must not drop) clears them for good, anything else that is well-formed takes their place.
+  managedFields of the request: absent or equal to the stored ones they mean nothing, `[{}]` (which a codec makes
+  of `[]`) clears them for good, anything else that is well-formed takes their place.
 - `manager` is the request's fieldManager, or the user agent up to its slash. Apply requires a fieldManager.
 - `subresource` is the part of the object that is written (`status`, `finalize`, `resize` …). Its entries are apart,
   it never reads managedFields from a request, and the fields that it cannot change are not owned by it.

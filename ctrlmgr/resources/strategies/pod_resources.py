@@ -16,6 +16,7 @@ from ctrlmgr.api.quantity import parse, total
 from ctrlmgr.resources.strategies.rules import each_problem
 from ctrlmgr.resources.validation import names
 from ctrlmgr.resources.validation.quantities import (
+    HUGE_PAGES,
     is_huge_pages,
     is_overcommittable,
     validate_amount,
@@ -26,7 +27,6 @@ from ctrlmgr.resources.validation.quantities import (
 Amounts = Mapping[str, str]
 
 _COMPUTE = ("cpu", "memory")
-_HUGE_PAGES = "hugepages-"
 
 
 def _is_pod_level(name: str) -> bool:
@@ -195,7 +195,7 @@ def _huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
     if not is_huge_pages(name):
         return []
     try:
-        size = parse(name.removeprefix(_HUGE_PAGES))
+        size = parse(name.removeprefix(HUGE_PAGES))
     except ValueError:
         size = 0
     if size > 0 and not parse(amount) % size:
@@ -206,7 +206,7 @@ def _huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
 def _pod_resource_name(name: str, path: Path) -> list[FieldError]:
     if errors := validate_resource_name(name, path):
         return errors
-    return [] if _is_pod_level(name) else [not_supported(path, name, {_HUGE_PAGES, *_COMPUTE})]
+    return [] if _is_pod_level(name) else [not_supported(path, name, {HUGE_PAGES, *_COMPUTE})]
 
 
 def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path: Path) -> list[FieldError]:

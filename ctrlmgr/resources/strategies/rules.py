@@ -13,9 +13,9 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.resources.validation import names
+from ctrlmgr.resources.validation.metadata import IMMUTABLE
 
 NEGATIVE = "must be greater than or equal to 0"
-IMMUTABLE = "field is immutable"
 
 
 def nonnegative(value: int | None, path: Path) -> list[FieldError]:

@@ -32,12 +32,13 @@ _QUOTA = (
     | _COUNTED
 )
 _STANDARD = _QUOTA | {"storage"}
-_HUGE_PAGES = "hugepages-"
+HUGE_PAGES = "hugepages-"
+"""What the names of huge pages begin with; their size follows."""
 
 
 def is_huge_pages(name: str) -> bool:
     """Whether a resource is memory in huge pages of some size: `hugepages-2Mi`."""
-    return name.startswith(_HUGE_PAGES)
+    return name.startswith(HUGE_PAGES)
 
 
 def is_native(name: str) -> bool:
@@ -59,7 +60,7 @@ def is_overcommittable(name: str) -> bool:
 
 def is_standard_for_quota(name: str) -> bool:
     """Whether a name without a domain can be in a ResourceQuota."""
-    return name in _QUOTA or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
 def _is_counted(name: str) -> bool:
