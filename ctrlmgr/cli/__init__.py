@@ -21,7 +21,25 @@ import click
 from ctrlmgr import __version__
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, RecordingError, SchemaOutdated, SettingsError
 
-COMMANDS = ("serve", "replay", "events", "verify", "compact", "repair", "migrate", "restore", "settings", "version")
+COMMANDS = (
+    "serve",
+    "record",
+    "replay",
+    "events",
+    "get",
+    "history",
+    "diff",
+    "why",
+    "blame",
+    "sql",
+    "verify",
+    "compact",
+    "repair",
+    "migrate",
+    "restore",
+    "settings",
+    "version",
+)
 
 
 class ExitCode(enum.IntEnum):

@@ -240,6 +240,16 @@ class RecordingWriter:
         bookmark = {"kind": "Checkpoint", "apiVersion": "v1", "metadata": metadata}
         self._out.write(msgspec.json.encode({"type": "BOOKMARK", "object": bookmark}) + b"\n")
 
+    @property
+    def size(self) -> int:
+        """How many bytes have been stored; some may still wait in memory."""
+        return self._stored.tell()
+
+    def flush(self) -> None:
+        """Store what has been written so far, so that a reader finds all of it."""
+        self._out.flush()
+        self._stored.flush()
+
     def close(self) -> None:
         """Finish the file."""
         self._out.close()

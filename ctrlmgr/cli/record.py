@@ -1,0 +1,209 @@
+"""`ctrlmgr record`: a recording of a cluster, or of our own log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.cli.options import LOG, Duration, configure_logging, opened_log, takes_settings
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.recording.capture.kubeconfig import Access
+    from ctrlmgr.recording.capture.recorder import Recorder, State
+    from ctrlmgr.recording.capture.redaction import Redaction
+    from ctrlmgr.recording.capture.rotation import Files
+
+DEFAULT_RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,leases,events"
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+
+
+class _Size(click.ParamType[int]):
+    """A size such as `100MB` or `1Gi`, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the text."""
+        if isinstance(value, int):
+            return value
+        text = str(value).upper().removesuffix("B")
+        number = text.rstrip("KMGI")
+        unit = text[len(number) :]
+        if not number.isdecimal() or unit not in _UNITS:
+            self.fail(f"{value!r} is no size; write 100MB or 1Gi")
+        return int(number) * _UNITS[unit]
+
+
+@click.command(short_help="Record a cluster, or our own log.")
+@takes_settings(*LOG)
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@click.option("--database", metavar="URL", help="Record this log instead of a cluster: everything in it up to now.")
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only objects in this namespace.")
+@click.option(
+    "--resources",
+    metavar="LIST",
+    help=f'What to record, "*" for everything; of a cluster by default {DEFAULT_RESOURCES}, of a log everything.',
+)
+@click.option(
+    "-o", "--output", type=_FILE, required=True, metavar="FILE", help="Where to; compressed if it ends in .gz."
+)
+@click.option(
+    "--redact", multiple=True, metavar="RULE", help="Also replace these values: pods:spec.containers.env.value."
+)
+@click.option("--no-redact", is_flag=True, help="Record secrets' data as they are.")
+@click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Go on in a further file from this size on.")
+@click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after so long, not at Ctrl-C.")
+@click.option("--no-progress", is_flag=True, help="No progress line, even on a terminal.")
+def record(
+    loaded: Loaded,
+    kubeconfig: Path | None,
+    context: str,
+    database: str | None,
+    namespace: str,
+    resources: str | None,
+    output: Path,
+    redact: tuple[str, ...],
+    no_redact: bool,
+    rotate: int,
+    period: float | None,
+    no_progress: bool,
+) -> None:
+    """Record what happens in a cluster into a file that `ctrlmgr replay` can read, until Ctrl-C.
+
+    Chosen resources are listed and watched, their changes merged into the order in which the cluster made them. The
+    data of secrets is replaced. Each file of a rotated recording can be used by itself.
+
+    \b
+    ctrlmgr record -o today.jsonl.gz
+    ctrlmgr record --context prod -n shop --resources pods,svc,ep --for 10m -o shop.jsonl.gz
+    ctrlmgr record --database sqlite:///ctrlmgr.db -o log.jsonl.gz
+    """
+    from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
+
+    if database and (kubeconfig or context or period is not None):
+        raise click.UsageError(
+            "--database records a log up to now; --kubeconfig, --context and --for are for a cluster"
+        )
+    redaction = Redaction([*(() if no_redact else DEFAULT), *redact])
+    if database:
+        settings = replace(loaded.settings, database=replace(loaded.settings.database, url=database))
+        _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction)
+        return
+    configure_logging(loaded.settings)
+    access = _access(kubeconfig, context)
+    with _files(output, rotate) as files:
+        recorder = _recorder(access, files, namespace, (resources or DEFAULT_RESOURCES).split(","), redaction)
+        with _stopping() as stop, _progress(hidden=no_progress) as tell:
+            late = recorder.run(stop, period, tell)
+    for resource in late:
+        click.echo(f"warning: the last changes of {resource} before the end may be missing", err=True)
+    _say_done(files)
+
+
+def _access(kubeconfig: Path | None, context: str) -> Access:
+    from ctrlmgr.recording.capture.kubeconfig import default_files, in_cluster, load
+
+    files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
+    if not kubeconfig and not any(file.exists() for file in files) and (access := in_cluster(os.environ)):
+        return access
+    return load(files, context)
+
+
+def _recorder(access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction) -> Recorder:
+    from random import SystemRandom
+
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.recording.capture.cluster import Cluster
+    from ctrlmgr.recording.capture.recorder import Recorder, choose
+
+    cluster = Cluster(access)
+    served = choose(cluster.served(), names)
+    if namespace:
+        served = [each for each in served if each.namespaced]
+    if not served:
+        raise SettingsError("--resources: none of these is in namespaces, and -n asks for one")
+    clock, random = SystemClock(), SystemRandom()
+    return Recorder(cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction)
+
+
+def _files(output: Path, rotate: int) -> Files:
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.recording.capture.rotation import Files
+
+    return Files(output, SystemClock(), limit=rotate)
+
+
+def _export(
+    loaded: Loaded, output: Path, rotate: int, namespace: str, resources: str | None, redaction: Redaction
+) -> None:
+    from ctrlmgr.api.object import Object
+    from ctrlmgr.recording.capture.export import history, is_api_object
+
+    names = None if resources in (None, "*") else set((resources or "").split(","))
+
+    def wanted(obj: Object) -> bool:
+        resource = obj.resource
+        named = names is None or str(resource) in names or resource.plural in names
+        return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
+
+    with opened_log(loaded) as log, _files(output, rotate) as files:
+        for change in history(log, wanted):
+            files.write(change._replace(object=redaction.applied(change.object)))
+    _say_done(files)
+
+
+def _say_done(files: Files) -> None:
+    names = ", ".join(str(path) for path in files.paths)
+    click.echo(f"{files.changes:,} changes up to revision {files.revision} are in {names}", err=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Yield what SIGINT or SIGTERM sets; a second signal ends the process as ever."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(*, hidden: bool) -> Iterator[Callable[[State], None] | None]:
+    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("listing …") as line:
+
+        def tell(state: State) -> None:
+            waiting = f", {state.waiting:,} wait for slower watches" if state.waiting else ""
+            size = f"{state.size / 1e6:.1f} MB"
+            line.update(
+                f"recording: {state.changes:,} changes up to revision {state.revision}, {size}{waiting}; Ctrl-C ends"
+            )
+
+        yield tell

@@ -1,0 +1,223 @@
+"""A Kubernetes API server as a recorder sees it: what it serves, lists in pages, watches as lines.
+
+Guarantees: what is wrong comes out as one of our errors: `Expired` for revisions that are gone, other refusals by
+their code, `ServiceUnavailable` for everything that may be better the next time. A dead connection is noticed.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+
+from ctrlmgr import __version__
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import ApiError, BadRequest, Expired, Forbidden, NotFound, ServiceUnavailable, Unauthorized
+from ctrlmgr.recording.capture.kubeconfig import Access
+
+_PAGE = 500
+_TIMEOUT = urllib3.Timeout(connect=10, read=60)
+_KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)  # Linux
+    ),
+]
+_REFUSALS: dict[int, type[ApiError]] = {400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound}
+
+
+class Served(NamedTuple):
+    """A resource that the cluster serves."""
+
+    resource: Resource
+    path: str
+    """Of its version: `/api/v1`, `/apis/apps/v1`."""
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+
+    def url(self, namespace: str) -> str:
+        """Return where its objects are: a namespace's, or everybody's."""
+        inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        return f"{self.path}{inside}/{self.resource.plural}"
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+    metadata: _ListMeta
+    items: list[dict[str, msgspec.Raw]] | None = None
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+class Page(NamedTuple):
+    """What a list says: the revision it is of, and every object."""
+
+    revision: Revision
+    objects: list[Object]
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_metadata = msgspec.json.Decoder(ObjectMeta).decode
+_encode = msgspec.json.Encoder().encode
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+class Cluster:
+    """One API server; may be used by any number of threads at a time."""
+
+    def __init__(self, access: Access) -> None:
+        """Reach it as `access` says; nothing is sent yet."""
+        self.server = access.server
+        self._access = access
+        self._headers = {"user-agent": f"ctrlmgr-record/{__version__}", "accept": "application/json"}
+        self._headers |= access.headers()
+        options: dict[str, Any] = {"maxsize": 64, "block": False, "retries": False, "socket_options": _KEEPALIVE}
+        if access.context is not None:
+            options["ssl_context"] = access.context
+            if access.server_name:
+                options["server_hostname"] = options["assert_hostname"] = access.server_name
+            elif not access.context.check_hostname:
+                options["assert_hostname"] = False
+        self._pool: urllib3.PoolManager = (
+            urllib3.ProxyManager(access.proxy, **options) if access.proxy else urllib3.PoolManager(**options)
+        )
+
+    def served(self) -> list[Served]:
+        """Return every resource that can be listed and watched, each in the version that its group prefers.
+
+        A group that cannot be asked, as those of extension servers that are down, is passed over.
+        """
+        found = self._served_by("/api/v1", "")
+        for group in self._json("/apis").get("groups") or ():
+            try:
+                found += self._served_by(f"/apis/{group['preferredVersion']['groupVersion']}", group["name"])
+            except (ServiceUnavailable, NotFound, Forbidden):
+                continue
+        return found
+
+    def _served_by(self, path: str, group: str) -> list[Served]:
+        return [
+            Served(Resource(group, each["name"]), path, each["namespaced"], tuple(each.get("shortNames") or ()))
+            for each in self._json(path).get("resources") or ()
+            if {"list", "watch"} <= set(each["verbs"]) and "/" not in each["name"]
+        ]
+
+    def list(self, served: Served, namespace: str) -> Page:
+        """Return all there is of a resource now, page by page of one revision."""
+        revision, objects = 0, []
+        for page in self._pages(served, namespace, "application/json"):
+            head = {"kind": _encode(page.kind.removesuffix("List")), "apiVersion": _encode(page.api_version)}
+            revision = int(page.metadata.resource_version)
+            for item in page.items or ():
+                fields = {name: msgspec.Raw(value) for name, value in head.items()} | item
+                objects.append(Object.from_wire(_encode(fields)))
+        return Page(revision, objects)
+
+    def versions(self, served: Served, namespace: str) -> tuple[Revision, dict[Key, Revision]]:
+        """Return the revision of now, and that of each object's last change."""
+        revision: Revision = 0
+        found: dict[Key, Revision] = {}
+        for page in self._pages(served, namespace, _METADATA_ONLY):
+            revision = int(page.metadata.resource_version)
+            for item in page.items or ():
+                metadata = _decode_metadata(item["metadata"])
+                found[Key(metadata.namespace, metadata.name)] = int(metadata.resource_version)
+        return revision, found
+
+    def _pages(self, served: Served, namespace: str, accept: str) -> Iterator[_List]:
+        token = ""
+        while True:
+            query = {"limit": str(_PAGE), **({"continue": token} if token else {})}
+            page = self._decoded(self._get(served.url(namespace), query, {"accept": accept}))
+            yield page
+            token = page.metadata.continue_
+            if not token:
+                return
+
+    def watch(self, served: Served, namespace: str, revision: Revision, seconds: int) -> Iterator[bytes]:
+        """Yield the lines of a watch from `revision` on, until the server ends it, after `seconds` at the latest."""
+        query = {
+            "watch": "1",
+            "resourceVersion": str(revision),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        response = self._send(served.url(namespace), query, {}, urllib3.Timeout(connect=10, read=seconds + 30))
+        rest = b""
+        try:
+            for piece in response.stream(1 << 16):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from lines
+        except urllib3.exceptions.HTTPError as error:
+            raise ServiceUnavailable(f"the watch of {served.resource} broke: {error}") from error
+        finally:
+            response.close()
+
+    def _json(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(self._get(path, {}, {}))
+        return found
+
+    def _decoded(self, data: bytes) -> _List:
+        try:
+            return _decode_list(data)
+        except msgspec.MsgspecError as error:
+            raise ServiceUnavailable(f"{self.server} did not answer with a list: {error}") from error
+
+    def _get(self, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
+        response = self._send(path, query, headers, _TIMEOUT)
+        try:
+            return bytes(response.data)
+        except urllib3.exceptions.HTTPError as error:
+            raise ServiceUnavailable(f"{self.server} could not be read: {error}") from error
+
+    def _send(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], timeout: urllib3.Timeout
+    ) -> urllib3.BaseHTTPResponse:
+        """Send a GET; credentials that are no longer taken are fetched anew, once."""
+        url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
+        response = self._sent(url, headers, timeout)
+        if response.status == 401:
+            response.drain_conn()
+            self._headers = {**self._headers, **self._access.headers()}
+            response = self._sent(url, headers, timeout)
+        if response.status >= 300:
+            raise refusal(response.status, bytes(response.data), path)
+        return response
+
+    def _sent(self, url: str, headers: Mapping[str, str], timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
+        try:
+            return self._pool.request(
+                "GET", url, headers={**self._headers, **headers}, timeout=timeout, preload_content=False, redirect=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise ServiceUnavailable(f"{self.server} cannot be reached: {error}") from error
+
+
+def refusal(code: int, body: bytes, what: str) -> ApiError:
+    """Return the error that an answer stands for; `what` is what was asked for."""
+    try:
+        message = _decode_status(body).message
+    except msgspec.MsgspecError:
+        message = body[:200].decode(errors="replace").strip()
+    said = f"{what}: {message or code}"
+    if code == 410:
+        return Expired(0, 0, said)
+    return _REFUSALS.get(code, ServiceUnavailable)(said)

@@ -1,0 +1,37 @@
+"""Our own log as a recording: the same lines as a recorder watching from outside would have written.
+
+Guarantees: what exists at the beginning comes first, as ADDED, then every event in its order, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.recording.capture.merge import Recorded
+
+_PAGE = 1000
+
+
+def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None) -> Iterator[Recorded]:
+    """Yield what there was at `start` (None: at the oldest revision still complete) and the events up to now.
+
+    Raises `Expired` when the log no longer has everything since `start`.
+    """
+    revision = log.floor() if start is None else start
+    head = log.head().revision
+    there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)]
+    for obj in sorted(there, key=lambda each: each.revision):
+        yield Recorded(EventType.ADDED, obj, 0)
+    while revision < head and (events := log.events_after(revision, limit=_PAGE)):
+        for event in events:
+            if event.revision <= head and wanted(event.object):
+                yield Recorded(event.type, event.object, event.recorded_at)
+        revision = events[-1].revision
+
+
+def is_api_object(resource: Resource) -> bool:
+    """Whether clients can see a resource: what the log keeps for itself is in a group of its own."""
+    return resource.group != "internal.ctrlmgr.io"

@@ -1,0 +1,198 @@
+"""Where a cluster is and who we are there, from a kubeconfig as kubectl reads it, or from inside a pod.
+
+Guarantees:
+- `$KUBECONFIG` may name several files, of which the first to define something wins; relative paths in a file are
+  relative to it (client-go `tools/clientcmd`).
+- Tokens in files are read again when the cluster no longer takes them, credential plugins run again (KEP-541).
+- What is missing or malformed is a `SettingsError` that names file and entry.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ctrlmgr.errors import SettingsError
+
+_IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_PLUGIN_PATIENCE = 60.0
+"""Seconds that a credential plugin may take; it may ask somebody to log in."""
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach a cluster."""
+
+    server: str
+    """URL, without a slash at the end."""
+    namespace: str
+    """The context's; "" if it names none."""
+    context: ssl.SSLContext | None
+    """What to check the server with, and our certificate; None for plain HTTP."""
+    server_name: str
+    """The name the server's certificate must be for, "" for the one in the URL."""
+    user: Fields = field(repr=False)
+    proxy: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """Return what says who we are, read or asked for anew."""
+        user = self.user
+        if name := user.get("username"):
+            basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
+            return {"authorization": f"Basic {basic}"}
+        token = user.get("token") or ""
+        if path := user.get("tokenFile"):
+            token = _read(Path(path)).decode().strip()
+        elif "exec" in user:
+            token = run_plugin(user["exec"]).get("token", "")
+        return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def load(files: Sequence[Path], context: str = "") -> Access:
+    """Return the access of a context, by default the current one; raises `SettingsError`."""
+    config = _merged(files)
+    shown = ":".join(str(file) for file in files)
+    name = context or config["current-context"]
+    if not name:
+        raise SettingsError(f"{shown} has no current context; --context names one of: {_names(config['contexts'])}")
+    chosen = _entry(config, "contexts", name, shown)
+    cluster = _entry(config, "clusters", chosen.get("cluster") or "", shown)
+    user = _entry(config, "users", chosen["user"], shown) if chosen.get("user") else {}
+    server = str(cluster.get("server") or "")
+    if not server.startswith(("https://", "http://")):
+        raise SettingsError(f"{shown}: cluster {chosen.get('cluster')!r} has no server, a URL")
+    try:
+        checked = _context(cluster, user) if server.startswith("https:") else None
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise SettingsError(f"{shown}: the certificates of context {name!r} cannot be used: {error}") from error
+    return Access(
+        server.rstrip("/"),
+        chosen.get("namespace") or "",
+        checked,
+        cluster.get("tls-server-name") or "",
+        user,
+        cluster.get("proxy-url") or "",
+    )
+
+
+def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """Return the files that kubectl would read."""
+    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
+    return named or [home / ".kube" / "config"]
+
+
+def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Access | None:
+    """Return the access that a pod has, None outside of one."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not (folder / "token").exists():
+        return None
+    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    place = f"[{host}]" if ":" in host else host
+    return Access(f"https://{place}:{port}", "", context, "", {"tokenFile": str(folder / "token")})
+
+
+def run_plugin(plugin: Any) -> Fields:
+    """Run a credential plugin and return the status of its ExecCredential; raises `SettingsError`."""
+    if not isinstance(plugin, dict) or not plugin.get("command"):
+        raise SettingsError("kubeconfig: user.exec has no command")
+    api_version = plugin.get("apiVersion") or "client.authentication.k8s.io/v1"
+    asked = {"kind": "ExecCredential", "apiVersion": api_version, "spec": {"interactive": False}}
+    environment = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked)}
+    environment.update({each["name"]: each["value"] for each in plugin.get("env") or ()})
+    command = [plugin["command"], *(plugin.get("args") or ())]
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, timeout=_PLUGIN_PATIENCE, check=True)
+        status = json.loads(done.stdout)["status"]
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        hint = f"; {plugin['installHint']}" if plugin.get("installHint") and isinstance(error, OSError) else ""
+        raise SettingsError(f"the credential plugin {plugin['command']!r} failed: {error}{hint}") from error
+    if not isinstance(status, dict):
+        raise SettingsError(f"the credential plugin {plugin['command']!r} gave no credentials")
+    return status
+
+
+def _merged(files: Sequence[Path]) -> Fields:
+    merged: Fields = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
+    found = [file for file in files if file.exists()]
+    if not found:
+        raise SettingsError(f"there is no kubeconfig at {files[0]}; --kubeconfig names another")
+    for file in found:
+        try:
+            config = yaml.safe_load(_read(file)) or {}
+            merged["current-context"] = merged["current-context"] or config.get("current-context") or ""
+            for kind, inner in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
+                for entry in config.get(kind) or ():
+                    merged[kind].setdefault(entry["name"], _absolute(entry.get(inner) or {}, file.parent))
+        except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:
+            raise SettingsError(f"{file} is no kubeconfig: {error}") from error
+    return merged
+
+
+def _absolute(entry: Fields, folder: Path) -> Fields:
+    paths = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+    found: Fields = {each: str(folder / entry[each]) for each in paths if entry.get(each)}
+    plugin = entry.get("exec")
+    if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
+        found["exec"] = {**plugin, "command": str(folder / plugin["command"])}
+    return {**entry, **found}
+
+
+def _entry(config: Fields, kind: str, name: str, shown: str) -> Fields:
+    entry = config[kind].get(name)
+    if entry is None:
+        raise SettingsError(f"{shown} has no {kind[:-1]} {name!r}; there are: {_names(config[kind])}")
+    found: Fields = entry
+    return found
+
+
+def _names(entries: Fields) -> str:
+    return ", ".join(entries) or "none"
+
+
+def _context(cluster: Fields, user: Fields) -> ssl.SSLContext:
+    authority = _data(cluster, "certificate-authority")
+    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
+    if "exec" in user and not certificate:
+        status = run_plugin(user["exec"])
+        certificate = status.get("clientCertificateData", "").encode()
+        key = status.get("clientKeyData", "").encode()
+    if certificate and key:
+        with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL reads them from files alone
+            both.write(certificate + b"\n" + key)
+            both.flush()
+            context.load_cert_chain(both.name)
+    return context
+
+
+def _data(entry: Fields, name: str) -> bytes:
+    """Return what is in the entry itself, or in the file that it names; empty if neither."""
+    if inline := entry.get(f"{name}-data"):
+        try:
+            return base64.b64decode(inline, validate=True)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise SettingsError(f"kubeconfig: {name}-data is no base64: {error}") from error
+    return _read(Path(entry[name])) if entry.get(name) else b""
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error

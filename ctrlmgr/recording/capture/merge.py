@@ -1,0 +1,138 @@
+"""Several watches become one history: every change once, in the order of its revision.
+
+Guarantees (what goes in is what one cluster's watches say, each in its own order; revisions are of one counter):
+- What comes out is ascending, and nothing comes out before every watch has got that far: no change is ever missed
+  because its watch was slower than another.
+- An object comes first as ADDED, then as it changes; what a resumed watch says again is left out.
+- When a watch has lost its place, what its new list differs in comes out as changes. Objects that are gone were
+  deleted at a revision that nobody knows any more: they get free ones, the last before the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.eventlog.event import EventType
+
+
+class Recorded(NamedTuple):
+    """One change as it goes into a recording; for DELETED the last state, at the revision of the deletion."""
+
+    type: EventType
+    object: Object
+    recorded_at: int
+    """Microseconds since 1970."""
+
+
+class _Waiting(NamedTuple):
+    """A change, ordered; `sure` is False for deletions whose revision is only the latest it can have been."""
+
+    revision: Revision
+    sure: bool
+    number: int
+    change: Recorded
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.progress: Revision | None = None  # every change up to here is known; None before the first list
+        self.objects: dict[Key, Object] = {}  # as of the last change known
+
+
+class Merger:
+    """Merges the watches of some resources; used by one thread."""
+
+    def __init__(self, resources: Sequence[Resource]) -> None:
+        """Expect a list of each of `resources`, and then its changes."""
+        self._streams = {resource: _Stream() for resource in resources}
+        self._waiting: list[_Waiting] = []
+        self._number = 0
+
+    @property
+    def complete(self) -> Revision:
+        """The revision up to which everything is known; 0 before everything has been listed."""
+        return min((stream.progress or 0 for stream in self._streams.values()), default=0)
+
+    def progress(self, resource: Resource) -> Revision:
+        """Return how far one watch has got."""
+        return self._streams[resource].progress or 0
+
+    def objects(self, resource: Resource) -> Mapping[Key, Object]:
+        """Return what exists as far as its watch has got."""
+        return self._streams[resource].objects
+
+    def listed(self, resource: Resource, revision: Revision, objects: Sequence[Object], recorded_at: int) -> None:
+        """Take a list: the first, or that of a watch which has lost its place."""
+        stream = self._streams[resource]
+        before, now = stream.objects, {obj.key: obj for obj in objects}
+        for key, obj in now.items():
+            old = before.get(key)
+            if old is not None and old.uid != obj.uid:
+                self._expect(Recorded(EventType.DELETED, old, recorded_at), obj.revision - 1, sure=False)
+                old = None
+            if old is None or old.revision < obj.revision:
+                type_ = EventType.ADDED if old is None else EventType.MODIFIED
+                self._expect(Recorded(type_, obj, recorded_at), obj.revision)
+        for key, old in before.items():
+            if key not in now:
+                self._expect(Recorded(EventType.DELETED, old, recorded_at), revision, sure=False)
+        stream.objects = now
+        stream.progress = max(stream.progress or 0, revision)
+
+    def changed(self, resource: Resource, type: EventType, obj: Object, recorded_at: int) -> None:
+        """Take a change that a watch tells of."""
+        stream = self._streams[resource]
+        if stream.progress is not None and obj.revision <= stream.progress:
+            return
+        stream.progress = obj.revision
+        type_ = type
+        if type is EventType.DELETED:
+            if stream.objects.pop(obj.key, None) is None:
+                return
+        else:
+            type_ = EventType.MODIFIED if obj.key in stream.objects else EventType.ADDED
+            stream.objects[obj.key] = obj
+        self._expect(Recorded(type_, obj, recorded_at), obj.revision)
+
+    def progressed(self, resource: Resource, revision: Revision) -> None:
+        """Take a bookmark: the watch has told of everything up to `revision`."""
+        stream = self._streams[resource]
+        stream.progress = max(stream.progress or 0, revision)
+
+    def ready(self) -> Iterator[Recorded]:
+        """Yield what can come out now, in order."""
+        bound = self.complete
+        batch: list[_Waiting] = []
+        while self._waiting and self._waiting[0].revision <= bound:
+            batch.append(heappop(self._waiting))
+        yield from self._placed(batch)
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait for slower watches."""
+        return len(self._waiting)
+
+    def _placed(self, batch: Sequence[_Waiting]) -> Iterator[Recorded]:
+        """Give deletions without a revision of their own free ones, and return all in order.
+
+        There are always enough: each deletion had one, which none of what is recorded has taken.
+        """
+        taken = {each.revision for each in batch if each.sure}
+        placed: list[tuple[Revision, Recorded]] = []
+        for each in reversed(batch):
+            revision = each.revision
+            if not each.sure:
+                while revision in taken:
+                    revision -= 1
+                taken.add(revision)
+            placed.append((revision, each.change))
+        for revision, change in sorted(placed, key=lambda each: each[0]):
+            yield change if change.object.revision == revision else change._replace(object=change.object.at(revision))
+
+    def _expect(self, change: Recorded, revision: Revision, *, sure: bool = True) -> None:
+        self._number += 1
+        heappush(self._waiting, _Waiting(revision, sure, self._number, change))

@@ -1,0 +1,163 @@
+"""Records a cluster: a thread for each resource, one that merges, redacts and writes what they say.
+
+Guarantees: the recording holds every change of the chosen resources exactly once, from what there was at its beginning
+up to the revision at which it was stopped; whatever is stopped in the middle leaves a file that can be read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from random import Random
+from typing import NamedTuple
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.recording.capture.cluster import Cluster, Served
+from ctrlmgr.recording.capture.merge import Merger
+from ctrlmgr.recording.capture.redaction import Redaction
+from ctrlmgr.recording.capture.rotation import Files
+from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Progressed, Stream
+
+_LOOK_UP = 0.2
+"""Seconds without a change after which there is time to flush, and to see whether to stop."""
+
+_LAST_WORDS = 10.0
+"""Seconds that watches have at the end to tell of what has happened before it."""
+
+
+class State(NamedTuple):
+    """How far a recording has got."""
+
+    changes: int
+    revision: Revision
+    waiting: int
+    """Changes that wait for a watch which has not got as far."""
+    size: int
+    """Bytes of the file being written."""
+
+
+class Recorder:
+    """Records some resources of a cluster; `run` once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        served: Sequence[Served],
+        files: Files,
+        *,
+        clock: Clock,
+        random: Random,
+        namespace: str = "",
+        redaction: Redaction | None = None,
+    ) -> None:
+        """Record `served`, of one namespace or ("") all, into `files`."""
+        self._cluster = cluster
+        self._served = served
+        self._files = files
+        self._clock = clock
+        self._random = random
+        self._namespace = namespace
+        self._redaction = redaction or Redaction(())
+        self._queue: SimpleQueue[Message] = SimpleQueue()
+        self._merger = Merger([each.resource for each in served])
+
+    @property
+    def state(self) -> State:
+        """How far it has got."""
+        return State(self._files.changes, self._files.revision, self._merger.waiting, self._files.size)
+
+    def run(
+        self, stop: threading.Event, period: float | None = None, tell: Callable[[State], None] | None = None
+    ) -> list[Resource]:
+        """Record until `stop` is set, or for `period` seconds once everything has been listed.
+
+        Returns the resources whose last changes the cluster did not tell in time. `tell` is called about five times a
+        second. Raises the error of a resource that cannot be recorded.
+        """
+        leave = threading.Event()
+        clock, random = self._clock, self._random
+        for served in self._served:
+            stream = Stream(self._cluster, served, self._namespace, self._queue, clock=clock, random=random)
+            threads.start(f"record {served.resource}", partial(stream.run, leave))
+        try:
+            told, end = self._clock.monotonic(), None
+            while not stop.is_set() and (end is None or self._clock.monotonic() < end):
+                self._take()
+                if end is None and period is not None and self._merger.complete:
+                    end = self._clock.monotonic() + period
+                if tell and self._clock.monotonic() - told >= _LOOK_UP:
+                    told = self._clock.monotonic()
+                    tell(self.state)
+            return self._settle()
+        finally:
+            leave.set()
+
+    def _take(self) -> None:
+        """Take what has come, wait a moment for it if need be, and write what can be written."""
+        try:
+            self._accept(self._queue.get(timeout=_LOOK_UP))
+            while not self._queue.empty():
+                self._accept(self._queue.get())
+        except Empty:
+            pass
+        for change in self._merger.ready():
+            self._files.write(change._replace(object=self._redaction.applied(change.object)))
+        self._files.tick()
+
+    def _accept(self, message: Message) -> None:
+        match message:
+            case Changed(resource, type_, obj, at):
+                self._merger.changed(resource, type_, obj, at)
+            case Listed(resource, revision, objects, at):
+                self._merger.listed(resource, revision, objects, at)
+            case Progressed(resource, revision):
+                self._merger.progressed(resource, revision)
+            case Failed(resource, error):
+                raise error
+
+    def _settle(self) -> list[Resource]:
+        """Wait until every watch has told of what there is now: bookmarks may be a minute away.
+
+        A watch has told everything up to a revision when what exists then is what follows from what it has said.
+        """
+        deadline = self._clock.monotonic() + _LAST_WORDS
+        try:
+            truths = {each.resource: self._cluster.versions(each, self._namespace) for each in self._served}
+        except CtrlmgrError:  # it is gone, and with it what it has not told
+            return [each.resource for each in self._served]
+        while True:
+            self._take()
+            late = [resource for resource, truth in truths.items() if not self._is_level(resource, *truth)]
+            for resource, (revision, _) in truths.items():
+                if resource not in late:
+                    self._merger.progressed(resource, revision)
+            if not late or self._clock.monotonic() > deadline:
+                self._take()
+                return late
+
+    def _is_level(self, resource: Resource, revision: Revision, versions: object) -> bool:
+        if self._merger.progress(resource) >= revision:
+            return True
+        return {key: obj.revision for key, obj in self._merger.objects(resource).items()} == versions
+
+
+def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
+    """Return the resources of these names: plural, `plural.group` or short; `*` is all of them.
+
+    Events are core's unless their group is named: both groups show the same objects. Raises `SettingsError`.
+    """
+    if "*" in names:
+        return [each for each in served if str(each.resource) != "events.events.k8s.io"]
+    chosen: dict[Resource, Served] = {}
+    for name in names:
+        found = [each for each in served if name in (str(each.resource), each.resource.plural, *each.short_names)]
+        if not found:
+            raise SettingsError(f"--resources: the cluster serves no {name!r} that can be listed and watched")
+        first = min(found, key=lambda each: (str(each.resource) != name, each.resource.group != ""))
+        chosen[first.resource] = first
+    return list(chosen.values())

@@ -1,0 +1,160 @@
+"""One resource of a cluster, followed for as long as the recording lasts.
+
+Guarantees: whatever ends a watch, it goes on where it was; where the server no longer can, it lists again and says so.
+What it tells goes to one queue, in the order in which the server said it.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, ServiceUnavailable
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
+"""Seconds between tries, doubled each time (client-go's reflector begins with 0.8 and ends with 30)."""
+
+_SHORTEST_WATCH = 240
+"""Seconds that a watch lasts at least, twice that at most, as client-go's do: they must not all end at once."""
+
+log = structlog.get_logger(__name__)
+
+
+class Listed(NamedTuple):
+    """All there is of a resource at a revision."""
+
+    resource: Resource
+    revision: Revision
+    objects: list[Object]
+    at: int
+
+
+class Changed(NamedTuple):
+    """A change of one object."""
+
+    resource: Resource
+    type: EventType
+    object: Object
+    at: int
+
+
+class Progressed(NamedTuple):
+    """Nothing but what was told has happened up to this revision."""
+
+    resource: Resource
+    revision: Revision
+
+
+class Failed(NamedTuple):
+    """A resource cannot be recorded at all, and why."""
+
+    resource: Resource
+    error: CtrlmgrError
+
+
+Message: TypeAlias = Listed | Changed | Progressed | Failed
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Status(msgspec.Struct):
+    code: int = 500
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_TYPES = {each.name: each for each in EventType}
+
+
+class Stream:
+    """Lists and watches one resource; `run` is a thread's."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        served: Served,
+        namespace: str,
+        queue: SimpleQueue[Message],
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """Follow `served`, in one namespace or ("") everywhere, and put what it says on `queue`."""
+        self._cluster = cluster
+        self._served = served
+        self._namespace = namespace
+        self._queue = queue
+        self._clock = clock
+        self._random = random
+        self._revision: Revision = 0  # everything up to here has been put on the queue; 0: list first
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until `stop` is set."""
+        resource, delay = self._served.resource, _FIRST_DELAY
+        pause = threading.Condition()
+        while not stop.is_set():
+            before = self._revision
+            try:
+                self._follow(stop)
+                continue
+            except Expired:
+                log.warning("the cluster has forgotten; listing again", resource=str(resource), revision=self._revision)
+                self._revision = 0
+            except ServiceUnavailable as error:
+                log.info("trying again", resource=str(resource), error=str(error), delay=delay)
+            except CtrlmgrError as error:
+                self._queue.put(Failed(resource, error))
+                return
+            delay = _FIRST_DELAY if self._revision > before else min(2 * delay, _LONGEST_DELAY)
+            with pause:
+                self._clock.wait(pause, delay * (0.5 + self._random.random() / 2))
+
+    def _follow(self, stop: threading.Event) -> None:
+        if not self._revision:
+            revision, objects = self._cluster.list(self._served, self._namespace)
+            self._queue.put(Listed(self._served.resource, revision, objects, self._clock.now()))
+            self._revision = revision
+        seconds = _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH)
+        for line in self._cluster.watch(self._served, self._namespace, self._revision, seconds):
+            if stop.is_set():
+                return
+            self._tell(line)
+
+    def _tell(self, data: bytes) -> None:
+        resource = self._served.resource
+        try:
+            line = _decode_line(data)
+            if line.type == "BOOKMARK":
+                self._revision = int(_decode_bookmark(line.object).metadata.resource_version)
+                self._queue.put(Progressed(resource, self._revision))
+                return
+            if line.type == "ERROR":
+                status = bytes(line.object)
+                raise refusal(_decode_status(status).code, status, f"watch of {resource}")
+            obj = Object.from_wire(line.object)
+        except (msgspec.MsgspecError, BadRequest) as error:
+            raise ServiceUnavailable(f"the watch of {resource} said what is no event: {error}") from error
+        self._revision = obj.revision
+        self._queue.put(Changed(resource, _TYPES[line.type], obj, self._clock.now()))

@@ -1,0 +1,130 @@
+"""`ctrlmgr record` follows a server that is loaded, stopped and killed; its file is compared with the log."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.api.resource import LEASES, SERVICES, Resource
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import open_log
+from ctrlmgr.recording.format import Change, RecordingReader
+from tests.background import DEADLINE, background
+from tests.e2e.load import Writer
+from tests.e2e.serving import Server, until
+from tests.e2e.test_informer_restart import NAMESPACE, WRITERS
+
+CONFIG_MAPS = Resource("", "configmaps")
+SECRETS = Resource("", "secrets")
+RESOURCES = "namespaces,services,endpoints,endpointslices,configmaps,leases,secrets"
+WRITES = 8
+"""Writes that each writer must have had acknowledged before the server goes again."""
+
+
+def recording(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ctrlmgr", "record", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "KUBECONFIG": ""})
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
+    process.send_signal(number)
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    return said
+
+
+def changes(path: Path) -> list[tuple[str, Resource, int]]:
+    return [
+        (each.type.name, each.object.resource, each.object.revision)
+        for each in RecordingReader(path)
+        if isinstance(each, Change)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # the machine may be busy with other tests
+def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_path: Path) -> None:
+    url, path = f"sqlite:///{tmp_path / 'ctrlmgr.db'}", tmp_path / "recording.jsonl.gz"
+    with closing(Server(tmp_path, "--database", url)) as server:
+        server.start()
+        server.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        server.create(
+            f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": "s"}, "stringData": {"a": "shh"}}
+        )
+        writers = [Writer(server, where, make, seed) for seed, (where, make) in enumerate(WRITERS)]
+        writing = [background(writer.run) for writer in writers]
+
+        def written(count: int) -> None:
+            until(lambda: any(each.done() for each in writing) or all(len(w.acknowledged) >= count for w in writers))
+
+        written(WRITES)
+        recorder = recording("--kubeconfig", str(server.kubeconfig), "--resources", RESOURCES, "-o", str(path))
+        until(lambda: path.exists() and path.stat().st_size > 0)
+        for life, ending in enumerate(("kill", "stop"), start=2):
+            written(life * WRITES)
+            getattr(server, ending)()
+            server.start()
+        written(4 * WRITES)
+        for writer in writers:
+            writer.stop()
+        for work in writing:
+            work.result(DEADLINE)
+        said = ended(recorder)
+        server.stop()
+    assert "may be missing" not in said
+    recorded = changes(path)
+    first = next(at for at, (type_, *_) in enumerate(recorded) if type_ != "ADDED")
+    with closing(open_log(url, clock=SystemClock(), random=random.Random(1))) as log:
+        wanted = {CONFIG_MAPS, SERVICES, LEASES, SECRETS}
+        history = [(event.type.name, event.resource, event.revision) for event in log.scan()]
+    begin, end = recorded[first][2], recorded[-1][2]
+    expected = [each for each in history if each[1] in wanted and begin <= each[2] <= end]
+    assert [each for each in recorded if each[1] in wanted and each[2] >= begin] == expected
+    # The leader renews its lease until the end, later than the recording.
+    assert not [each for each in history if each[1] in wanted - {LEASES} and each[2] > end]
+    assert b"c2ho" not in b"".join(entry.object.body for entry in RecordingReader(path) if isinstance(entry, Change))
+    replayed = subprocess.run(
+        [sys.executable, "-m", "ctrlmgr", "replay", str(path)], stdout=subprocess.PIPE, check=False
+    )
+    assert replayed.returncode == 0, replayed.stdout.decode()
+
+
+def test_one_namespace_for_a_while_and_then_the_log_itself(server: Server, database: str, tmp_path: Path) -> None:
+    namespace = server.new_namespace()
+    server.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "mine"}})
+    seen, exported = tmp_path / "seen.jsonl", tmp_path / "exported.jsonl.gz"
+    where = ("-n", namespace, "--resources", "cm")
+    process = recording("--kubeconfig", str(server.kubeconfig), *where, "--for", "100ms", "-o", str(seen))
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    assert f"are in {seen}" in said
+    process = recording("--database", database, "-n", namespace, "--resources", "configmaps", "-o", str(exported))
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    assert changes(seen) == changes(exported) != []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--resources", "nonsense"), "the cluster serves no 'nonsense'"),
+        (("--resources", "nodes", "-n", "default"), "none of these is in namespaces"),
+        (("--context", "none"), "has no context 'none'; there are: ctrlmgr"),
+        (("--redact", "nonsense"), "is no rule"),
+        (("--database", "sqlite:///none.db"), "--database records a log"),
+    ],
+)
+def test_what_cannot_be_recorded(server: Server, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    target = str(tmp_path / "a.jsonl")
+    process = recording("--kubeconfig", str(server.kubeconfig), "-o", target, *arguments)
+    _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 2, said
+    assert said.startswith("error: ")
+    assert message in said
