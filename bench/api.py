@@ -46,8 +46,10 @@ def load(
 
 
 def fill(served: Served) -> None:
-    """Create the pods to read, as a Deployment's, each with its status."""
+    """Create the pods to read, as a Deployment's, and their nodes: a pod of a node that is none does not last."""
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
+    for name in sorted({pod(number).to_dict()["spec"]["nodeName"] for number in range(PODS)}):
+        served.open("POST", "/api/v1/nodes", json.dumps({"metadata": {"name": name}}).encode())
     requests = []
     for number in range(PODS):
         fields = pod(number).to_dict()

@@ -25,8 +25,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.recorder import WARNING, EventBroadcaster, Recorder
 from ctrlmgr.controllers.repair_addresses import describe_address, find_address_findings
-from ctrlmgr.controllers.repair_events import EventRecorder
 from ctrlmgr.controllers.repair_findings import Action, Finding
 from ctrlmgr.controllers.repair_ports import describe_port, find_port_findings
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, Expired, NotFound
@@ -111,7 +111,7 @@ class Repair:
         claims: Resource,
         find: Callable[[Listings], Sequence[Finding]],
         event_log: EventLog,
-        recorder: EventRecorder,
+        recorder: Recorder,
         metrics: RepairMetrics,
     ) -> None:
         """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value."""
@@ -154,9 +154,9 @@ class Repair:
                 left.append(finding)
             else:
                 self._act(finding, finding.claim, client)
-                done.append(self._tell(finding, _OUTCOMES[finding.action], client))
+                done.append(self._tell(finding, _OUTCOMES[finding.action]))
         self._sightings = seen
-        return done + [self._leave(finding, client) for finding in left]
+        return done + [self._leave(finding) for finding in left]
 
     def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
         """Return how often in a row each leak has been seen, now included."""
@@ -179,41 +179,41 @@ class Repair:
             self._metrics.failed.inc()
             if isinstance(error, ApiError):  # else the log takes no Event either
                 message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
-                self._recorder.warn(finding.subject, "UnknownError", message, client)
+                self._recorder.event(finding.subject, WARNING, "UnknownError", message)
             raise
 
-    def _leave(self, finding: Finding, client: Client) -> Handled:
+    def _leave(self, finding: Finding) -> Handled:
         """Handle what nothing can be done about, or not yet."""
         if finding.action is Action.REPORT:
-            return self._tell(finding, Outcome.REPORTED, client)
+            return self._tell(finding, Outcome.REPORTED)
         log.info("may have leaked, looking again later", repair=self.name, value=finding.value)
         return Handled(finding, Outcome.FLAGGED)
 
-    def _tell(self, finding: Finding, outcome: Outcome, client: Client) -> Handled:
+    def _tell(self, finding: Finding, outcome: Outcome) -> Handled:
         self._metrics.found.labels(finding.problem).inc()
         log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
         if not finding.silent:
-            self._recorder.warn(finding.subject, finding.reason, finding.message, client)
+            self._recorder.event(finding.subject, WARNING, finding.reason, finding.message)
         return Handled(finding, outcome)
 
 
-def cluster_ip_repair(event_log: EventLog, ranges: Ranges, *, clock: Clock) -> Repair:
-    """Return the repair of ClusterIPs, which may come from `ranges`."""
+def cluster_ip_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+    """Return the repair of ClusterIPs, which may come from `ranges`; its Events are written through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges)
 
-    recorder = EventRecorder(event_log, "ipallocator-repair-controller", "ClusterIPAllocation", clock=clock)
+    recorder = broadcaster.recorder("ipallocator-repair-controller", client, "ClusterIPAllocation")
     return Repair(CLUSTER_IPS, describe_address, IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)
 
 
-def node_port_repair(event_log: EventLog, ranges: Ranges, *, clock: Clock) -> Repair:
-    """Return the repair of node ports, which may come from `ranges`."""
+def node_port_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+    """Return the repair of node ports, which may come from `ranges`; its Events are written through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
 
-    recorder = EventRecorder(event_log, "portallocator-repair-controller", "PortAllocation", clock=clock)
+    recorder = broadcaster.recorder("portallocator-repair-controller", client, "PortAllocation")
     return Repair(NODE_PORT, describe_port, NODE_PORTS, find, event_log, recorder, NODE_PORT_REPAIR)
 
 

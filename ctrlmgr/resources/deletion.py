@@ -24,6 +24,9 @@ from ctrlmgr.resources.strategy import Strategy
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
+_FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
+"""The finalizers of the garbage collector, by the propagation policy that asks for them."""
+
 
 class Grace(NamedTuple):
     """How long an object is left in place, and until when."""
@@ -72,7 +75,7 @@ class Going(NamedTuple):
 
 def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) -> Going:
     """Return how `obj` goes."""
-    finalizers = _finalizers(obj.metadata.finalizers or (), options) if strategy.garbage_collected else ()
+    finalizers = _finalizers(obj.metadata.finalizers or (), options, strategy.default_propagation)
     return Going(
         _grace(obj, options.grace_period_seconds, strategy, now),
         finalizers,
@@ -127,20 +130,24 @@ def _later(time: str, seconds: int) -> str:
     return format_time_seconds(parse_time(time) + seconds * 1_000_000)
 
 
-def _finalizers(finalizers: Sequence[str], options: DeleteOptions) -> Sequence[str]:
+def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str) -> Sequence[str]:
     """Return the finalizers with those of the garbage collector as the options want them.
 
-    Options come before what is there already; without either, dependents are deleted in the background.
+    Options come before what is there already, and that before what is `default` for the kind.
     """
-    policy = _policy(finalizers, options)
+    policy = _policy(finalizers, options, default)
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
     wanted = [*kept, policy] if policy else kept
     return finalizers if set(wanted) == set(finalizers) else wanted
 
 
-def _policy(finalizers: Sequence[str], options: DeleteOptions) -> str:
+def _policy(finalizers: Sequence[str], options: DeleteOptions, default: str) -> str:
+    """Return the finalizer that says what becomes of the dependents, "" if they go in the background."""
+    if not default:
+        return ""
     if options.orphan_dependents is not None:
         return ORPHAN if options.orphan_dependents else ""
     if options.propagation_policy is not None:
-        return {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation_policy, "")
-    return next((each for each in finalizers if each in (ORPHAN, FOREGROUND)), "")
+        return _FINALIZERS.get(options.propagation_policy, "")
+    found = next((each for each in finalizers if each in (ORPHAN, FOREGROUND)), "")
+    return found or _FINALIZERS.get(default, "")

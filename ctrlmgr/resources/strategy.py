@@ -89,8 +89,11 @@ class Strategy:
     """Whether metadata.finalizers may hold names without a domain that Kubernetes does not know."""
     status_on_create = False
     """Whether a creation brings its status along, although `has_status`."""
-    garbage_collected = True
-    """Whether a deletion may leave its dependents to the garbage collector, by a finalizer (everything but Events)."""
+    default_propagation = "Background"
+    """What becomes of its dependents if a deletion does not say: `Background` or `Orphan`. Empty: it has none, whatever
+    a deletion says (Events)."""
+    default_propagation_warnings: tuple[str, ...] = ()
+    """What a client is told whose deletion does not say."""
     fields: tuple[str, ...] = ()
     """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
 

@@ -7,11 +7,12 @@ Guarantees:
 """
 
 from ctrlmgr.settings.kinds import format_duration, parse_duration
-from ctrlmgr.settings.loading import FLAGS, Loaded, keys, load, plain_value, value_of, variable
+from ctrlmgr.settings.loading import FLAGS, SWITCHES, Loaded, keys, load, plain_value, value_of, variable
 from ctrlmgr.settings.sections import CompactionSettings, Retention, ServiceSettings, Settings
 
 __all__ = [
     "FLAGS",
+    "SWITCHES",
     "CompactionSettings",
     "Loaded",
     "Retention",

@@ -28,10 +28,26 @@ FLAGS = {
     "service.node_port_range": "--service-node-port-range",
     "service.kubernetes_service_node_port": "--kubernetes-service-node-port",
     "controllers.enabled": "--controllers",
+    "controllers.concurrent_service_endpoint_syncs": "--concurrent-service-endpoint-syncs",
+    "controllers.mirroring_concurrent_service_endpoint_syncs": "--mirroring-concurrent-service-endpoint-syncs",
+    "controllers.concurrent_namespace_syncs": "--concurrent-namespace-syncs",
+    "controllers.concurrent_gc_syncs": "--concurrent-gc-syncs",
+    "controllers.concurrent_ttl_after_finished_syncs": "--concurrent-ttl-after-finished-syncs",
+    "controllers.start_interval": "--controller-start-interval",
+    "endpoints.workers": "--concurrent-endpoint-syncs",
+    "leader_election.enabled": "--leader-elect",
+    "leader_election.lease_duration": "--leader-elect-lease-duration",
+    "leader_election.renew_deadline": "--leader-elect-renew-deadline",
+    "leader_election.retry_period": "--leader-elect-retry-period",
+    "leader_election.resource_name": "--leader-elect-resource-name",
+    "leader_election.resource_namespace": "--leader-elect-resource-namespace",
     "log.level": "--log-level",
     "log.format": "--log-format",
 }
 """The keys that can be given on the command line, and how."""
+
+SWITCHES = {"server.role": ("--api-only", "--controllers-only")}
+"""The keys of which some values have a flag each, called like the value."""
 
 
 class Loaded(NamedTuple):
@@ -88,7 +104,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
     raw = {
         **(_from_file(file) if file else {}),
         **_from_environment(environment),
-        **{key: _Raw(value, FLAGS[key]) for key, value in flags.items() if value is not None},
+        **{key: _Raw(value, FLAGS.get(key, f"--{value}")) for key, value in flags.items() if value is not None},
     }
     origins = {key: raw[key].origin if key in raw else "default" for key in keys()}
     return Loaded(_build(Settings, raw), origins)

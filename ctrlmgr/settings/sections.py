@@ -20,6 +20,7 @@ from ctrlmgr.settings.kinds import (
     NAMES,
     PORTS,
     RANGES,
+    SWITCH,
     TEXT,
     Kind,
     kinds_of,
@@ -54,6 +55,14 @@ def _read_retention(resource: str, rule: Any) -> Retention:
     return Retention(**{key: kinds[key].read(value) for key, value in rule.items()})
 
 
+def _default_retentions() -> Mapping[str, Retention]:
+    """Return the rules for what processes write at all times to say that they are there."""
+    return {
+        "masterleases.internal.ctrlmgr.io": Retention(keep=1),
+        "leases.coordination.k8s.io": Retention(keep=1, keep_for=3600.0),
+    }
+
+
 _RETENTIONS = Kind(
     'resources and what to keep of each, such as "events" = { keep = 2, keep_for = "1h" }', _read_retentions
 )
@@ -71,9 +80,11 @@ class DatabaseSettings:
 class ServerSettings:
     """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
 
-    `shutdown_delay` is in seconds, `max_reads` and `max_writes` are requests at a time.
+    `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds,
+    `max_reads` and `max_writes` are requests at a time.
     """
 
+    role: Annotated[str, one_of("all", "api-only", "controllers-only")] = "all"
     listen: Annotated[str, LISTEN] = "127.0.0.1:6443"
     advertise_address: Annotated[str, ADDRESS] = ""
     certificate_names: Annotated[tuple[str, ...], NAMES] = ()
@@ -106,9 +117,34 @@ class ServiceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """Which controllers run: `*` is all of them, `-name` leaves one out (kube-controller-manager's `--controllers`)."""
+    """Which controllers run: `*` is all of them, `-name` leaves one out (kube-controller-manager's `--controllers`).
+
+    `root_ca_file` is the certificate that is published in every namespace; empty: that of our own authority.
+    """
 
     enabled: Annotated[tuple[str, ...], LIST] = ("*",)
+    concurrent_service_endpoint_syncs: Annotated[int, whole(1)] = 2
+    mirroring_concurrent_service_endpoint_syncs: Annotated[int, whole(1)] = 2
+    concurrent_namespace_syncs: Annotated[int, whole(1)] = 5
+    concurrent_gc_syncs: Annotated[int, whole(1)] = 5
+    concurrent_ttl_after_finished_syncs: Annotated[int, whole(1)] = 5
+    start_interval: Annotated[float, DURATION] = 0.0
+    root_ca_file: Annotated[str, TEXT] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderElectionSettings:
+    """Who runs the controllers when several processes could; the durations are in seconds, see `leaderelection`.
+
+    With `enabled` false this process runs them whoever else does.
+    """
+
+    enabled: Annotated[bool, SWITCH] = True
+    lease_duration: Annotated[float, DURATION] = 15.0
+    renew_deadline: Annotated[float, DURATION] = 10.0
+    retry_period: Annotated[float, DURATION] = 2.0
+    resource_name: Annotated[str, TEXT] = "ctrlmgr"
+    resource_namespace: Annotated[str, TEXT] = "kube-system"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +163,20 @@ class NamespaceSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EventSettings:
+    """Events (core/v1); `ttl` is for how long (seconds) one is kept after it has last changed, 0: forever."""
+
+    ttl: Annotated[float, DURATION] = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodGarbageCollectorSettings:
+    """The pod garbage collector; `terminated_pod_threshold` is how many pods that have ended are kept, 0: all."""
+
+    terminated_pod_threshold: Annotated[int, whole(0)] = 12_500
+
+
+@dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
     """The bounded history that all readers share, in events."""
 
@@ -140,7 +190,7 @@ class CompactionSettings:
     every: Annotated[float, DURATION] = 300.0
     min_age: Annotated[float, DURATION] = 600.0
     min_revisions: Annotated[int, whole(0)] = 10_000
-    resources: Annotated[Mapping[str, Retention], _RETENTIONS] = field(default_factory=dict)
+    resources: Annotated[Mapping[str, Retention], _RETENTIONS] = field(default_factory=_default_retentions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +210,11 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     endpoints: EndpointsSettings = field(default_factory=EndpointsSettings)
     namespace: NamespaceSettings = field(default_factory=NamespaceSettings)
+    pod_garbage_collector: PodGarbageCollectorSettings = field(default_factory=PodGarbageCollectorSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     watch_cache: WatchCacheSettings = field(default_factory=WatchCacheSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     log: LogSettings = field(default_factory=LogSettings)

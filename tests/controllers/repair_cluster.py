@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
 from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair import Handled, Repair, cluster_ip_repair, node_port_repair
-from ctrlmgr.eventlog import Author, EventType, Proposal
+from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
 from ctrlmgr.informer import Store
 from ctrlmgr.resources.allocators.claims import Claim
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
@@ -26,8 +28,8 @@ Change = Callable[[dict[str, Any]], None]
 class RepairCluster(Stage):
     """A cluster with namespaces `a` and `b`, two repairs, and somebody who writes what nobody should."""
 
-    def __init__(self, ranges: Ranges = DEFAULT) -> None:
-        super().__init__()
+    def __init__(self, ranges: Ranges = DEFAULT, *, log: EventLog | None = None) -> None:
+        super().__init__(log=log)
         for name in ("a", "b", "default"):
             self.namespace(name)
         uids = itertools.count(1)
@@ -38,8 +40,10 @@ class RepairCluster(Stage):
             new_uid=lambda: f"uid-{next(uids)}",
             namespaces=Store(),
         )
-        self.addresses = cluster_ip_repair(self.log, ranges, clock=self.clock)
-        self.ports = node_port_repair(self.log, ranges, clock=self.clock)
+        broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
+        self.broadcasters = [broadcaster]
+        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)
+        self.ports = node_port_repair(self.log, ranges, broadcaster, self.client)
 
     def service(self, name: str = "web", namespace: str = "a", **spec: Any) -> Object:
         body = {
@@ -84,8 +88,18 @@ class RepairCluster(Stage):
         found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
         return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
 
+    def another(self) -> Repair:
+        """Return the repair of addresses of another process."""
+        self.broadcasters.append(EventBroadcaster(self.log, clock=self.clock, random=Random(2)))
+        return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
+
+    def stored_events(self) -> list[Object]:
+        for broadcaster in self.broadcasters:
+            broadcaster.flush()
+        return self.log.snapshot(EVENTS).objects
+
     def events(self) -> list[dict[str, Any]]:
-        return [event.to_dict() for event in self.log.snapshot(EVENTS).objects]
+        return [event.to_dict() for event in self.stored_events()]
 
     def namespaces(self) -> list[str]:
         return [each.name for each in self.log.snapshot(NAMESPACES).objects]

@@ -41,7 +41,9 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server that everybody shares; it must not complain of anything, and stop in order."""
-    folder, flags = tmp_path_factory.mktemp("server"), ("--database", database, *DUAL_STACK)
+    folder = tmp_path_factory.mktemp("server")
+    # Nodes are only names to these tests: without an object of that name a node's pods would be removed after a while.
+    flags = ("--database", database, *DUAL_STACK, "--controllers", "*,-pod-garbage-collector-controller")
     server = Server(folder, *flags, CTRLMGR_NAMESPACE_DELETION_GRACE="0")  # Kubernetes' five seconds serve no test
     try:
         server.start()

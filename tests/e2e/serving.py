@@ -99,8 +99,10 @@ class Server:
         return answer
 
     def new_namespace(self) -> str:
-        """Create a namespace and return its name."""
+        """Create a namespace and return its name, once there is in it what every namespace has."""
         name: str = self.create("/api/v1/namespaces", {"metadata": {"generateName": "test-"}})["metadata"]["name"]
+        for path in ("configmaps/kube-root-ca.crt", "serviceaccounts/default"):
+            until(lambda path=path: self.request("GET", f"/api/v1/namespaces/{name}/{path}")[0] == 200)
         return name
 
     def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:

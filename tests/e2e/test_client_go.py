@@ -72,7 +72,7 @@ def test_a_stream_starts_with_the_state_and_marks_its_end(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     written = [client.write("POST", path, make.config_map(name)).body["metadata"] for name in "ba"]
-    with client.watch(path, STATE_FIRST, accept) as events:
+    with client.watch(path, {**STATE_FIRST, "labelSelector": "app=web"}, accept) as events:
         first, second, mark = itertools.islice(events, 3)
     assert [each["type"] for each in (first, second, mark)] == ["ADDED", "ADDED", "BOOKMARK"]
     assert [each["object"]["metadata"]["name"] for each in (first, second)] == ["a", "b"]

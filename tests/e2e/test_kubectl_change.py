@@ -116,7 +116,9 @@ def test_labels(app: Kubectl) -> None:
     app("label configmap app x-")
     assert app.get("configmap app")["metadata"]["labels"] == {"y": "2"}
     app("create configmap other")
-    assert app("label configmaps --all z=1") == "configmap/app labeled\nconfigmap/other labeled\n"
+    assert app("label configmaps --all z=1").splitlines() == [
+        f"configmap/{name} labeled" for name in ("app", "kube-root-ca.crt", "other")
+    ]
     app("label configmaps -l y=2 only=this")
     assert app("get configmaps -l only -o name") == "configmap/app\n"
     app("label configmaps --all gone=1 --dry-run=server")
@@ -207,8 +209,8 @@ def test_an_edit_that_cannot_be_is_kept(kubectl: Kubectl, editor: str) -> None:
 def test_editing_several_objects_at_once(kubectl: Kubectl, editor: str) -> None:
     for name in ("x", "y"):
         kubectl(f"create configmap {name} --from-literal=a=one")
-    assert kubectl("edit configmaps", KUBE_EDITOR=editor) == "configmap/x edited\nconfigmap/y edited\n"
-    assert [each["data"]["a"] for each in kubectl.get("configmaps")["items"]] == ["two", "two"]
+    assert kubectl("edit configmaps x y", KUBE_EDITOR=editor) == "configmap/x edited\nconfigmap/y edited\n"
+    assert [each["data"]["a"] for each in kubectl.get("configmaps x y")["items"]] == ["two", "two"]
 
 
 def test_editing_the_status(kubectl: Kubectl, server: Server, editor: str) -> None:

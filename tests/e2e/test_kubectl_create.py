@@ -249,7 +249,7 @@ def test_a_dry_run_of_the_client_asks_nobody(kubectl: Kubectl) -> None:
     made = yaml.safe_load(kubectl("create deployment one --image=nginx --dry-run=client -o yaml"))
     assert made["spec"]["replicas"] == 1
     assert "uid" not in made["metadata"]
-    assert kubectl("get configmaps,deployments -o name") == ""
+    assert kubectl("get configmaps,deployments -o name") == "configmap/kube-root-ca.crt\n"
 
 
 def test_running_a_pod(kubectl: Kubectl) -> None:

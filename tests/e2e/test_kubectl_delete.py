@@ -30,16 +30,16 @@ def test_deleting_by_selector(kubectl: Kubectl) -> None:
     kubectl("label configmaps a b old=1")
     assert kubectl("delete configmaps -l old=1 --dry-run=server -o name") == "configmap/a\nconfigmap/b\n"
     assert kubectl("delete configmaps -l old=1 -o name") == "configmap/a\nconfigmap/b\n"
-    assert kubectl("get configmaps -o name") == "configmap/c\n"
+    assert kubectl("get configmaps -o name") == "configmap/c\nconfigmap/kube-root-ca.crt\n"
 
 
 def test_deleting_all_of_several_kinds(kubectl: Kubectl) -> None:
-    kubectl("create configmap a")
+    kubectl("create secret generic a")
     kubectl("create service clusterip b --tcp=80")
     kubectl("run c --image=nginx")
-    told = kubectl("delete configmaps,services,pods --all --now").splitlines()
-    assert told == [named(kubectl, *each) for each in (("configmap", "a"), ("service", "b"), ("pod", "c"))]
-    assert kubectl("get configmaps,services,pods -o name") == ""
+    told = kubectl("delete secrets,services,pods --all --now").splitlines()
+    assert told == [named(kubectl, *each) for each in (("secret", "a"), ("service", "b"), ("pod", "c"))]
+    assert kubectl("get secrets,services,pods -o name") == ""
 
 
 def test_deleting_what_files_name(kubectl: Kubectl) -> None:
@@ -76,7 +76,7 @@ def test_not_waiting(kubectl: Kubectl) -> None:
     kubectl("delete configmap one --wait=false")
     assert kubectl.get("configmap one")["metadata"]["deletionTimestamp"]
     kubectl(patch("configmap one", [{"op": "remove", "path": "/metadata/finalizers"}], "--type=json"))
-    assert kubectl("get configmaps -o name") == ""
+    assert kubectl("get configmap one --ignore-not-found -o name") == ""
 
 
 def bound(kubectl: Kubectl, server: Server, name: str) -> None:

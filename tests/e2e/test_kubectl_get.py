@@ -32,10 +32,14 @@ WEB = {
 
 @pytest.fixture(scope="module")
 def stocked(anywhere: Kubectl, server: Server) -> Kubectl:
-    """Two config maps and a Service, in a namespace of this module's own; they are only looked at."""
+    """Two config maps, beside the one every namespace has, and a Service, in a namespace of this module's own."""
     kubectl = anywhere.within(server.new_namespace())
     kubectl("create -f -", {"apiVersion": "v1", "kind": "List", "items": [ONE, TWO, WEB]})
     return kubectl
+
+
+PUBLISHED = "kube-root-ca.crt"
+"""The config map that every namespace has."""
 
 
 def names(listed: str) -> list[str]:
@@ -46,6 +50,7 @@ def test_tables_have_kubernetes_columns(stocked: Kubectl) -> None:
     maps = stocked("get configmaps --show-labels -L app").splitlines()
     assert maps[0].split() == ["NAME", "DATA", "AGE", "APP", "LABELS"]
     assert [line.split()[:2] + line.split()[3:] for line in maps[1:]] == [
+        [PUBLISHED, "1", "<none>"],
         ["one", "1", "web", "app=web,tier=front"],
         ["two", "2", "db", "app=db"],
     ]
@@ -69,19 +74,23 @@ def test_objects_as_they_are(stocked: Kubectl) -> None:
     assert document["data"] == {"size": "9"}
     listed = stocked.get("configmaps")
     assert (listed["kind"], listed["apiVersion"]) == ("List", "v1")
-    assert [each["data"].get("more") for each in listed["items"]] == [None, "<&>"]
+    assert [each["data"].get("more") for each in listed["items"]] == [None, None, "<&>"]
 
 
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        pytest.param("name", "configmap/one\nconfigmap/two\n", id="name"),
+        pytest.param("name", f"configmap/{PUBLISHED}\nconfigmap/one\nconfigmap/two\n", id="name"),
         pytest.param("jsonpath='{.items[*].data.size}'", "9 1", id="jsonpath"),
         pytest.param("jsonpath='{range .items[?(@.data.more)]}{.metadata.name}{\"!\"}{end}'", "two!", id="filter"),
         pytest.param(
-            "custom-columns=WHO:.metadata.name,MORE:.data.more", "WHO MORE\none <none>\ntwo <&>", id="columns"
+            "custom-columns=WHO:.metadata.name,MORE:.data.more",
+            f"WHO MORE\n{PUBLISHED} <none>\none <none>\ntwo <&>",
+            id="columns",
         ),
-        pytest.param("go-template='{{range .items}}{{.metadata.name}} {{end}}'", "one two ", id="go-template"),
+        pytest.param(
+            "go-template='{{range .items}}{{.metadata.name}} {{end}}'", f"{PUBLISHED} one two ", id="go-template"
+        ),
     ],
 )
 def test_parts_of_objects(stocked: Kubectl, output: str, expected: str) -> None:
@@ -93,14 +102,14 @@ def test_parts_of_objects(stocked: Kubectl, output: str, expected: str) -> None:
     [
         ("-l app=web", ["one"]),
         ("-l app", ["one", "two"]),
-        ("-l '!tier'", ["two"]),
+        ("-l '!tier'", [PUBLISHED, "two"]),
         ("-l 'app in (web, db), tier!=front'", ["two"]),
-        ("-l 'app notin (web)'", ["two"]),
+        ("-l 'app notin (web)'", [PUBLISHED, "two"]),
         ("--field-selector metadata.name=two", ["two"]),
         ("--field-selector metadata.name!=two -l app", ["one"]),
         ("-l app=none", []),
-        ("--sort-by={.data.size}", ["two", "one"]),
-        ("--sort-by=.metadata.name", ["one", "two"]),
+        ("--sort-by={.data.size}", [PUBLISHED, "two", "one"]),
+        ("--sort-by=.metadata.name", [PUBLISHED, "one", "two"]),
         ("one two", ["one", "two"]),
         ("two nothing --ignore-not-found", ["two"]),
     ],
@@ -111,19 +120,23 @@ def test_which_objects(stocked: Kubectl, selection: str, expected: list[str]) ->
 
 def test_a_list_comes_in_chunks(stocked: Kubectl) -> None:
     done = stocked.run("get cm --chunk-size=1 -o name -v=6")
-    assert names(done.out) == ["one", "two"]
+    assert names(done.out) == [PUBLISHED, "one", "two"]
     requests = [line for line in done.err.splitlines() if "/configmaps?" in line and "GET" in line]
-    assert len(requests) == 2, done.err
-    assert "continue=" in requests[1]
+    assert ["continue=" in each for each in requests] == [False, True, True], done.err
 
 
 def test_several_kinds_at_once(stocked: Kubectl) -> None:
     namespace = stocked.namespace
-    assert stocked("get configmaps,svc -o name").split() == ["configmap/one", "configmap/two", "service/web"]
+    assert stocked("get configmaps,svc -o name").split() == [
+        f"configmap/{PUBLISHED}",
+        "configmap/one",
+        "configmap/two",
+        "service/web",
+    ]
     assert stocked(f"get cm/two namespace/{namespace} -o name").split() == ["configmap/two", f"namespace/{namespace}"]
     lists = stocked("get cm,svc")
     assert [line.split()[0] for line in lists.splitlines() if line] == [
-        "NAME", "configmap/one", "configmap/two", "NAME", "service/web",
+        "NAME", f"configmap/{PUBLISHED}", "configmap/one", "configmap/two", "NAME", "service/web",
     ]  # fmt: skip
 
 
@@ -157,8 +170,8 @@ def test_managed_fields_tell_who_wrote_what(kubectl: Kubectl) -> None:
 def test_raw_paths(stocked: Kubectl, server: Server) -> None:
     maps = f"/api/v1/namespaces/{stocked.namespace}/configmaps"
     found = json.loads(stocked(f"get --raw '{maps}?limit=1'"))
-    assert [each["metadata"]["name"] for each in found["items"]] == ["one"]
-    assert found["metadata"]["remainingItemCount"] == 1
+    assert [each["metadata"]["name"] for each in found["items"]] == [PUBLISHED]
+    assert found["metadata"]["remainingItemCount"] == 2
     assert json.loads(stocked(f"get --raw {maps}/one")) == server.request("GET", f"{maps}/one")[1]
     assert stocked.fails("get --raw /nothing") == (
         "Error from server (NotFound): the server could not find the requested resource\n"

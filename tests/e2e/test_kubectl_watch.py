@@ -18,9 +18,10 @@ def test_what_is_there_comes_first_and_then_every_change(kubectl: Kubectl) -> No
         kubectl("label configmap first a=b")
         kubectl("create configmap second")
         kubectl("delete configmap first")
-        assert events(lines(process, 5)) == [
+        assert events(lines(process, 6)) == [
             ["EVENT", "NAME"],
             ["ADDED", "first"],
+            ["ADDED", "kube-root-ca.crt"],
             ["MODIFIED", "first"],
             ["ADDED", "second"],
             ["DELETED", "first"],

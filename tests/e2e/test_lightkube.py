@@ -126,7 +126,7 @@ def test_subresources(client: Client) -> None:
 
 
 def test_a_watch_tells_what_happens(client: Client) -> None:
-    listed = client.list(ConfigMap)
+    listed = client.list(ConfigMap, labels=LABELS)
     assert list(listed) == []
     client.create(config_map("web", key="one"))
     client.patch(ConfigMap, "web", {"data": {"key": "two"}})

@@ -57,7 +57,8 @@ def test_a_watch_goes_on_where_a_list_ended(core: make.Api, namespace: str) -> N
     core.create_namespaced_config_map(namespace, make.config_map("last"))
     history = [("ADDED", "web"), ("MODIFIED", "web"), ("DELETED", "web"), ("ADDED", "last")]
     assert told(core, namespace, last="last", resource_version=listed) == history, "a patch of nothing is no event"
-    assert told(core, namespace, last="last") == [("ADDED", "before"), ("ADDED", "last")], "the state, then what comes"
+    state_first = told(core, namespace, last="last", label_selector="app=web")
+    assert state_first == [("ADDED", "before"), ("ADDED", "last")], "the state, then what comes"
 
 
 def test_a_selector_decides_what_is_added_and_deleted(core: make.Api, namespace: str) -> None:
@@ -76,7 +77,8 @@ def test_a_selector_decides_what_is_added_and_deleted(core: make.Api, namespace:
 
 def test_a_watch_ends_in_time_and_without_an_error(core: make.Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, make.config_map("web"))
-    events = list(watch.Watch().stream(core.list_namespaced_config_map, namespace, timeout_seconds=1))
+    by_label = {"label_selector": "app=web", "timeout_seconds": 1}
+    events = list(watch.Watch().stream(core.list_namespaced_config_map, namespace, **by_label))
     assert [event["type"] for event in events] == ["ADDED"]
 
 
@@ -85,6 +87,7 @@ def test_the_state_may_come_first_and_is_marked_as_such(core: make.Api, namespac
     events = watch.Watch().stream(
         core.list_namespaced_config_map,
         namespace,
+        label_selector="app=web",
         send_initial_events=True,
         resource_version_match="NotOlderThan",
         allow_watch_bookmarks=True,

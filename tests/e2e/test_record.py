@@ -24,6 +24,8 @@ from tests.e2e.test_informer_restart import NAMESPACE, WRITERS
 CONFIG_MAPS = Resource("", "configmaps")
 SECRETS = Resource("", "secrets")
 RESOURCES = "namespaces,services,endpoints,endpointslices,configmaps,leases,secrets"
+EMPTY = 100
+"""More bytes than a compressed file has in which nothing has been written yet."""
 WRITES = 8
 """Writes that each writer must have had acknowledged before the server goes again."""
 
@@ -66,7 +68,7 @@ def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_
 
         written(WRITES)
         recorder = recording("--kubeconfig", str(server.kubeconfig), "--resources", RESOURCES, "-o", str(path))
-        until(lambda: path.exists() and path.stat().st_size > 0)
+        until(lambda: path.exists() and path.stat().st_size > EMPTY)
         for life, ending in enumerate(("kill", "stop"), start=2):
             written(life * WRITES)
             getattr(server, ending)()

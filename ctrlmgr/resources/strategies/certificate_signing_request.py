@@ -6,17 +6,50 @@ and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.resources.strategy import Context, Strategy
 from ctrlmgr.resources.validation import names
+from ctrlmgr.resources.validation.certificate_requests import problem
 
 SHORTEST_DURATION = 600
+"""Seconds."""
+
+USAGES = frozenset(
+    {
+        "any",
+        "cert sign",
+        "client auth",
+        "code signing",
+        "content commitment",
+        "crl sign",
+        "data encipherment",
+        "decipher only",
+        "digital signature",
+        "email protection",
+        "encipher only",
+        "ipsec end system",
+        "ipsec tunnel",
+        "ipsec user",
+        "key agreement",
+        "key encipherment",
+        "microsoft sgc",
+        "netscape sgc",
+        "ocsp signing",
+        "s/mime",
+        "server auth",
+        "signing",
+        "timestamping",
+    }
+)
+"""What a key may be used for (`pkg/apis/certificates/types.go`)."""
+
 _REQUESTER = ("username", "uid", "groups", "extra")
 _SPEC = Path("spec")
 
@@ -53,7 +86,10 @@ class CertificateSigningRequestStrategy(Strategy):
         if ctx.old is not None:
             return []
         spec = obj["spec"]
-        errors = [] if spec.get("usages") else [required(_SPEC.child("usages"))]
+        request = spec.get("request")
+        words = problem(b64decode(request or ""))
+        errors = [invalid(_SPEC.child("request"), request, words)] if words else []
+        errors += _validate_usages(spec.get("usages") or (), _SPEC.child("usages"))
         errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < SHORTEST_DURATION:
@@ -64,6 +100,18 @@ class CertificateSigningRequestStrategy(Strategy):
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return who is to sign."""
         return {"spec.signerName": obj.view(_Request).spec.signer_name}
+
+
+def _validate_usages(usages: Sequence[str], path: Path) -> list[FieldError]:
+    if not usages:
+        return [required(path)]
+    errors = [not_supported(path.at(at), each, USAGES) for at, each in enumerate(usages) if each not in USAGES]
+    seen: set[str] = set()
+    for at, each in enumerate(usages):
+        if each in seen:
+            errors.append(duplicate(path.at(at), each))
+        seen.add(each)
+    return errors
 
 
 def _validate_signer(signer: str, path: Path) -> list[FieldError]:

@@ -66,6 +66,7 @@ class EventStrategy(Strategy):
     allow_create_on_update = True
     revalidates = False
     any_finalizer = True
+    default_propagation = ""
     name_check = staticmethod(names.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
 

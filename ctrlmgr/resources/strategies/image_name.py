@@ -6,7 +6,8 @@ Rules come from Kubernetes' `pkg/util/parsers/parsers.go` and `github.com/distri
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from ctrlmgr.api.remembered import remembered
 
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)"
 _DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -17,7 +18,7 @@ _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>
 _LONGEST = 600  # a name of 255, a tag of 128 and a digest; what is longer is no image's name
 
 
-@lru_cache(maxsize=4096)  # most pods run the same few images
+@remembered(entries=4096, longest=_LONGEST)  # most pods run the same few images
 def pull_policy(image: str) -> str:
     """Return `Always` for an image whose tag is `latest`, or that has neither tag nor digest, else `IfNotPresent`.
 

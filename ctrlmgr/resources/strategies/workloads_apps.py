@@ -147,6 +147,8 @@ class ReplicaSetStrategy(TemplateStrategy):
 class ReplicationControllerStrategy(TemplateStrategy):
     """v1 ReplicationController; without a selector it selects what its template makes."""
 
+    default_propagation = "Orphan"
+
     def default(self, obj: Unstructured) -> None:
         """Take labels and selector from the template if there are none."""
         spec = obj.setdefault("spec", {})

@@ -61,6 +61,11 @@ def job_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
 class JobStrategy(TemplateStrategy):
     """batch/v1 Job."""
 
+    default_propagation = "Orphan"
+    default_propagation_warnings = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+        "or set propagationPolicy=Orphan to suppress this warning",
+    )
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:

@@ -1,0 +1,118 @@
+"""The TTL-after-finished controller: deletes a Job so many seconds after it has finished, if its spec says so.
+
+Guarantees, all of them Kubernetes' (`pkg/controller/ttlafterfinished`):
+- A Job has finished when its condition Complete or Failed is True, and at that condition's lastTransitionTime.
+- It is deleted in the foreground: its pods go first. The deletion names the very version that was judged, so that a TTL
+  which is raised in the last moment counts.
+- A Job without `ttlSecondsAfterFinished`, or on its way out already, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.errors import NotFound, TerminalError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME: Final = "ttl-after-finished-controller"
+JOBS: Final = Resource("batch", "jobs")
+
+_FINISHED: Final = ("Complete", "Failed")
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False):
+    ttl: int | None = msgspec.field(default=None, name="ttlSecondsAfterFinished")
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+class _Job(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+def desired_deletion(job: Object) -> int | None:
+    """Return when `job` is to be deleted, in microseconds since 1970; None: never, as it is now.
+
+    Raises `TerminalError` for one that has finished and does not say when.
+    """
+    view = job.view(_Job)
+    finished = next(
+        (each for each in view.status.conditions or () if each.type in _FINISHED and each.status == "True"), None
+    )
+    if job.is_terminating or view.spec.ttl is None or finished is None:
+        return None
+    if not finished.last_transition_time:
+        raise TerminalError(f"unable to find the time when the Job {job.key} finished")
+    return parse_time(finished.last_transition_time) + view.spec.ttl * 1_000_000
+
+
+class TTLAfterFinished:
+    """A reconciler whose key is a Job's."""
+
+    def __init__(self, jobs: Lister, *, clock: Clock) -> None:
+        """Read `jobs`; conditions are compared with the time of `clock`."""
+        self._jobs = jobs
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Delete the Job, or come back when it is due; raises what `client` raises."""
+        assert isinstance(client, EngineClient), "only the engine knows propagation"
+        job = self._jobs.get(key)
+        due = desired_deletion(job) if job is not None else None
+        if job is None or due is None:
+            return None
+        left = due - self._clock.now()
+        if left > 0:
+            return Result(requeue_after=left / 1_000_000)
+        try:
+            client.delete(job, "Foreground")
+        except NotFound:
+            log.debug("job already gone", job=str(key))
+        return None
+
+
+def _finished(change: Change) -> Iterable[Key]:
+    """Return the key of a Job that may have to be deleted some time."""
+    job = change.new
+    if job is None or job.is_terminating or job.view(_Job).spec.ttl is None:
+        return ()
+    return (job.key,)
+
+
+def new_ttl_after_finished_controller(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random, workers: int = 5
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    jobs = informers.informer(JOBS)
+    return Controller(
+        CONTROLLER_NAME,
+        TTLAfterFinished(jobs.lister, clock=clock),
+        watches=[Watch(jobs, _finished)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+    )

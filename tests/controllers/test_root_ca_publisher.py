@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.root_ca_publisher import CONFIG_MAPS, DESCRIPTION, new_root_ca_publisher
+from ctrlmgr.manager import Controller
+from tests.controllers.worked_stage import WorkedStage
+
+MAP = "/api/v1/namespaces/a/configmaps/kube-root-ca.crt"
+AUTHORITY = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
+
+
+def controller(stage: WorkedStage) -> Controller:
+    return new_root_ca_publisher(
+        stage.informers, stage.engine_client, stage.log, AUTHORITY, clock=stage.clock, random=stage.random
+    )
+
+
+@pytest.fixture
+def stage() -> WorkedStage:
+    stage = WorkedStage(controller)
+    stage.namespace("a")
+    stage.work()
+    return stage
+
+
+def published(stage: WorkedStage) -> dict[str, Any]:
+    found: dict[str, Any] = stage.send("GET", MAP).body
+    return found
+
+
+def test_a_namespace_gets_our_certificate(stage: WorkedStage) -> None:
+    config_map = published(stage)
+    assert config_map["data"] == {"ca.crt": AUTHORITY}
+    assert config_map["metadata"]["annotations"] == {
+        "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using "
+        "internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed "
+        "across distributions of Kubernetes clusters."
+    }
+    assert stage.written() == [("ADDED", "a/kube-root-ca.crt")]
+
+
+def test_one_that_is_deleted_comes_back(stage: WorkedStage) -> None:
+    stage.delete(MAP)
+    stage.work()
+    assert published(stage)["data"] == {"ca.crt": AUTHORITY}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": {"ca.crt": "theirs"}},
+        {"data": {"more": "than that"}},
+        {"data": None},
+        {"metadata": {"annotations": None}},
+        {"metadata": {"annotations": {DESCRIPTION: ""}}},
+    ],
+)
+def test_what_is_changed_is_put_right(stage: WorkedStage, change: dict[str, Any]) -> None:
+    stage.patch(MAP, change)
+    stage.work()
+    config_map = published(stage)
+    assert config_map["data"] == {"ca.crt": AUTHORITY}
+    assert config_map["metadata"]["annotations"][DESCRIPTION].startswith("Contains a CA bundle")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"annotations": {DESCRIPTION: "in other words", "mine": "too"}}},
+        {"metadata": {"labels": {"mine": "too"}}},
+    ],
+)
+def test_what_clients_add_stays(stage: WorkedStage, change: dict[str, Any]) -> None:
+    changed = stage.patch(MAP, change).body
+    stage.work()
+    assert published(stage) == changed
+
+
+def test_the_certificate_of_a_new_authority_takes_the_old_ones_place(stage: WorkedStage) -> None:
+    stage.patch(MAP, {"data": {"ca.crt": "the authority before"}})
+    stage.start()
+    stage.work()
+    assert published(stage)["data"] == {"ca.crt": AUTHORITY}
+
+
+def test_other_config_maps_are_left_alone(stage: WorkedStage) -> None:
+    stage.create("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "mine"}, "data": {"a": "b"}})
+    stage.patch("/api/v1/namespaces/a/configmaps/mine", {"data": {"a": "c"}})
+    stage.delete("/api/v1/namespaces/a/configmaps/mine")
+    stage.work()
+    assert len(stage.written()) == 1
+
+
+def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage) -> None:
+    stage.delete("/api/v1/namespaces/a")
+    stage.delete(MAP)
+    stage.work()
+    assert stage.names(CONFIG_MAPS) == []
+
+
+def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage) -> None:
+    stage.delete(MAP)
+    stage.hear()
+    stage.delete("/api/v1/namespaces/a")
+    assert stage.controller.process_next(timeout=0)
+    stage.clock.step(60)
+    stage.work()
+    assert stage.names(CONFIG_MAPS) == []
+
+
+def test_who_was_quicker_is_corrected(stage: WorkedStage) -> None:
+    stage.delete(MAP)
+    stage.hear()
+    stage.create("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "?"}})
+    assert stage.controller.process_next(timeout=0)
+    stage.hear()
+    stage.pass_by(1)
+    assert published(stage)["data"] == {"ca.crt": AUTHORITY}

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.controllers.service_accounts import SERVICE_ACCOUNTS, new_service_account_controller
+from ctrlmgr.manager import Controller
+from tests.controllers.worked_stage import WorkedStage
+
+ACCOUNT = "/api/v1/namespaces/a/serviceaccounts/default"
+
+
+def controller(stage: WorkedStage) -> Controller:
+    return new_service_account_controller(
+        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
+    )
+
+
+@pytest.fixture
+def stage() -> WorkedStage:
+    stage = WorkedStage(controller)
+    stage.namespace("a")
+    stage.work()
+    return stage
+
+
+def test_a_new_namespace_gets_its_service_account(stage: WorkedStage) -> None:
+    stage.namespace("b")
+    stage.work()
+    assert stage.written() == [("ADDED", "a/default"), ("ADDED", "b/default")]
+    account = stage.send("GET", ACCOUNT).body
+    assert sorted(account) == ["apiVersion", "kind", "metadata"]
+
+
+def test_namespaces_that_were_there_before_are_looked_at() -> None:
+    stage = WorkedStage(controller)
+    stage.namespace("a")
+    stage.start()
+    stage.work()
+    assert stage.names(SERVICE_ACCOUNTS) == ["default"]
+
+
+def test_one_that_is_deleted_comes_back(stage: WorkedStage) -> None:
+    before = stage.send("GET", ACCOUNT).body["metadata"]["uid"]
+    stage.delete(ACCOUNT)
+    stage.work()
+    assert stage.send("GET", ACCOUNT).body["metadata"]["uid"] != before
+
+
+def test_what_is_in_it_stays(stage: WorkedStage) -> None:
+    stage.patch(ACCOUNT, {"secrets": [{"name": "mine"}], "metadata": {"labels": {"mine": "too"}}})
+    stage.work()
+    assert stage.send("GET", ACCOUNT).body["secrets"] == [{"name": "mine"}]
+    assert len(stage.written()) == 1
+
+
+def test_other_service_accounts_are_left_alone(stage: WorkedStage) -> None:
+    stage.create("/api/v1/namespaces/a/serviceaccounts", {"metadata": {"name": "mine"}})
+    stage.delete("/api/v1/namespaces/a/serviceaccounts/mine")
+    stage.work()
+    assert stage.names(SERVICE_ACCOUNTS) == ["default"]
+
+
+def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage) -> None:
+    stage.delete("/api/v1/namespaces/a")
+    stage.delete(ACCOUNT)
+    stage.work()
+    assert stage.names(SERVICE_ACCOUNTS) == []
+
+
+def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage) -> None:
+    stage.delete(ACCOUNT)
+    stage.hear()
+    stage.delete("/api/v1/namespaces/a")
+    assert stage.controller.process_next(timeout=0)
+    stage.clock.step(60)
+    stage.work()
+    assert len(stage.written()) == 1
+
+
+def test_somebody_elses_is_as_good(stage: WorkedStage) -> None:
+    stage.delete(ACCOUNT)
+    stage.hear()
+    stage.create("/api/v1/namespaces/a/serviceaccounts", {"metadata": {"name": "default"}})
+    stage.work()
+    assert len(stage.written()) == 1

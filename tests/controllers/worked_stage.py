@@ -1,0 +1,93 @@
+"""A cluster with one controller, which is worked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import EngineClient, LogClient
+from ctrlmgr.eventlog import Author, EventType
+from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.informer import Informers
+from ctrlmgr.manager import Controller
+from ctrlmgr.resources.names import new_uid
+from ctrlmgr.resources.operations import Operation
+from ctrlmgr.resources.options import Requester
+from tests.resources.stage import Response, Stage
+
+MERGE = "application/merge-patch+json"
+
+
+class WorkedStage(Stage):
+    """`work` lets the controller do all there is to do; what it does is told apart by `ACTOR`."""
+
+    ACTOR = "system:controller:tested"
+
+    def __init__(self, make: Callable[[WorkedStage], Controller]) -> None:
+        super().__init__()
+        self.random = Random(1)
+        self.engine_client = EngineClient(self.engine, self._run, Requester(self.ACTOR))
+        self.log_client = LogClient(
+            self.log, author=Author(self.ACTOR), clock=self.clock, new_uid=lambda: new_uid(self.random)
+        )
+        self._make = make
+        self.start()
+
+    def start(self) -> None:
+        """Start the controller, or start it again with nothing but what the log has."""
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        self.controller = self._make(self)
+        self.informers.sync()
+        self.controller.start()
+
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
+        return self.driver.run(operation)
+
+    def hear(self) -> None:
+        """Let the caches, and not the controller, take in what has happened."""
+        self.feed.catch_up()
+        while self.informers.step():
+            pass
+
+    def work(self) -> None:
+        """Let the controller work until it has nothing to do at this moment."""
+        for _ in range(10_000):
+            self.hear()
+            if not self.controller.process_next(timeout=0):
+                return
+        pytest.fail("it does not come to rest")
+
+    def pass_by(self, seconds: float) -> None:
+        self.clock.step(seconds)
+        self.work()
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.send("POST", path, body)
+        assert answer.code == 201, answer.body
+        created: dict[str, Any] = answer.body
+        return created
+
+    def patch(self, path: str, body: dict[str, Any]) -> Response:
+        answer = self.send("PATCH", path, body, media_type=MERGE)
+        assert answer.code == 200, answer.body
+        return answer
+
+    def delete(self, path: str, **options: Any) -> None:
+        answer = self.send("DELETE", path, options or None)
+        assert answer.code in (200, 202), answer.body
+
+    def stored(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        return self.log.get(resource, Key(namespace, name))
+
+    def names(self, resource: Resource, namespace: str | None = None) -> list[str]:
+        return [each.name for each in self.log.snapshot(resource, namespace=namespace).objects]
+
+    def written(self) -> list[tuple[str, str]]:
+        """Return what the controller has written, as (ADDED and so on, namespace/name)."""
+        events = self.log.events_after(0, limit=100_000)
+        return [(EventType(each.type).name, str(each.key)) for each in events if each.actor == self.ACTOR]
