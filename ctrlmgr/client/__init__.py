@@ -2,6 +2,7 @@
 
 from ctrlmgr.client.client import Client, ReconcileClient
 from ctrlmgr.client.engine_client import EngineClient, Runner
+from ctrlmgr.client.fencing import Fencing
 from ctrlmgr.client.log_client import LogClient
 
-__all__ = ["Client", "EngineClient", "LogClient", "ReconcileClient", "Runner"]
+__all__ = ["Client", "EngineClient", "Fencing", "LogClient", "ReconcileClient", "Runner"]

@@ -39,4 +39,7 @@ class ReconcileClient(Client, Protocol):
         """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
 
     def for_reconcile(self, cause: Cause) -> ReconcileClient:
-        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False."""
+        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False.
+
+        Raises `Fenced` when nothing may be written, as this process does not lead.
+        """

@@ -1,18 +1,19 @@
 """A client that writes as the API does: defaulted, validated, allocated, with managedFields and finalizers.
 
 Guarantees: what it writes is what the same request over HTTP would have written, and it is refused in the same words.
-Every write carries the author and the reconcile it comes from.
+Every write carries the author, the fence as it stands when it begins, and the reconcile it comes from.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
-from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.resources.engine import Engine
 from ctrlmgr.resources.kind import Kind
 from ctrlmgr.resources.operations import Answer, Operation, Target
@@ -25,25 +26,37 @@ _JSON = "application/json"
 class Runner(Protocol):
     """Whoever runs the engine."""
 
-    def __call__(self, operation: Operation[T], cause: Cause | None = None) -> T:
-        """Run an operation to its end on the engine's thread, its appends caused by `cause`; called on any other."""
+    def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
+        """Run an operation to its end on the engine's thread, its appends carrying `cause` and `fence`.
+
+        Called on any other thread. Raises what the operation raises, and `Fenced`.
+        """
 
 
 class EngineClient:
     """A `ReconcileClient` over the engine; threads may share one, or take one a reconcile."""
 
-    def __init__(self, engine: Engine, run: Runner, requester: Requester, cause: Cause | None = None) -> None:
-        """Write as `requester` through `run`."""
+    def __init__(
+        self,
+        engine: Engine,
+        run: Runner,
+        requester: Requester,
+        cause: Cause | None = None,
+        *,
+        fence: Fencing | None = None,
+    ) -> None:
+        """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`."""
         self._engine = engine
         self._run = run
         self._requester = requester
         self._cause = cause
+        self._fence = fence
         self.wrote = False
         """Whether this client appended anything, or may have."""
 
     def for_reconcile(self, cause: Cause) -> EngineClient:
-        """Return the same client for one reconcile."""
-        return EngineClient(self._engine, self._run, self._requester, cause)
+        """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
+        return EngineClient(self._engine, self._run, self._requester, cause, fence=pinned(self._fence))
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
@@ -55,17 +68,20 @@ class EngineClient:
         target = self._target(obj)._replace(subresource=subresource)
         return self._write(self._engine.update(target, _body(obj), WriteOptions(), self._requester))
 
-    def delete(self, obj: Object, propagation: str | None = None) -> None:
+    def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
 
         It is the latter when `propagation` says what becomes of its dependents (`Background`, `Foreground`,
-        `Orphan`); without, they are left to the garbage collector, as with Background. Raises `NotFound`, and
-        `Conflict` when another object has taken its name, or when it has changed.
+        `Orphan`); without, they are left to the garbage collector, as with Background. A kind that knows graceful
+        deletion is given `grace` seconds; without, its own. Raises `NotFound`, and `Conflict` when another object has
+        taken its name, or when it has changed.
         """
         preconditions = {"uid": obj.uid}
         if propagation is not None:
             preconditions["resourceVersion"] = str(obj.revision)
-        options = {"propagationPolicy": propagation or "Background", "preconditions": preconditions}
+        options: dict[str, Any] = {"propagationPolicy": propagation or "Background", "preconditions": preconditions}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         body = Body(_JSON, msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}))
         self._answer(self._engine.delete(self._target(obj), body, parse_delete({}), self._requester))
 
@@ -77,7 +93,7 @@ class EngineClient:
 
     def _answer(self, operation: Operation[Answer]) -> Answer:
         try:
-            answer = self._run(operation, self._cause)
+            answer = self._run(operation, self._cause, self._fence() if self._fence is not None else None)
         except (OutcomeUnknown, RequestTimeout):
             self.wrote = True
             raise

@@ -3,7 +3,8 @@
 Guarantees:
 - Every write is conditional on the revision the caller read (`obj.revision`): nobody's change is overwritten
   unseen. What the log refuses, it raises in the log's own words; what was refused changed nothing.
-- A write carries the author, the fence as it stands at that moment, and the reconcile it comes from.
+- A write carries the author, the fence as it stands at that moment, and the reconcile it comes from. No reconcile
+  begins when there is no fence to be had.
 - An update that changes no byte appends nothing.
 - uid, creationTimestamp and the mark of a deletion under way belong to the server: an update cannot change them.
 - An object with finalizers is only marked as deleted, and goes with its last finalizer.
@@ -11,16 +12,17 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.object import Object, ObjectMeta
-from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.api.resource import NAMESPACES, Key, Revision
+from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.clock import Clock, format_time_seconds
-from ctrlmgr.errors import NamespaceTerminating, NotFound, OutcomeUnknown
-from ctrlmgr.eventlog.event import Author, Cause, EventType, Fence, Proposal
+from ctrlmgr.errors import Conflict, NamespaceTerminating, NotFound, OutcomeUnknown
+from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Proposal
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.store import Lister
 
@@ -39,11 +41,12 @@ class LogClient:
         clock: Clock,
         new_uid: Callable[[], str],
         namespaces: Lister | None = None,
-        fence: Callable[[], Fence | None] | None = None,
+        fence: Fencing | None = None,
         cause: Cause | None = None,
     ) -> None:
         """Write as `author`, with what `fence` returns at each append (no fence if it returns None).
 
+        `fence` may raise `Fenced`, which nobody catches: this process has ceased to lead.
         `namespaces` lists the namespaces in which things may be created; without it anything may be.
         """
         self._log = log
@@ -64,16 +67,23 @@ class LogClient:
             clock=self._clock,
             new_uid=self._new_uid,
             namespaces=self._namespaces,
-            fence=self._fence,
+            fence=pinned(self._fence),
             cause=cause,
         )
 
     def create(self, obj: Object) -> Object:
         """Store a new object; see `Client`. Its generation stays as it is."""
+        key = Key("", obj.namespace)
+        within = None
         if self._namespaces is not None and obj.namespace:
-            self._admit(obj, self._namespaces)
+            within = self._admit(obj, self._namespaces.get(key) or self._log.get(NAMESPACES, key))
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
-        return self._append(EventType.ADDED, created, 0)
+        try:
+            return self._append(EventType.ADDED, created, 0, within)
+        except (Conflict, NotFound):
+            # The cache is behind: the namespace has changed, though perhaps not in a way that matters.
+            within = self._admit(obj, self._log.get(NAMESPACES, key))
+            return self._append(EventType.ADDED, created, 0, within)
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace an object; see `Client`. The log knows no parts: all of `obj` is written, whatever `subresource`."""
@@ -96,6 +106,13 @@ class LogClient:
             marked = current.with_metadata(deletion_timestamp=self._now(), deletion_grace_period_seconds=0)
             self._append(EventType.MODIFIED, marked, obj.revision)
 
+    def expire(self, objects: Sequence[Object]) -> None:
+        """Delete all of these in one append, whatever finalizers they have: their time is over.
+
+        Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
+        """
+        self._append_all([Proposal(EventType.DELETED, obj, obj.revision) for obj in objects])
+
     def _now(self) -> str:
         return format_time_seconds(self._clock.now())
 
@@ -104,14 +121,11 @@ class LogClient:
         current = self._log.get(obj.resource, obj.key)
         return current if current is not None and current.revision == obj.revision else None
 
-    def _admit(self, obj: Object, namespaces: Lister) -> None:
-        """Refuse to create in a namespace that is missing or terminating.
+    def _admit(self, obj: Object, namespace: Object | None) -> Revision | None:
+        """Refuse to create in a namespace that is missing or terminating; return the revision at which it is not.
 
-        As in the NamespaceLifecycle admission plugin, a namespace the cache has not heard of yet is looked up
-        in the log before anybody is told that it does not exist.
+        None for a stand-in that was never in a log, as replays of recordings without namespaces have them.
         """
-        key = Key("", obj.namespace)
-        namespace = namespaces.get(key) or self._log.get(NAMESPACES, key)
         if namespace is None:
             raise NotFound(f'namespaces "{obj.namespace}" not found')
         if _namespace_is_terminating(namespace):
@@ -119,18 +133,20 @@ class LogClient:
                 f'{obj.resource} "{obj.name}" is forbidden: unable to create new content in namespace '
                 f"{obj.namespace} because it is being terminated"
             )
+        return namespace.revision or None
 
-    def _append(self, type: EventType, obj: Object, expected: int) -> Object:
+    def _append(self, type: EventType, obj: Object, expected: int, within: Revision | None = None) -> Object:
+        return self._append_all([Proposal(type, obj, expected, within)])[0].object
+
+    def _append_all(self, proposals: Sequence[Proposal]) -> Sequence[Event]:
         fence = self._fence() if self._fence is not None else None
         try:
-            events = self._log.append(
-                [Proposal(type, obj, expected)], author=self._author, fence=fence, cause=self._cause
-            )
+            events = self._log.append(proposals, author=self._author, fence=fence, cause=self._cause)
         except OutcomeUnknown:
             self.wrote = True
             raise
         self.wrote = True
-        return events[0].object
+        return events
 
 
 class _NamespaceStatus(msgspec.Struct):

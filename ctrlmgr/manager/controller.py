@@ -8,6 +8,8 @@ Guarantees:
   rate limited by key and overall. `TerminalError` is not tried again.
 - What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
 - `run` returns only when no worker is inside a reconcile.
+- Between `stand_by` and `resume` nothing is kept of what the watches bring; after `resume` it is as if the informers
+  had just synced.
 
 Not promised: reading one's own writes. A cache may lag behind what the last reconcile wrote; acting on it then
 meets a `Conflict`, which is tried again.
@@ -37,7 +39,7 @@ from ctrlmgr.errors import (
     ShutDown,
     TerminalError,
 )
-from ctrlmgr.eventlog import Cause, EventLog, Outcome
+from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
 from ctrlmgr.metrics import ReconcileMetrics
@@ -53,11 +55,17 @@ _DONE = Result()
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced."""
+    """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced.
+
+    With `after_sync` a re-sync enqueues the keys of every object, changed or not. A controller that puts right what
+    others do to its own objects needs that for some watch: what it created and somebody deleted before its cache saw
+    either is no difference that a re-sync would tell.
+    """
 
     informer: Informer
     to_keys: Callable[[Change], Iterable[Key]]
     delay: float = 0.0
+    after_sync: bool = False
 
 
 class Controller:
@@ -90,8 +98,13 @@ class Controller:
         self._workers = workers
         self._max_retries = max_retries
         self._metrics = ReconcileMetrics(name, workers=workers)
+        self._watches = watches
+        # Set and read on the informers' thread, but for the first time.
+        self._stands_by = False
         for watch in watches:
             watch.informer.add_handler(self._handler(watch))
+            if watch.after_sync:
+                watch.informer.add_sync_handler(self._sync_handler(watch))
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
@@ -99,10 +112,28 @@ class Controller:
             for key in self._reconciler.on_start():
                 self.queue.add(key)
 
+    def stand_by(self) -> None:
+        """Have nothing enqueued from here on: others do the work."""
+        self._stands_by = True
+
+    def resume(self) -> None:
+        """Begin anew with everything there is; called on the informers' thread, while it does not run.
+
+        Pure functions of a change (`Watch.to_keys`) may keep what they know without a lock, as all changes, these
+        among them, come on that one thread.
+        """
+        self.queue.reopen()
+        self._stands_by = False
+        for watch in self._watches:
+            handle = self._handler(watch)
+            for obj in watch.informer.lister.list():
+                handle(Change(EventType.ADDED, None, obj, obj.revision))
+                obj.forget_decoded()  # as after a sync
+
     def run(self, stop: threading.Event) -> None:
         """Reconcile with all workers until `stop` is set, then let them finish what they hold.
 
-        Raises what a worker could not contain (`_FATAL`). A controller runs once: its queue stays shut down.
+        Raises what a worker could not contain (`_FATAL`). Its queue stays shut down: to run again it must `resume`.
         """
         self.start()
         failures: list[BaseException] = []
@@ -148,6 +179,8 @@ class Controller:
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
         def on_change(change: Change) -> None:
+            if self._stands_by:
+                return
             for key in watch.to_keys(change):
                 if watch.delay > 0:
                     self.queue.add_after(key, watch.delay, (change.revision,))
@@ -155,6 +188,16 @@ class Controller:
                     self.queue.add(key, (change.revision,))
 
         return on_change
+
+    def _sync_handler(self, watch: Watch) -> Callable[[], None]:
+        on_change = self._handler(watch)
+
+        def on_sync() -> None:
+            for obj in watch.informer.lister.list():
+                on_change(Change(EventType.MODIFIED, obj, obj, obj.revision))
+                obj.forget_decoded()  # as after a sync
+
+        return on_sync
 
     def _process(self, delivery: Delivery[Key]) -> None:
         cause = self._cause(delivery)
@@ -216,6 +259,8 @@ class Controller:
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
         """Log an error once and have the key tried again, unless it was often enough.
 
+        What was to be expected (`retryable`, `lost_race`) is one line; anything else has its traceback.
+
         A key that is dropped is not lost: its next change enqueues it anew (as in Kubernetes' endpoints
         controller, whose maxRetries is 15).
         """
@@ -224,7 +269,7 @@ class Controller:
         if not isinstance(error, CtrlmgrError):
             self._metrics.panics.inc()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
-        if isinstance(error, CtrlmgrError) and error.retryable:
+        if isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race):
             log.info("reconcile failed", error=_summary(error), dropped=drop)
         else:
             log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=error)

@@ -35,14 +35,7 @@ class Periodic:
         self.jobs: dict[str, Callable[[], None]] = {}
         """What each job does, by name; calling one is what the scheduler does when it is due."""
         self._first: list[Callable[[], None]] = []
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            jobstores={"default": MemoryJobStore()},
-            # Jobs take microseconds, so they run on the scheduler's own thread instead of in a pool of ten.
-            executors={"default": DebugExecutor()},
-            # However late (a suspended machine), a job is due once and never too late to be worth doing.
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-        )
+        self._seconds: dict[str, float] = {}
 
     def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
         """Put `key` on `queue` every so many seconds, and at the start; raises ValueError for a name that is taken."""
@@ -53,16 +46,30 @@ class Periodic:
             queue.add(key)
 
         self.jobs[name] = job
+        self._seconds[name] = every_seconds
         if at_start:
             self._first.append(job)
-        self._scheduler.add_job(job, "interval", seconds=every_seconds, id=name, name=name)
 
     def run(self, stop: threading.Event) -> None:
-        """Enqueue everything once, then at its intervals, until `stop` is set; but see `add`."""
+        """Enqueue everything once, then at its intervals, until `stop` is set; but see `add`. May be run again."""
+        scheduler = self._scheduler()
         for job in self._first:
             job()
-        self._scheduler.start()
+        scheduler.start()
         try:
             stop.wait()
         finally:
-            self._scheduler.shutdown()
+            scheduler.shutdown()
+
+    def _scheduler(self) -> BackgroundScheduler:
+        scheduler = BackgroundScheduler(
+            timezone=UTC,
+            jobstores={"default": MemoryJobStore()},
+            # Jobs take microseconds, so they run on the scheduler's own thread instead of in a pool of ten.
+            executors={"default": DebugExecutor()},
+            # However late (a suspended machine), a job is due once and never too late to be worth doing.
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+        for name, job in self.jobs.items():
+            scheduler.add_job(job, "interval", seconds=self._seconds[name], id=name, name=name)
+        return scheduler

@@ -33,7 +33,9 @@ class Phase(IntEnum):
     LOG = 0
     CACHES = 1
     SERVERS = 2
-    LEADER = 3
+    MEMBERS = 3
+    """What every process does, whoever leads."""
+    LEADER = 4
 
 
 class Runnable(Protocol):

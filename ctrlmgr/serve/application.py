@@ -1,42 +1,51 @@
-"""Everything a process runs, wired together; and the process.
+"""Everything a process runs, wired together.
 
 Guarantees:
-- What can be refused is refused before anything starts: an unknown controller, an address that is taken, a
-  database that cannot be opened, certificates or tokens that cannot be used.
-- SIGTERM and SIGINT stop it in order: `/readyz` fails at once; controllers finish what they hold; the server drains,
-  then the caches and the log stop.
-- The log is closed whatever happens.
+- What can be refused is refused before anything starts: an unknown controller, an address that is taken,
+  certificates or tokens that cannot be used.
+- It stops in order: `/readyz` fails at once; controllers finish what they hold, and the lease is given back; the
+  server drains, then the caches and the log stop.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
-from ctrlmgr import interpreter
 from ctrlmgr.api.resource import NAMESPACES
-from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap_address import endpoint_address
 from ctrlmgr.controllers.bootstrap_assembly import new_bootstrap
-from ctrlmgr.errors import CtrlmgrError, SettingsError
-from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.controllers.recorder import EventBroadcaster
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Manager, Phase
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
-from ctrlmgr.serve.controllers import CONTROLLERS, Parts, Watched, compaction, enabled_controllers
+from ctrlmgr.serve.controllers import (
+    CONTROLLERS,
+    Parts,
+    Watched,
+    compaction,
+    enabled_controllers,
+    event_expiry,
+    read_root_ca,
+    watched,
+)
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
-from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.serve.leadership import COMPONENT, Leadership
+from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.debug import debug_pages
@@ -46,6 +55,12 @@ from ctrlmgr.settings import Settings, keys, plain_value
 
 log = structlog.get_logger(__name__)
 
+API_ONLY: Final = "api-only"
+CONTROLLERS_ONLY: Final = "controllers-only"
+
+_STANDSTILL: Final = 10.0
+"""Seconds after which an event loop that has not turned counts as stuck."""
+
 
 class Application:
     """Everything `serve` runs, wired and not yet started."""
@@ -53,6 +68,8 @@ class Application:
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
         names = enabled_controllers(settings.controllers.enabled, CONTROLLERS)
+        self._role = settings.server.role
+        leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         self._front = Front(
             settings, lambda resource, key: backend.engine.cacher.get(resource, key), clock=clock, random=random
@@ -81,13 +98,25 @@ class Application:
             informers.informer(NAMESPACES).lister,
             backend.engine,
             backend.run,
+            EventBroadcaster(event_log, clock=clock, random=random),
+            read_root_ca(settings, self._front.files.authority),
+            leadership.elector.fence if leadership is not None else None,
         )
-        controllers = [Watched(CONTROLLERS[name](parts)) for name in names]
+        made = () if self._role == API_ONLY else (CONTROLLERS[name](parts) for name in names)
+        controllers = [*watched(made, settings.controllers.start_interval, random)]
+        led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
+        self._election: Election | None = None
+        if leadership is not None:
+            recorder = parts.broadcaster.recorder(COMPONENT, parts.unfenced(COMPONENT))
+            self._election = leadership.election(led, informers, recorder)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
-        health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
+        self._ready = checks
+        self._alive_checks = self._alive(leadership)
+        health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
         more = debug_pages(_shown(settings), backend.workers, clock=clock)
-        pages = Pages(health, REGISTRY, backend.kinds, backend.workers, more=more)
+        served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
+        pages = Pages(health, REGISTRY, served, backend.workers, more=more)
         app = App(
             backend,
             pages,
@@ -96,14 +125,17 @@ class Application:
             clock=clock,
             max_reads=settings.server.max_reads,
             max_writes=settings.server.max_writes,
+            kinds=served,
         )
+        self._turned_at = clock.monotonic()
+        self._clock = clock
         self.server = HttpServer(
             app,
             settings.server.address,
             clock=clock,
             tls=self._front.serving.context,
             delay=settings.server.shutdown_delay,
-            housekeeping=[self._front.serving.reload, self._front.tokens.reload],
+            housekeeping=[self._front.serving.reload, self._front.tokens.reload, self._turn],
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -111,15 +143,37 @@ class Application:
             ranges,
             address=endpoint_address(advertised_address(settings), ranges.addresses[0].family, default_route_address),
             port=self.server.port,
-            ready=lambda: all(check.problem() is None for check in checks),
+            ready=self.is_ready,
         )
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
+        self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in (*self._bootstrap.runnables, *controllers, *compaction(parts)):
+        for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:
+            self.manager.add(runnable, Phase.MEMBERS)
+        for runnable in led if self._election is None else [self._election]:
             self.manager.add(runnable, Phase.LEADER)
+
+    def tell(self, manager: ServiceManager) -> None:
+        """Have the service manager told, if there is one, when this is ready and that it lives."""
+        manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
+        if manager.listens:
+            self.manager.add(manager, Phase.LOG)
+
+    def _turn(self) -> None:
+        """Note that the event loop turns; called on it about once a second."""
+        self._turned_at = self._clock.monotonic()
+
+    def is_ready(self) -> bool:
+        """Whether all checks of `/readyz` hold."""
+        return all(check.problem() is None for check in self._ready)
+
+    def is_alive(self) -> bool:
+        """Whether the checks of `/healthz` hold and the event loop turns, as far as can be seen from outside of it."""
+        turns = self._clock.monotonic() - self._turned_at < _STANDSTILL
+        return turns and all(check.problem() is None for check in self._alive_checks)
 
     @property
     def kubeconfig(self) -> Path:
@@ -127,8 +181,9 @@ class Application:
         return self._front.kubeconfig
 
     def announce(self) -> None:
-        """Write the kubeconfig for this server."""
-        self._front.announce(self.server.url)
+        """Write the kubeconfig for this server; one that only runs controllers leaves that of one that serves."""
+        if self._role != CONTROLLERS_ONLY or not self.kubeconfig.exists():
+            self._front.announce(self.server.url)
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set; raises what the manager raises."""
@@ -138,63 +193,44 @@ class Application:
         except TimeoutError as error:
             raise CtrlmgrError(f"not everything stopped in time: {error}") from error
 
+    def _leadership(
+        self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random
+    ) -> Leadership | None:
+        """Return this process' candidacy, None when it does not stand."""
+        if self._role == API_ONLY or not settings.leader_election.enabled:
+            return None
+        return Leadership(settings, event_log, clock=clock, random=random)
+
+    def _alive(self, leadership: Leadership | None) -> list[Check]:
+        """Return what being alive takes: to answer and, as a leader, to have stopped in time if it had to."""
+        return [PING] if leadership is None else [PING, Check("leaderElection", leadership.elector.problem)]
+
     def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Check]:
         """Return what being ready takes: to reach the log, to know its content and to act on it."""
         return [
             PING,
             Check("log", probe.problem),
             Check("informer-sync", lambda: None if informers.has_synced() else "the caches have not synced yet"),
-            Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
-            *(Check(f"controller/{controller.name}", controller.problem) for controller in controllers),
+            *self._bootstrapped(),
+            *self._elected(),
+            *(Check(f"controller/{controller.name}", partial(self._runs, controller)) for controller in controllers),
             Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None),
         ]
+
+    def _bootstrapped(self) -> list[Check]:
+        if self._role == CONTROLLERS_ONLY:
+            return []
+        return [Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem())]
+
+    def _elected(self) -> list[Check]:
+        return [] if self._election is None else [Check("leader-election", self._election.problem)]
+
+    def _runs(self, controller: Watched) -> str | None:
+        """Return what is wrong with a controller: not to run is right for one of a process that does not lead."""
+        return controller.problem() if self._election is None or self._election.is_leading() else None
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
     """Return the settings as anybody who may ask is shown them."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}
-
-
-def serve(settings: Settings, *, started: Callable[[Application], None] = lambda application: None) -> None:
-    """Run ctrlmgr in this process until a signal stops it; `started` is told what is about to run.
-
-    Must be called on the main thread, because signals arrive there. Raises `SettingsError`, `LogError` and what
-    else the runnables raise.
-    """
-    interpreter.tune()
-    clock, random = SystemClock(), PooledRandom()
-    with _opened(settings, clock, random) as event_log:
-        application = Application(settings, event_log, clock=clock, random=random)
-
-        def run(stop: threading.Event) -> None:
-            # Not before signals are caught: whoever reads that it serves may stop it at once.
-            application.announce()
-            started(application)
-            head = event_log.head().revision
-            log.info(
-                "serving",
-                url=application.server.url,
-                database=settings.database_url,
-                head=head,
-                kubeconfig=str(application.kubeconfig),
-            )
-            application.run(stop)
-
-        run_until_signalled(run)
-        log.info("stopped", head=event_log.head().revision)
-
-
-@contextmanager
-def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
-    anchor = settings.anchor_path
-    for directory in filter(None, (settings.data_path, anchor.parent if anchor else None)):
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
-    event_log = open_log(settings.database_url, clock=clock, random=random, migrate=True, anchor=anchor)
-    try:
-        yield event_log
-    finally:
-        event_log.close()

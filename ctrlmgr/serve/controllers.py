@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
-from ctrlmgr.client import EngineClient, LogClient, Runner
+from ctrlmgr.client import EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import bootstrap, bootstrap_assembly
 from ctrlmgr.controllers.compaction import CompactionReconciler
@@ -18,12 +19,22 @@ from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLIC
 from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
 from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
 from ctrlmgr.controllers.endpoints import new_endpoints_controller
+from ctrlmgr.controllers.event_expiry import new_event_expiry
 from ctrlmgr.controllers.garbage_collector import CONTROLLER_NAME as GARBAGE_COLLECTOR
 from ctrlmgr.controllers.garbage_collector import new_garbage_collector
 from ctrlmgr.controllers.mirroring import CONTROLLER_NAME as MIRRORING_CONTROLLER
 from ctrlmgr.controllers.mirroring import new_mirroring_controller
 from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.controllers.namespace import new_namespace_controller
+from ctrlmgr.controllers.pod_garbage_collector import CONTROLLER_NAME as POD_GARBAGE_COLLECTOR
+from ctrlmgr.controllers.pod_garbage_collector import new_pod_garbage_collector
+from ctrlmgr.controllers.recorder import EventBroadcaster, Recorder
+from ctrlmgr.controllers.root_ca_publisher import CONTROLLER_NAME as ROOT_CA_PUBLISHER
+from ctrlmgr.controllers.root_ca_publisher import new_root_ca_publisher
+from ctrlmgr.controllers.service_accounts import CONTROLLER_NAME as SERVICE_ACCOUNT_CONTROLLER
+from ctrlmgr.controllers.service_accounts import new_service_account_controller
+from ctrlmgr.controllers.ttl_after_finished import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
+from ctrlmgr.controllers.ttl_after_finished import new_ttl_after_finished_controller
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers, Lister
@@ -46,6 +57,11 @@ class Parts(NamedTuple):
     namespaces: Lister
     engine: Engine
     run: Runner
+    broadcaster: EventBroadcaster
+    root_ca: str
+    """The certificate of the authority that signs for this server, as PEM."""
+    fencing: Fencing | None
+    """What every write of a controller carries, None when nobody else can lead."""
 
     def client(self, controller: str) -> LogClient:
         """Return a client that writes straight to the log, for a controller that needs nothing of the API's."""
@@ -55,19 +71,39 @@ class Parts(NamedTuple):
             clock=self.clock,
             new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
             namespaces=self.namespaces,
+            fence=self.fencing,
         )
+
+    def unfenced(self, component: str) -> LogClient:
+        """Return the same for what every process does, whoever leads."""
+        return self._replace(fencing=None).client(component)
+
+    def recorder(self, controller: str, component: str) -> Recorder:
+        """Return what `controller` tells of things through, under the name that Kubernetes' Events have for it."""
+        return self.broadcaster.recorder(component, self.unfenced(controller))
 
     def engine_client(self, controller: str) -> EngineClient:
         """Return a client that writes as the API does."""
         requester = Requester(_user(controller), ("system:masters",), _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester)
+        return EngineClient(self.engine, self.run, requester, fence=self.fencing)
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""
         requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
         client = EngineClient(self.engine, self.run, requester)
-        internal = self.client(bootstrap.CONTROLLER_NAME)
-        return bootstrap_assembly.Parts(self.informers, self.event_log, client, internal, self.clock, self.random)
+        internal = self.unfenced(bootstrap.CONTROLLER_NAME)
+        return bootstrap_assembly.Parts(
+            self.informers, self.event_log, client, internal, self.broadcaster, self.clock, self.random
+        )
+
+
+def read_root_ca(settings: Settings, own: Path) -> str:
+    """Return the certificate to publish, as PEM: the one that the settings name, else `own`; raises `SettingsError`."""
+    named = settings.controllers.root_ca_file
+    try:
+        return (Path(named).expanduser() if named else own).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"controllers.root_ca_file: {named or own} cannot be used: {error}") from error
 
 
 def _user(controller: str) -> str:
@@ -83,6 +119,7 @@ def _endpoints(parts: Parts) -> Controller:
         random=parts.random,
         workers=parts.settings.endpoints.workers,
         batch_period=parts.settings.endpoints.batch_period,
+        recorder=parts.recorder(ENDPOINT_CONTROLLER, "endpoint-controller"),
     )
 
 
@@ -93,8 +130,9 @@ def _endpoint_slices(parts: Parts) -> Controller:
         parts.event_log,
         clock=parts.clock,
         random=parts.random,
-        workers=parts.settings.endpoints.workers,
+        workers=parts.settings.controllers.concurrent_service_endpoint_syncs,
         batch_period=parts.settings.endpoints.batch_period,
+        recorder=parts.recorder(ENDPOINT_SLICE_CONTROLLER, "endpoint-slice-controller"),
     )
 
 
@@ -105,7 +143,8 @@ def _mirroring(parts: Parts) -> Controller:
         parts.event_log,
         clock=parts.clock,
         random=parts.random,
-        workers=parts.settings.endpoints.workers,
+        workers=parts.settings.controllers.mirroring_concurrent_service_endpoint_syncs,
+        recorder=parts.recorder(MIRRORING_CONTROLLER, "endpoint-slice-mirroring-controller"),
     )
 
 
@@ -122,6 +161,7 @@ def _namespaces(parts: Parts) -> Controller:
         parts.event_log,
         clock=parts.clock,
         random=parts.random,
+        workers=parts.settings.controllers.concurrent_namespace_syncs,
         grace=parts.settings.namespace.deletion_grace,
     )
 
@@ -134,6 +174,50 @@ def _garbage_collector(parts: Parts) -> Controller:
         parts.event_log,
         clock=parts.clock,
         random=parts.random,
+        workers=parts.settings.controllers.concurrent_gc_syncs,
+    )
+
+
+def _pod_garbage_collector(parts: Parts) -> Controller:
+    return new_pod_garbage_collector(
+        parts.informers,
+        parts.engine_client(POD_GARBAGE_COLLECTOR),
+        parts.event_log,
+        parts.settings.pod_garbage_collector.terminated_pod_threshold,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
+def _root_ca_publisher(parts: Parts) -> Controller:
+    return new_root_ca_publisher(
+        parts.informers,
+        parts.engine_client(ROOT_CA_PUBLISHER),
+        parts.event_log,
+        parts.root_ca,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
+def _service_accounts(parts: Parts) -> Controller:
+    return new_service_account_controller(
+        parts.informers,
+        parts.engine_client(SERVICE_ACCOUNT_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
+def _ttl_after_finished(parts: Parts) -> Controller:
+    return new_ttl_after_finished_controller(
+        parts.informers,
+        parts.engine_client(TTL_AFTER_FINISHED_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        workers=parts.settings.controllers.concurrent_ttl_after_finished_syncs,
     )
 
 
@@ -143,6 +227,10 @@ CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
     GARBAGE_COLLECTOR: _garbage_collector,
     MIRRORING_CONTROLLER: _mirroring,
     NAMESPACE_CONTROLLER: _namespaces,
+    POD_GARBAGE_COLLECTOR: _pod_garbage_collector,
+    ROOT_CA_PUBLISHER: _root_ca_publisher,
+    SERVICE_ACCOUNT_CONTROLLER: _service_accounts,
+    TTL_AFTER_FINISHED_CONTROLLER: _ttl_after_finished,
 }
 """Every controller there is, by the name that `--controllers` knows."""
 
@@ -170,22 +258,43 @@ def _is_enabled(name: str, wanted: Sequence[str]) -> bool:
     return "*" in wanted
 
 
-class Watched:
-    """A Runnable that can say whether the one in it runs."""
+def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[Watched]:
+    """Yield the controllers, to be started in this order, each `interval` seconds after the one before or a bit later.
 
-    def __init__(self, runnable: Runnable) -> None:
-        """Watch `runnable`."""
-        self.name = runnable.name
-        self._runnable = runnable
+    That is kube-controller-manager's `--controller-start-interval` with its jitter: up to twice the interval.
+    """
+    start_after = 0.0
+    for controller in controllers:
+        yield Watched(controller, start_after)
+        start_after += interval * (1 + random.random())
+
+
+class Watched:
+    """A controller that can say whether it runs."""
+
+    def __init__(self, controller: Controller, start_after: float = 0.0) -> None:
+        """Watch `controller`, which is to start so many seconds after it may."""
+        self.name = controller.name
+        self._controller = controller
+        self._start_after = start_after
         self._running = False
 
     def run(self, stop: threading.Event) -> None:
         """Run it until stopped."""
         self._running = True
         try:
-            self._runnable.run(stop)
+            if not (self._start_after and stop.wait(self._start_after)):
+                self._controller.run(stop)
         finally:
             self._running = False
+
+    def stand_by(self) -> None:
+        """See `Controller`."""
+        self._controller.stand_by()
+
+    def resume(self) -> None:
+        """See `Controller`."""
+        self._controller.resume()
 
     def problem(self) -> str | None:
         """Return what is wrong, None while it runs."""
@@ -212,3 +321,16 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
         periodic.add(f"compact {key}", settings.every, controller.queue, key)
     yield controller
     yield periodic
+
+
+def event_expiry(parts: Parts) -> Iterator[Runnable]:
+    """Yield the controller that ends Events, if they are to end."""
+    if parts.settings.events.ttl:
+        yield new_event_expiry(
+            parts.informers,
+            parts.client("event-expiry"),
+            parts.event_log,
+            parts.settings.events.ttl,
+            clock=parts.clock,
+            random=parts.random,
+        )

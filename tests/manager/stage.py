@@ -76,6 +76,7 @@ class Stage:
         *,
         name: str = "staged",
         delay: float = 0.0,
+        after_sync: bool = False,
         workers: int = 1,
         max_retries: int | None = None,
     ) -> None:
@@ -90,7 +91,7 @@ class Stage:
         self.controller = Controller(
             name,
             reconciler,
-            watches=[Watch(pods, lambda change: [change.new.key if change.new else A], delay)],
+            watches=[Watch(pods, lambda change: [change.new.key if change.new else A], delay, after_sync)],
             client=self.client,
             log=self.log,
             clock=self.clock,

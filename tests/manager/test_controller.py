@@ -12,12 +12,15 @@ from structlog.testing import capture_logs
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client
 from ctrlmgr.errors import (
+    AlreadyExists,
     Conflict,
     Fenced,
     LogClosed,
     LogCorrupt,
     LogRolledBack,
     LogUnavailable,
+    NamespaceTerminating,
+    NotFound,
     SchemaOutdated,
     TerminalError,
 )
@@ -76,6 +79,20 @@ def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
     assert stage.process_all() == 0
     stage.clock.step(0.1)
     assert stage.process_all() == 1
+
+
+@pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])
+def test_a_resync_has_everything_looked_at_if_the_watch_says_so(after_sync: bool, looked_at: list[Key]) -> None:
+    reconciler = Scripted()
+    stage = Stage(reconciler, after_sync=after_sync)
+    stage.client.create(pod("a"))
+    stage.client.create(pod("b"))
+    stage.informers.sync()
+    stage.process_all()
+    del reconciler.keys[:]
+    stage.informers.sync()
+    stage.process_all()
+    assert reconciler.keys == looked_at
 
 
 def test_the_cause_names_every_coalesced_revision() -> None:
@@ -240,7 +257,16 @@ def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None
     assert metric("reconcile_total", controller="buggy", result="error") == 1
 
 
-@pytest.mark.parametrize("error", [Conflict(), LogUnavailable()], ids=["a conflict", "an unreachable log"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Conflict(), id="a conflict"),
+        pytest.param(AlreadyExists(), id="somebody else made it"),
+        pytest.param(NotFound(), id="somebody else deleted it"),
+        pytest.param(NamespaceTerminating(), id="its namespace is going"),
+        pytest.param(LogUnavailable(), id="an unreachable log"),
+    ],
+)
 def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:
     name = f"expected-{type(error).__name__}"
     stage = Stage(Scripted(fails(error)), name=name)

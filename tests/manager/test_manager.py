@@ -12,7 +12,13 @@ from ctrlmgr.manager import HasSynced, Manager, Phase
 from ctrlmgr.testing import FakeClock
 from tests.background import DEADLINE, background
 
-NAMES = {Phase.LOG: "log", Phase.CACHES: "caches", Phase.SERVERS: "servers", Phase.LEADER: "leader"}
+NAMES = {
+    Phase.LOG: "log",
+    Phase.CACHES: "caches",
+    Phase.SERVERS: "servers",
+    Phase.MEMBERS: "members",
+    Phase.LEADER: "leader",
+}
 
 
 class Diary:
@@ -111,7 +117,7 @@ def test_phases_start_upward_and_stop_downward(clock: FakeClock, diary: Diary) -
         diary.wait_for(f"{name} runs")
     running.stop.set()
     running.done.result(DEADLINE)
-    assert diary.lines[4:] == ["leader ends", "servers ends", "caches ends", "log ends"]
+    assert diary.lines[len(NAMES) :] == [f"{name} ends" for name in reversed(NAMES.values())]
 
 
 def test_a_phase_starts_only_when_the_one_below_has_synced(clock: FakeClock, diary: Diary) -> None:

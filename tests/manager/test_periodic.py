@@ -76,11 +76,25 @@ def test_keys_come_once_at_the_start_and_then_again_and_again_until_stopped() ->
     assert len(seldom) == 0
 
 
+def test_it_may_be_run_again() -> None:
+    queue: WorkQueue[str] = WorkQueue("again", clock=SystemClock())
+    periodic = Periodic()
+    periodic.add("tick", 0.01, queue, "tick")
+    for _ in range(2):
+        stop = threading.Event()
+        running = background(lambda stop=stop: periodic.run(stop))  # type: ignore[misc]  # bound for this round
+        for _ in range(3):
+            with queue.processing(timeout=DEADLINE) as delivery:
+                assert delivery is not None
+        stop.set()
+        running.result(DEADLINE)
+
+
 def test_the_scheduler_runs_each_job_once_however_late_and_in_utc() -> None:
     queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
     periodic = Periodic()
     periodic.add("resync", 180, queue, "everything")
-    scheduler = periodic._scheduler
+    scheduler = periodic._scheduler()
     [job] = scheduler.get_jobs()
     scheduler.start(paused=True)
     try:

@@ -1,0 +1,252 @@
+"""A process' part in the election, as a Runnable: it stands, and while it leads it runs what only the leader may.
+
+Guarantees:
+- What the leader runs starts when the caches have come to the revision of the takeover: so it has before it all that
+  any leader before it has written, and acts on nothing older.
+- When the term is over, by whatever, everything is told to stop at once; once nobody is at work any more the process
+  stands again. It goes on with everything else meanwhile.
+- Stopping lets everybody finish first, the lease being renewed all the while, and gives it back last.
+- A candidate is woken by what happens to the lease; it takes over a lease that is given back within milliseconds.
+- What else goes wrong in a term than its end ends `run`, and with it the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import Fenced
+from ctrlmgr.informer import Change, Informer
+from ctrlmgr.leaderelection.elector import Elector
+from ctrlmgr.manager import Manager, Phase, Runnable
+from ctrlmgr.metrics import leader_election_status
+
+log = structlog.get_logger(__name__)
+
+GRACE: Final = 25.0
+"""Seconds that what the leader runs has for stopping; less than the process has for all of it."""
+RELEASE_PATIENCE: Final = 2.0
+"""Seconds that giving the lease back may take."""
+
+Announce = Callable[[Object, str], None]
+
+
+class StandsBy(Protocol):
+    """Something that only the leader runs, and that learns of changes all the time."""
+
+    def stand_by(self) -> None:
+        """Keep nothing of what changes: others do the work."""
+
+    def resume(self) -> None:
+        """Begin anew with everything there is; called on the informers' thread."""
+
+
+class _Led:
+    """A runnable of one term; a write of it that was refused ends the term, and nothing else."""
+
+    def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
+        self.name = runnable.name
+        self._runnable = runnable
+        self._fenced = fenced
+
+    def run(self, stop: threading.Event) -> None:
+        try:
+            self._runnable.run(stop)
+        except Fenced as error:
+            self._fenced(error)
+
+
+class _Running:
+    """The runnables of one term, on their threads."""
+
+    def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
+        """Start them; `ended` is called when all have ended."""
+        self.term = term
+        self.stop = threading.Event()
+        self.has_ended = False
+        self.fenced: Fenced | None = None
+        """Why a write was refused, if one was."""
+        self.error: BaseException | None = None
+        """What else went wrong."""
+        manager = Manager(clock=clock, grace=GRACE)
+        for runnable in runnables:
+            manager.add(_Led(runnable, self._on_fenced), Phase.LEADER)
+
+        def run() -> None:
+            try:
+                manager.run(self.stop)
+            except BaseException as error:  # looked at on the election's thread
+                self.error = error
+            finally:
+                self.has_ended = True
+                ended()
+
+        threads.start(f"term {term}", run)
+
+    def _on_fenced(self, error: Fenced) -> None:
+        self.fenced = error
+        self.stop.set()
+
+
+class Election:
+    """See the module's docstring; made before the informers sync."""
+
+    name = "leader-election"
+
+    def __init__(
+        self,
+        elector: Elector,
+        leases: Informer,
+        runnables: Sequence[Runnable],
+        controllers: Sequence[StandsBy],
+        *,
+        clock: Clock,
+        announce: Announce = lambda lease, message: None,
+    ) -> None:
+        """Run `runnables` while `elector` leads, among them the `controllers`; learn of the lease from `leases`.
+
+        `announce` is told, with the lease, who became leader and who stopped leading.
+        """
+        self._elector = elector
+        self._runnables = runnables
+        self._controllers = controllers
+        self._clock = clock
+        self._announce = announce
+        self._status = leader_election_status(elector.key.name)
+        self._running: _Running | None = None
+        self._announced = 0
+        # Guards what follows; notified when there is reason to look again.
+        self._changed = threading.Condition()
+        self._woken = False
+        self._resumed = 0  # the newest term of ours that the caches have come to
+        self._stood = 0  # the newest of these that is over
+        self._acting = False
+        for controller in controllers:
+            controller.stand_by()
+        leases.add_handler(self._on_lease)
+
+    def is_leading(self) -> bool:
+        """Whether what only the leader runs runs here, and has not been told to stop."""
+        return self._acting
+
+    def problem(self) -> str | None:
+        """Return None once this process leads and acts, or has seen that another one leads."""
+        if self._acting or (self._elector.has_settled() and not self._elector.term):
+            return None
+        return "it has not been settled who leads"
+
+    def _on_lease(self, change: Change) -> None:
+        """Learn what has become of a lease; on the informers' thread."""
+        lease = change.new or change.old
+        if lease is None or lease.key != self._elector.key:
+            return
+        term = self._elector.observe(change.new, change.revision)
+        if term > self._resumed and self._running is None:
+            for controller in self._controllers:
+                controller.resume()
+            self._resumed = term
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def run(self, stop: threading.Event) -> None:
+        """Stand, and lead when elected, until `stop` is set; raises what a term fails with."""
+
+        def wake_at_the_end() -> None:
+            stop.wait()
+            self._wake()
+
+        threads.start("leader-election-stop", wake_at_the_end)
+        try:
+            while not self._is_over(stop):
+                wait_until = self._elector.step() if self._stands(stop) else float("inf")
+                self._follow(stop)
+                self._wait(wait_until)
+        finally:
+            stop.set()
+            if self._running is not None:
+                self._running.stop.set()
+        self._leave()
+
+    def _stands(self, stop: threading.Event) -> bool:
+        """Whether to step: to lead until everybody has finished, but not to begin when stopping."""
+        return self._elector.term > 0 or not stop.is_set()
+
+    def _is_over(self, stop: threading.Event) -> bool:
+        return stop.is_set() and self._running is None
+
+    def _follow(self, stop: threading.Event) -> None:
+        """Start or stop what the leader runs, as the elector says."""
+        term = self._elector.term
+        self._tell(term)
+        running = self._running
+        if running is None:
+            if not term:
+                self._stand_by()
+            elif not stop.is_set() and term == self._resumed:
+                self._acting = True  # before anybody can act
+                self._running = _Running(term, self._runnables, clock=self._clock, ended=self._wake)
+            return
+        if running.has_ended:
+            self._end(running)
+        elif running.term != term or stop.is_set():
+            self._acting = False
+            running.stop.set()
+
+    def _end(self, running: _Running) -> None:
+        """Draw the conclusions from the end of everybody's work."""
+        self._running = None
+        self._acting = False
+        if running.error is not None:
+            raise running.error
+        if running.fenced is not None:
+            self._elector.step_down(str(running.fenced))
+        self._wake()
+
+    def _stand_by(self) -> None:
+        """Be a candidate among whose controllers nobody is at work."""
+        if self._elector.ended():
+            self._wake()  # it may stand again
+        if self._resumed > self._stood:
+            self._stood = self._resumed
+            for controller in self._controllers:
+                controller.stand_by()
+
+    def _tell(self, term: int) -> None:
+        """Say it, when the leader became one or ceased to be."""
+        if term == self._announced:
+            return
+        lease, identity = self._elector.lease, self._elector.identity
+        if self._announced:
+            self._status.set(0)
+            if lease is not None:
+                self._announce(lease, f"{identity} stopped leading")
+        if term:
+            self._status.set(1)
+            if lease is not None:
+                self._announce(lease, f"{identity} became leader")
+        self._announced = term
+
+    def _wait(self, until: float) -> None:
+        with self._changed:
+            while not self._woken:
+                left = until - self._clock.monotonic()
+                if left <= 0:
+                    break
+                self._clock.wait(self._changed, None if left == float("inf") else left)
+            self._woken = False
+
+    def _leave(self) -> None:
+        """Give the lease back: nobody is at work any more."""
+        self._elector.ended()
+        self._elector.release(RELEASE_PATIENCE)
+        self._tell(0)

@@ -1,0 +1,243 @@
+"""The elector: decides, writes the lease, and answers whoever asks whether this process leads.
+
+Guarantees beyond those of `decision` and `lock`:
+- `fence` gives out a term only while this process may trust itself to lead; nothing has to run for that to end.
+- A new term does not begin while anybody of the last one may still be at work (`ended` says that nobody is), and the
+  lease is given back after that only.
+- Whether a write of the lease that was interrupted has come to be in the log is never guessed: a leader counts it as
+  not renewed, a candidate waits to see.
+
+One thread steps it; one, the informers', tells it what the lease has become; any may ask.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import ApiError, Fenced, LogUnavailable, OutcomeUnknown
+from ctrlmgr.eventlog import Fence
+from ctrlmgr.eventlog.session import Sessions
+from ctrlmgr.leaderelection.decision import Decision, Observed, Renew, StepDown, TakeOver, Term, Timing, Wait, decide
+from ctrlmgr.leaderelection.lock import LeaseLock
+from ctrlmgr.leaderelection.record import Held, held
+
+log = structlog.get_logger(__name__)
+
+TOLERANCE: Final = 20.0
+"""Seconds beyond the lease for which a leader that could not renew it still counts as healthy, as in Kubernetes."""
+
+_FOR_EVER: Final = float("inf")
+_PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
+"""What a write of the lease may fail with and be tried again: somebody was quicker, or the database is away."""
+
+
+class Elector:
+    """A candidate for one lease."""
+
+    def __init__(self, lock: LeaseLock, sessions: Sessions, timing: Timing, *, clock: Clock) -> None:
+        """Stand for `lock`; `sessions` may know whether its holder is gone."""
+        self._lock = lock
+        self._sessions = sessions
+        self._timing = timing
+        self._clock = clock
+        # Replaced as a whole, so that any thread may read it.
+        self._term: Term | None = None
+        # Whether somebody of a term that began here may still be at work.
+        self._at_work = False
+        self._newest_term = 0  # that the log has been heard to be in
+        self._tries_at = 0.0  # not before then again (monotonic seconds)
+        # Guards what follows: what is known of the lease.
+        self._seen = threading.Lock()
+        self._lease: Object | None = None
+        self._held: Held | None = None
+        self._since = 0.0
+        self._revision: Revision = 0
+        self._settled = False
+
+    @property
+    def key(self) -> Key:
+        """The lease that it stands for."""
+        return self._lock.key
+
+    @property
+    def identity(self) -> str:
+        """Who stands."""
+        return self._lock.identity
+
+    @property
+    def lease(self) -> Object | None:
+        """The lease as it was seen last."""
+        return self._lease
+
+    @property
+    def term(self) -> int:
+        """The term in which this process leads; 0 when it does not."""
+        term = self._term
+        return 0 if term is None else term.number
+
+    def has_settled(self) -> bool:
+        """Whether it has been seen that somebody leads, be it this process."""
+        return self._settled
+
+    def fence(self) -> Fence:
+        """Return what a write of this leader carries; raises `Fenced` when it does not lead, or not surely."""
+        term = self._term
+        if term is None:
+            raise Fenced("this process does not lead")
+        if self._clock.monotonic() >= self._trusted_until(term):
+            raise Fenced(f"term {term.number} may be over: the lease was not renewed in time")
+        return self._lock.fence(term.number)
+
+    def _trusted_until(self, term: Term) -> float:
+        return term.renewed_at + self._timing.renew_deadline
+
+    def problem(self) -> str | None:
+        """Return what is wrong, None if nothing is (client-go's `LeaderElector.Check`)."""
+        term = self._term
+        if term is None or self._clock.monotonic() < term.renewed_at + self._timing.lease_duration + TOLERANCE:
+            return None
+        return f"failed election to renew leadership on lease {self._lock.key.name}"
+
+    def observe(self, lease: Object | None, revision: Revision) -> int:
+        """Learn what the lease is at `revision`; return the term if it says that this process leads, else 0."""
+        with self._seen:
+            self._learn(lease, revision)
+            now = self._held
+        return now.term if now is not None and now.holder == self.identity else 0
+
+    def _learn(self, lease: Object | None, revision: Revision) -> None:
+        if revision < self._revision:
+            return
+        self._revision = revision
+        self._lease = lease
+        self._tries_at = 0.0  # what was tried was tried on what it was before
+        now = None if lease is None else held(lease)
+        if now != self._held:
+            self._held, self._since = now, self._clock.monotonic()
+
+    def step(self) -> float:
+        """Do what is to be done now; return when (monotonic seconds) to step again unless the lease changes.
+
+        Raises what says that this process must not go on with this log.
+        """
+        now = self._clock.monotonic()
+        if self._term is None and (self._at_work or now < self._tries_at):
+            return _FOR_EVER if self._at_work else self._tries_at
+        observed = self._observed()
+        timing = self._timing
+        return self._act(decide(observed, self._term, identity=self.identity, now=now, timing=timing), observed, now)
+
+    def _observed(self) -> Observed | None:
+        with self._seen:
+            now, since = self._held, self._since
+        if now is None:
+            return None
+        gone = self._term is None and self._is_gone(now)
+        return Observed(now, since, gone)
+
+    def _is_gone(self, now: Held) -> bool:
+        """Whether the holder is known to be gone, by the end of the session that it said was its own."""
+        is_own = now.session and now.session == self._sessions.name(now.holder)
+        return bool(is_own) and self._sessions.has_ended(now.session)
+
+    def _act(self, decision: Decision, observed: Observed | None, now: float) -> float:
+        match decision:
+            case TakeOver(after):
+                return self._take_over(after, now)
+            case Renew():
+                return self._renew(now)
+            case StepDown(reason):
+                self.step_down(reason)
+                return now
+            case Wait(until):
+                return self._wait(until, observed, now)
+
+    def _wait(self, until: float, observed: Observed | None, now: float) -> float:
+        """Return until when to wait: as was decided, or less to look at a session in between."""
+        self._settled = True
+        if self._term is None:
+            has_session = observed is not None and observed.held.session
+            return min(until, now + self._sessions.look_again) if has_session else until
+        until = min(until, self._trusted_until(self._term))
+        if not self._sessions.may_be_lost:
+            return until
+        self._sessions.hold(self.identity)
+        return min(until, now + self._sessions.look_again)
+
+    def _take_over(self, after: int, now: float) -> float:
+        number = max(after, self._newest_term) + 1
+        session = self._sessions.hold(self.identity)
+        patience = self._timing.renew_deadline
+        try:
+            lease = self._lock.take_over(
+                self._lease, number, duration=self._timing.lease_duration, session=session, patience=patience
+            )
+        except Fenced as error:
+            self._newest_term = max(self._newest_term, error.current)
+            return now
+        except _PASSING as error:
+            return self._later("the lease could not be taken", error, now)
+        self._newest_term = number
+        self._at_work = True
+        self._term = Term(number, now, self._clock.now())
+        self._settled = True
+        self._took(lease)
+        log.info("became leader", identity=self.identity, term=number)
+        return now + self._timing.retry_period
+
+    def _renew(self, now: float) -> float:
+        term = self._term
+        assert term is not None, "only a leader renews"
+        session = self._sessions.hold(self.identity)
+        patience = max(self._trusted_until(term) - self._clock.monotonic(), 0.0)
+        try:
+            lease = self._lock.renew(
+                self._lease, term, duration=self._timing.lease_duration, session=session, patience=patience
+            )
+        except Fenced as error:
+            self.step_down(str(error))
+            return now
+        except _PASSING as error:
+            return min(self._later("the lease could not be renewed", error, now), self._trusted_until(term))
+        if self._term is term:
+            self._term = term._replace(renewed_at=now)
+        self._took(lease)
+        return now + self._timing.retry_period
+
+    def _later(self, what: str, error: Exception, now: float) -> float:
+        log.warning(what, error=str(error) or type(error).__name__, retry_in=self._timing.retry_period)
+        self._tries_at = now + self._timing.retry_period
+        return self._tries_at
+
+    def _took(self, lease: Object) -> None:
+        with self._seen:
+            self._learn(lease, lease.revision)
+
+    def step_down(self, reason: str) -> None:
+        """Lead no longer, from now on; whoever is at work is to end, and then `ended` is to be called."""
+        term, self._term = self._term, None
+        if term is not None:
+            log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
+
+    def ended(self) -> bool:
+        """Learn that nobody of the last term is at work any more; return whether that is news."""
+        was_at_work, self._at_work = self._at_work, False
+        return was_at_work
+
+    def release(self, patience: float) -> None:
+        """Give the lease back, nobody being at work any more, and lead no longer."""
+        term = self._term
+        if term is None or self._at_work:
+            return
+        self._term = None
+        log.info("stopped leading", identity=self.identity, term=term.number, reason="released")
+        try:
+            self._took(self._lock.release(self._lease, term, patience=patience))
+        except (Fenced, *_PASSING) as error:
+            log.warning("the lease could not be given back", error=str(error) or type(error).__name__)

@@ -1,0 +1,67 @@
+"""Which of the processes runs the controllers: the election, put together from the settings.
+
+Guarantees: with `leader_election.enabled` every write of a controller carries the fence of its term; without, this
+process runs the controllers whoever else does, and nothing is fenced.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from ctrlmgr import __version__
+from ctrlmgr.api.resource import LEASES, Key
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.recorder import NORMAL, Recorder
+from ctrlmgr.eventlog import Author, EventLog
+from ctrlmgr.eventlog.opening import open_sessions
+from ctrlmgr.eventlog.session import Sessions
+from ctrlmgr.informer import Informers
+from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
+from ctrlmgr.manager import Controller, Runnable
+from ctrlmgr.resources.names import new_uid
+from ctrlmgr.serve.controllers import Watched
+from ctrlmgr.settings import Settings
+
+COMPONENT: Final = "leader-election"
+"""Who tells of it in Events, and who the log says has written the Lease."""
+
+AUTHOR: Final = Author(f"system:controller:{COMPONENT}", f"ctrlmgr/{__version__}")
+
+
+class Leadership:
+    """A process' candidacy."""
+
+    def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
+        """Make a candidate with an identity like client-go's, host and uuid; raises `SettingsError`."""
+        chosen = settings.leader_election
+        timing = Timing(chosen.lease_duration, chosen.renew_deadline, chosen.retry_period)
+        timing.check()
+        lock = LeaseLock(
+            event_log,
+            Key(chosen.resource_namespace, chosen.resource_name),
+            identity=f"{socket.gethostname()}_{new_uid(random)}",
+            author=AUTHOR,
+            clock=clock,
+            new_uid=lambda: new_uid(random),
+        )
+        self._sessions: Sessions = open_sessions(settings.database_url, clock=clock)
+        self.elector = Elector(lock, self._sessions, timing, clock=clock)
+        self._clock = clock
+
+    def election(self, runnables: Sequence[Runnable], informers: Informers, recorder: Recorder) -> Election:
+        """Return what runs these while this process leads, telling of it through `recorder`."""
+        return Election(
+            self.elector,
+            informers.informer(LEASES),
+            runnables,
+            [each for each in runnables if isinstance(each, Watched | Controller)],
+            clock=self._clock,
+            announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
+        )
+
+    def close(self) -> None:
+        """End the session by which others see that this process lives."""
+        self._sessions.close()

@@ -1,0 +1,99 @@
+"""The process that serves: from its settings to its end, with what signals and the service manager have to say.
+
+Guarantees:
+- A database that cannot be opened is refused before anything starts, like everything `Application` refuses.
+- SIGTERM and SIGINT stop it in order. SIGHUP has it take up the log level and format as they are set now (certificates
+  and tokens it looks at every second anyway). On a terminal SIGHUP says that the terminal is gone: then it stops.
+- The log is closed whatever happens.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+
+import structlog
+
+from ctrlmgr import interpreter, logging
+from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.randomness import PooledRandom
+from ctrlmgr.serve.application import Application
+from ctrlmgr.serve.notify import ServiceManager
+from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+def serve(
+    settings: Settings,
+    *,
+    started: Callable[[Application], None] = lambda application: None,
+    read_settings: Callable[[], Settings] | None = None,
+) -> None:
+    """Run ctrlmgr in this process until a signal stops it; `started` is told what is about to run.
+
+    `read_settings` reads the settings again, for SIGHUP. Must be called on the main thread, because signals arrive
+    there. Raises `SettingsError`, `LogError` and what else the runnables raise.
+    """
+    interpreter.tune()
+    clock, random = SystemClock(), PooledRandom()
+    manager = ServiceManager(os.environ)
+    with _opened(settings, clock, random) as event_log:
+        application = Application(settings, event_log, clock=clock, random=random)
+        application.tell(manager)
+
+        def run(stop: threading.Event) -> None:
+            # Not before signals are caught: whoever reads that it serves may stop it at once.
+            application.announce()
+            started(application)
+            head = event_log.head().revision
+            log.info(
+                "serving",
+                url=application.server.url,
+                database=settings.database_url,
+                head=head,
+                kubeconfig=str(application.kubeconfig),
+            )
+            application.run(stop)
+
+        def reload() -> None:
+            manager.reloading(lambda: _reload(read_settings or (lambda: settings)))
+
+        run_until_signalled(run, stopping=manager.stopping, hang_up=None if _is_on_a_terminal() else reload)
+        log.info("stopped", head=event_log.head().revision)
+
+
+def _is_on_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _reload(read_settings: Callable[[], Settings]) -> None:
+    try:
+        settings = read_settings()
+    except SettingsError as error:
+        log.error("settings not reloaded, the old ones stay in force", error=str(error))
+        return
+    logging.configure(level=settings.log.level, format=settings.log.format)
+    log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)
+
+
+@contextmanager
+def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
+    anchor = settings.anchor_path
+    for directory in filter(None, (settings.data_path, anchor.parent if anchor else None)):
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
+    event_log = open_log(settings.database_url, clock=clock, random=random, migrate=True, anchor=anchor)
+    try:
+        yield event_log
+    finally:
+        event_log.close()

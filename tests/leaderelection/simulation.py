@@ -1,0 +1,365 @@
+"""A world of electors on one log and one clock, in which a chooser decides what happens next.
+
+Each process is the real `Elector` with workers that write as controllers do. Whenever a process touches the log, others
+may act first, or time may pass: that is a process frozen at that instruction. What is true in every history is asked of
+the log (`violations`) and of the moments at which a reconcile begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple, Protocol
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import LEASES, Key
+from ctrlmgr.errors import Fenced
+from ctrlmgr.eventlog import Author, Cause, Event, EventType, Fence, Proposal
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.leaderelection import Elector, LeaseLock, Timing
+from ctrlmgr.leaderelection.record import held
+from ctrlmgr.testing import FakeClock
+
+KEY = Key("kube-system", "ctrlmgr")
+TIMING = Timing()
+STEPS = (0.5, 0.5, 2.0, 2.0, 9.0, 16.0)
+"""Seconds that may pass at once: within a period, one, less than the deadline, more than the lease."""
+
+
+class Chooser(Protocol):
+    """Decides what happens next."""
+
+    def choose(self, options: int) -> int:
+        """Return one of `options` numbers from 0."""
+
+
+class Dice:
+    """Chooses at random, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def choose(self, options: int) -> int:
+        return self._random.randrange(options)
+
+
+class Exhausted(Exception):  # an end, not an error
+    """A history has become as long as it may."""
+
+
+class Path:
+    """Chooses along a path, then always the first; `next` is the path after it, in the order of a depth-first walk."""
+
+    def __init__(self, path: Sequence[int], depth: int) -> None:
+        self._path = path
+        self._depth = depth
+        self.taken: list[tuple[int, int]] = []
+
+    def choose(self, options: int) -> int:
+        if len(self.taken) >= self._depth:
+            raise Exhausted
+        at = len(self.taken)
+        chosen = self._path[at] if at < len(self._path) else 0
+        self.taken.append((chosen, options))
+        return chosen
+
+    def next(self) -> list[int] | None:
+        path = list(self.taken)
+        while path:
+            chosen, options = path.pop()
+            if chosen + 1 < options:
+                return [number for number, _ in path] + [chosen + 1]
+        return None
+
+
+class MachineClock:
+    """A machine's own clocks: neither agrees with any other machine's."""
+
+    def __init__(self, shared: FakeClock, offset: float) -> None:
+        self._shared = shared
+        self._offset = offset
+        self.wait = shared.wait
+
+    def now(self) -> int:
+        return self._shared.now() + round(self._offset * 1_000_000)
+
+    def monotonic(self) -> float:
+        return self._shared.monotonic() + abs(self._offset) * 1000
+
+
+class SharedLog(MemoryEventLog):
+    """The log as one process reaches it; `before` and `after` happen around each of its appends."""
+
+    around: Callable[[], None] = staticmethod(lambda: None)
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> PendingAppend:
+        self.around()
+        try:
+            return super().submit(proposals, author=author, fence=fence, cause=cause)
+        finally:
+            self.around()
+
+
+class Sessions:
+    """Sessions that end with their processes, and sometimes are lost by the living."""
+
+    look_again = 0.25
+    may_be_lost = True
+
+    def __init__(self) -> None:
+        self.ended: set[str] = set()
+
+    def name(self, identity: str) -> str:
+        return f"simulated:{identity}"
+
+    def hold(self, identity: str) -> str:
+        self.ended.discard(self.name(identity))
+        return self.name(identity)
+
+    def has_ended(self, session: str) -> bool:
+        return session in self.ended
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class Work(NamedTuple):
+    """A reconcile under way: in which term it began, and what its writes carry."""
+
+    term: int
+    fence: Fence
+
+
+class Variant(NamedTuple):
+    """How the processes are made; the broken ones differ in one thing from the real ones."""
+
+    elector: type[Elector] = Elector
+    timing: Timing = TIMING
+    drains: bool = True
+    unfenced: bool = False
+    pinned: bool = True
+
+
+class Process:
+    """A process with a candidate and up to two reconciles at a time."""
+
+    def __init__(self, world: World, name: str, offset: float) -> None:
+        self.name = name
+        self.world = world
+        self.clock = MachineClock(world.clock, offset)
+        uid = f"uid-{name}"
+        lock = LeaseLock(world.log, KEY, identity=name, author=Author(name), clock=self.clock, new_uid=lambda: uid)
+        self.elector = world.variant.elector(lock, world.sessions, world.variant.timing, clock=self.clock)
+        self.seen = 0
+        self.work: list[Work] = []
+        self.dead = self.frozen = self.leaving = False
+        self.caught_up = 0
+
+    @property
+    def can_act(self) -> bool:
+        return not self.dead and not self.frozen
+
+    def hear(self) -> None:
+        """Learn of what has happened, as the informers tell it."""
+        for event in self.world.log.events_after(self.seen):
+            self.seen = event.revision
+            if event.resource == LEASES:
+                lease = None if event.type is EventType.DELETED else event.object
+                self.caught_up = self.elector.observe(lease, event.revision) or self.caught_up
+
+    def step(self) -> None:
+        if self.leaving and not self.elector.term:
+            return
+        self.elector.step()
+        self.drain()
+
+    def drain(self) -> None:
+        """Do what `Election` does when a term is over and nobody is at work any more."""
+        drained = not self.work or not self.world.variant.drains
+        if drained and not self.elector.term:
+            self.elector.ended()
+        if self.leaving and drained and self.elector.term:
+            self.elector.ended()
+            self.elector.release(1.0)
+
+    def begin(self) -> None:
+        """Begin a reconcile, if this is a leader that has caught up."""
+        if self.leaving or not self.elector.term or self.caught_up != self.elector.term or len(self.work) == 2:
+            return
+        try:
+            fence = self.elector.fence()
+        except Fenced:
+            self.elector.step_down("fenced")
+            return
+        self.world.begins(self, fence)
+        self.work.append(Work(fence.term, fence))
+
+    def write(self) -> None:
+        """Have the oldest reconcile write once, and end."""
+        if not self.work:
+            return
+        work = self.work.pop(0)
+        try:
+            fence = work.fence if self.world.variant.pinned else self.elector.fence()
+            self.world.write(self, work.term, fence)
+        except Fenced:
+            self.elector.step_down("fenced")
+        self.drain()
+
+
+class World:
+    """Processes, their log, their clock, and what happens to them."""
+
+    def __init__(self, chooser: Chooser, variant: Variant | None = None, *, processes: int = 2, depth: int = 2) -> None:
+        """`depth` is how many processes may be frozen inside of one another's appends."""
+        self.variant = variant or Variant()
+        self.chooser = chooser
+        self.clock = FakeClock()
+        self.log = SharedLog(clock=self.clock, random=Random(1))
+        self.log.around = self._meanwhile
+        self.sessions = Sessions()
+        self.processes = [Process(self, f"p{number}", 3600.0 * (number % 3 - 1)) for number in range(processes)]
+        self._born = processes
+        self.problems: list[str] = []
+        self._depth = depth
+        self._inside = 0
+        self._names = 0
+
+    def run(self, actions: int) -> None:
+        """Let so many things happen."""
+        for _ in range(actions):
+            self.act()
+
+    def act(self) -> None:
+        """Let one thing happen."""
+        kinds = (self._step, self._hear, self._begin, self._write, self._pass, self._fault)
+        kinds[self.chooser.choose(len(kinds))]()
+
+    def _process(self) -> Process:
+        return self.processes[self.chooser.choose(len(self.processes))]
+
+    def _step(self) -> None:
+        process = self._process()
+        if process.can_act:
+            self._alone(process, process.step)
+
+    def _begin(self) -> None:
+        process = self._process()
+        if process.can_act:
+            process.begin()
+
+    def _write(self) -> None:
+        process = self._process()
+        if process.can_act:
+            self._alone(process, process.write)
+
+    def _alone(self, process: Process, do: Callable[[], None]) -> None:
+        """Do something of one process, which does nothing else meanwhile."""
+        process.frozen = True
+        try:
+            do()
+        finally:
+            process.frozen = False
+
+    def _hear(self) -> None:
+        process = self._process()
+        if not process.dead:
+            process.hear()
+
+    def _pass(self) -> None:
+        self.clock.step(STEPS[self.chooser.choose(len(STEPS))])
+
+    def _fault(self) -> None:
+        """Let a process die or leave, or its session be lost; another takes the place of one that is gone."""
+        number = self.chooser.choose(len(self.processes))
+        process = self.processes[number]
+        if process.dead or (process.leaving and not process.elector.term and not process.work):
+            self._born += 1
+            self.processes[number] = Process(self, f"p{self._born}", 3600.0 * (self._born % 3 - 1))
+            return
+        match self.chooser.choose(6):
+            case 0 if process.can_act:
+                process.dead = True
+                self.sessions.ended.add(self.sessions.name(process.name))
+            case 1 if process.can_act:
+                process.leaving = True
+                self._alone(process, process.drain)
+            case 2:
+                self.sessions.ended.add(self.sessions.name(process.name))
+
+    def _meanwhile(self) -> None:
+        """Let others act while somebody is in the middle of an append."""
+        if self._inside >= self._depth:
+            return
+        self._inside += 1
+        try:
+            for _ in range(self.chooser.choose(3)):
+                self.act()
+        finally:
+            self._inside -= 1
+
+    def begins(self, process: Process, fence: Fence) -> None:
+        """Check that a reconcile begins in time."""
+        lease = process.elector._term
+        assert lease is not None
+        since = process.clock.monotonic() - lease.renewed_at
+        if since >= TIMING.renew_deadline:
+            self.problems.append(f"{process.name} began to work {since:g} s after it began its last renewal")
+
+    def write(self, process: Process, term: int, fence: Fence) -> None:
+        """Append what a reconcile of `term` writes."""
+        self._names += 1
+        body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"c{self._names}", "namespace": "work"}}
+        proposal = Proposal(EventType.ADDED, Object.from_dict(body), 0)
+        author = Author(f"{process.name} {term}")
+        if self.variant.unfenced:
+            if process.elector.term != term:
+                raise Fenced
+            self.log.append([proposal], author=author)
+        else:
+            self.log.append([proposal], author=author, fence=fence)
+
+    def violations(self) -> list[str]:
+        """Return what must never happen and did."""
+        return [*self.problems, *violations(self.log.events_after(0, limit=1_000_000))]
+
+    def heal(self) -> bool:
+        """Let everything go right for a while; return whether a new process leads and can write by then."""
+        self.chooser = Dice(0)
+        self.log.around = lambda: None
+        for process in self.processes:
+            process.dead = True
+        survivor = Process(self, "survivor", 0.0)
+        self.processes.append(survivor)
+        until = self.clock.monotonic() + TIMING.lease_duration + 1  # whoever held the lease is silent
+        while self.clock.monotonic() < until:
+            survivor.hear()
+            while survivor.work:
+                survivor.write()
+            survivor.step()
+            self.clock.step(0.5)
+        survivor.hear()
+        survivor.begin()
+        return bool(survivor.work)
+
+
+def violations(events: Sequence[Event]) -> Iterator[str]:
+    """Yield what the log says that went wrong: writes of an older term, terms that step back, work after a release."""
+    current = 0
+    released = 0
+    for event in events:
+        if event.resource == LEASES:
+            lease = held(event.object)
+            if lease.term < current:
+                yield f"term {lease.term} began or was renewed at {event.revision}, in term {current}"
+            current = max(current, lease.term)
+            released = lease.term if not lease.holder else released
+            continue
+        term = int(event.actor.split()[-1])
+        if term != current:
+            yield f"{event.actor} wrote at {event.revision}, in term {current}"
+        if term <= released:
+            yield f"{event.actor} wrote at {event.revision}, having given the lease back"

@@ -1,0 +1,195 @@
+"""A process' part in the election: what runs when, on real threads and a fake clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import LEASES
+from ctrlmgr.errors import Fenced, LogUnavailable
+from ctrlmgr.leaderelection import Election
+from ctrlmgr.leaderelection.record import held
+from tests.background import DEADLINE, background
+from tests.leaderelection.candidates import Candidate, Shared
+
+
+class Diary:
+    """What has happened, to be waited for."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+
+    def add(self, line: str) -> None:
+        with self._changed:
+            self.lines.append(line)
+            self._changed.notify_all()
+
+    def wait_for(self, line: str, count: int = 1) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.lines.count(line) >= count, DEADLINE), self.lines
+
+
+class Worker:
+    """A controller that works until told to stop, and then for as long as `may_end` says."""
+
+    def __init__(self, name: str, diary: Diary) -> None:
+        self.name = name
+        self.diary = diary
+        self.may_end = threading.Event()
+        self.may_end.set()
+        self.error: BaseException | None = None
+        self.fails = threading.Event()
+
+    def stand_by(self) -> None:
+        self.diary.add(f"{self.name} stands by")
+
+    def resume(self) -> None:
+        self.diary.add(f"{self.name} resumes")
+
+    def run(self, stop: threading.Event) -> None:
+        self.diary.add(f"{self.name} works")
+        if self.error is not None:
+            self.fails.wait(DEADLINE)
+            error, self.error = self.error, None
+            raise error
+        stop.wait()
+        self.diary.add(f"{self.name} is to stop")
+        self.may_end.wait(DEADLINE)
+        self.diary.add(f"{self.name} ends")
+
+
+class Running:
+    """A candidate whose election and informers run on threads."""
+
+    def __init__(self, shared: Shared, identity: str) -> None:
+        self.diary = Diary()
+        self.candidate = Candidate(shared, identity)
+        self.worker = Worker(identity, self.diary)
+        self.election = Election(
+            self.candidate.elector,
+            self.candidate.informers.informer(LEASES),
+            [self.worker],
+            [self.worker],
+            clock=shared.clock,
+            announce=lambda lease, message: self.diary.add(message),
+        )
+        self.stop = threading.Event()
+        self._following = threading.Event()
+        shared.log.observe(lambda events: self._following.set())
+        self.done = background(self._run)
+
+    def _run(self) -> None:
+        self.candidate.hear()
+        threads.start("informers", self._follow)
+        self.election.run(self.stop)
+
+    def _follow(self) -> None:
+        while not self.stop.is_set():
+            self._following.wait(0.01)
+            self._following.clear()
+            self.candidate.hear()
+
+    def end(self) -> None:
+        self.stop.set()
+        self.done.result(DEADLINE)
+
+
+def until(claim: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(int(DEADLINE / 0.01)):
+        if claim():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it did not come true in time")
+
+
+@pytest.fixture
+def shared() -> Shared:
+    return Shared()
+
+
+def test_it_works_when_the_caches_have_come_to_the_takeover_and_releases_when_all_have_ended(shared: Shared) -> None:
+    running = Running(shared, "a")
+    running.diary.wait_for("a works")
+    assert running.election.problem() is None
+    running.worker.may_end.clear()
+    running.stop.set()
+    running.diary.wait_for("a is to stop")
+    assert held(shared.lease).holder == "a"
+    running.worker.may_end.set()
+    running.done.result(DEADLINE)
+    assert held(shared.lease).holder == ""
+    stood, *began = running.diary.lines[:3]
+    assert stood == "a stands by"
+    assert sorted(began) == ["a became leader", "a resumes"]
+    assert running.diary.lines[3:] == ["a works", "a is to stop", "a ends", "a stopped leading"]
+
+
+def test_one_works_at_a_time_and_the_next_begins_when_the_lease_is_given_back(shared: Shared) -> None:
+    first = Running(shared, "a")
+    first.diary.wait_for("a works")
+    second = Running(shared, "b")
+    until(lambda: second.election.problem() is None)
+    assert not second.election.is_leading()
+    first.end()
+    second.diary.wait_for("b works")  # with the clock standing still: nobody has waited for anything
+    assert shared.clock.monotonic() == 0
+    second.end()
+
+
+def test_a_term_that_is_over_stops_the_work_and_the_process_stands_again(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Running(shared, "a")
+    running.diary.wait_for("a works")
+    running.worker.may_end.clear()
+
+    def away(*args: object, **kwargs: object) -> None:
+        raise LogUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shared.log, "submit", away)
+        for _ in range(5):
+            shared.clock.wait_for_waiters(1)  # for when it is to be renewed
+            shared.clock.step(2)
+        running.diary.wait_for("a is to stop")
+    assert not running.election.is_leading()
+    running.worker.may_end.set()
+    running.diary.wait_for("a works", 2)
+    assert held(shared.lease).term == 2
+    assert running.diary.lines.count("a resumes") == 2
+    assert running.diary.lines.count("a stands by") == 2
+    running.end()
+
+
+def test_a_write_refused_for_its_term_ends_the_term_and_not_the_process(shared: Shared) -> None:
+    running = Running(shared, "a")
+    running.worker.error = Fenced("term 1 is over")
+    running.worker.fails.set()
+    running.diary.wait_for("a works", 2)
+    running.end()
+    assert held(shared.lease)[:2] == ("", 2)
+
+
+def test_what_else_goes_wrong_in_a_term_ends_the_process_and_gives_nothing_back(shared: Shared) -> None:
+    running = Running(shared, "a")
+    running.worker.error = KeyError("a bug")
+    running.worker.fails.set()
+    with pytest.raises(KeyError):
+        running.done.result(DEADLINE)
+    assert held(shared.lease).holder == "a"
+
+
+def test_a_process_that_is_stopped_before_it_leads_never_does(shared: Shared) -> None:
+    first = Running(shared, "a")
+    first.diary.wait_for("a works")
+    second = Running(shared, "b")
+    until(lambda: second.election.problem() is None)
+    second.end()
+    first.end()
+    assert second.diary.lines == ["b stands by"]
+    assert held(shared.lease).term == 1

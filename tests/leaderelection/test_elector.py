@@ -1,0 +1,227 @@
+"""The elector on a log in memory: what it writes, what it trusts, and how it comes out of trouble."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import LEASES
+from ctrlmgr.errors import Fenced, LogUnavailable
+from ctrlmgr.eventlog import Fence
+from ctrlmgr.leaderelection.record import SESSION, held
+from tests.leaderelection.candidates import Candidate, Shared
+from tests.leaderelection.simulation import Sessions
+
+
+@pytest.fixture
+def shared() -> Shared:
+    return Shared()
+
+
+def spec_of(lease: Object) -> dict[str, object]:
+    spec: dict[str, object] = lease.to_dict()["spec"]
+    return spec
+
+
+def test_the_first_to_come_leads_and_writes_what_client_go_writes(shared: Shared) -> None:
+    candidate = Candidate(shared, "a")
+    assert candidate.step() == 2.0
+    assert candidate.elector.term == 1
+    assert candidate.elector.fence() == Fence("leases.coordination.k8s.io/kube-system/ctrlmgr", 1)
+    assert shared.lease.to_dict() == {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {
+            "name": "ctrlmgr",
+            "namespace": "kube-system",
+            "uid": "uid-by-a",
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseTransitions": 1,
+        },
+    }
+
+
+def test_it_renews_every_period_and_keeps_what_others_wrote_on_the_lease(shared: Shared) -> None:
+    candidate = Candidate(shared, "a")
+    candidate.step()
+    labelled = shared.lease.with_metadata(labels={"team": "blue"}, annotations={"note": "x"}, finalizers=["hold/it"])
+    shared.write(labelled, 1)
+    shared.clock.step(2)
+    assert candidate.step() == 4.0
+    assert spec_of(shared.lease)["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+    assert spec_of(shared.lease)["renewTime"] == "2026-01-01T00:00:02.000000Z"
+    assert (shared.lease.labels, shared.lease.annotations) == ({"team": "blue"}, {"note": "x"})
+    assert shared.lease.metadata.finalizers == ["hold/it"]
+    assert [event.term for event in shared.log.events_after(0)] == [1, 0, 1]
+
+
+def test_a_candidate_waits_for_the_exact_expiry_and_takes_over_with_the_next_term(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    shared.clock.step(1)
+    assert candidate.step() == 16.0
+    assert candidate.elector.has_settled()
+    shared.clock.step(14.999)
+    candidate.step()
+    assert candidate.elector.term == 0
+    shared.clock.step(0.001)
+    candidate.step()
+    assert candidate.elector.term == 2
+    assert held(shared.lease)[:2] == ("b", 2)
+
+
+def test_a_leader_trusts_itself_only_until_its_deadline_though_nothing_runs(shared: Shared) -> None:
+    leader = Candidate(shared, "a")
+    leader.step()
+    shared.clock.step(9.999)
+    leader.elector.fence()
+    shared.clock.step(0.001)
+    with pytest.raises(Fenced, match="may be over"):
+        leader.elector.fence()
+
+
+def test_a_leader_that_was_replaced_while_it_stood_still_renews_nothing(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    candidate.step()
+    shared.clock.step(15)
+    candidate.step()
+    assert leader.elector._term is not None
+    leader.elector._term = leader.elector._term._replace(renewed_at=13.0)  # it believes it has just renewed
+    leader.elector.step()
+    assert leader.elector.term == 0
+    assert held(shared.lease).holder == "b"
+    with pytest.raises(Fenced, match="does not lead"):
+        leader.elector.fence()
+
+
+def test_a_lease_given_back_is_taken_at_once(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    candidate.step()
+    leader.elector.release(1.0)
+    assert held(shared.lease)[:3] == ("a", 1, 15.0), "not while somebody may be at work"
+    leader.elector.ended()
+    leader.elector.release(1.0)
+    assert spec_of(shared.lease)["holderIdentity"] == ""
+    assert spec_of(shared.lease)["leaseDurationSeconds"] == 1
+    candidate.step()
+    assert candidate.elector.term == 2
+
+
+def test_no_term_begins_while_somebody_of_the_last_one_is_at_work(shared: Shared) -> None:
+    leader = Candidate(shared, "a")
+    leader.step()
+    leader.elector.step_down("for a test")
+    assert leader.step() == float("inf")
+    leader.elector.ended()
+    leader.step()
+    assert held(shared.lease)[:2] == ("a", 2)
+
+
+def test_terms_go_on_where_they_were_when_the_lease_is_deleted(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    candidate.step()
+    shared.delete()
+    candidate.step()  # refused: term 1 there has been
+    candidate.step()
+    assert candidate.elector.term == 2
+    assert shared.lease.uid == "uid-by-b"
+
+
+def test_a_leader_writes_a_deleted_lease_anew_and_leads_on(shared: Shared) -> None:
+    leader = Candidate(shared, "a")
+    leader.step()
+    shared.delete()
+    shared.clock.step(2)
+    leader.step()
+    assert leader.elector.term == 1
+    assert held(shared.lease)[:2] == ("a", 1)
+
+
+def test_the_end_of_the_holders_session_is_seen_at_once(shared: Shared) -> None:
+    sessions = Sessions()
+    leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
+    leader.step()
+    assert shared.lease.annotations == {SESSION: "simulated:a"}
+    assert candidate.step() == sessions.look_again
+    sessions.ended.add("simulated:a")
+    candidate.step()
+    assert candidate.elector.term == 2
+
+
+def test_a_session_that_is_not_the_holders_says_nothing(shared: Shared) -> None:
+    """A client-go elector that takes the lease leaves our annotation on it."""
+    sessions = Sessions()
+    leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
+    leader.step()
+    fields = shared.lease.to_dict()
+    fields["spec"]["holderIdentity"] = "somebody else"
+    shared.write(Object.from_dict(fields), 1)
+    sessions.ended.add("simulated:a")
+    candidate.step()
+    assert candidate.elector.term == 0
+    leader.step()
+    assert leader.elector.term == 0, "who holds the lease by the API's rules is respected"
+
+
+def test_who_was_quicker_is_heard_of_before_it_is_tried_again(shared: Shared) -> None:
+    first, second = Candidate(shared, "a"), Candidate(shared, "b")
+    second.hear()
+    first.step()
+    assert second.elector.step() == 0.0, "the log knows of a newer term"
+    assert second.elector.step() == 2.0, "and of the lease"
+    assert second.elector.step() == 2.0, "which is not asked for again"
+    assert second.step() == 15.0
+
+
+def test_a_leader_tries_again_while_the_log_is_away_and_gives_up_in_time(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = Candidate(shared, "a")
+    leader.step()
+    working = shared.log.submit
+
+    def away(*args: object, **kwargs: object) -> None:
+        raise LogUnavailable
+
+    monkeypatch.setattr(shared.log, "submit", away)
+    moments = []
+    while leader.elector.term:
+        until = leader.step()
+        moments.append(until)
+        shared.clock.step(until - shared.clock.monotonic())
+    assert moments == [2, 4, 6, 8, 10, 10]
+    monkeypatch.setattr(shared.log, "submit", working)
+    leader.elector.ended()
+    leader.step()
+    assert leader.step() == 12
+    assert shared.lease.to_dict()["spec"]["leaseTransitions"] == 2
+
+
+def test_it_is_healthy_until_long_after_it_should_have_stepped_down(shared: Shared) -> None:
+    leader = Candidate(shared, "a")
+    assert leader.elector.problem() is None
+    leader.step()
+    shared.clock.step(34.9)
+    assert leader.elector.problem() is None
+    shared.clock.step(0.1)
+    assert leader.elector.problem() == "failed election to renew leadership on lease ctrlmgr"
+
+
+def test_every_write_of_the_lease_is_the_electors(shared: Shared) -> None:
+    leader = Candidate(shared, "a")
+    leader.step()
+    leader.elector.ended()
+    leader.elector.release(1.0)
+    events = shared.log.events_after(0, resource=LEASES)
+    assert {event.actor for event in events} == {"system:controller:leader-election"}
+    assert [event.term for event in events] == [1, 1]

@@ -1,0 +1,99 @@
+"""What holds in every history of electors on one log; and that each safeguard, when taken away, is missed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from ctrlmgr.leaderelection import Elector, Timing
+from ctrlmgr.leaderelection.decision import Term
+from tests.leaderelection.simulation import Dice, Exhausted, Path, Variant, World
+
+SEEDS = range(250)
+ACTIONS = 200
+
+
+class TrustsItselfTooLong(Elector):
+    """Believes in its term until it hears of another one."""
+
+    def _trusted_until(self, term: Term) -> float:
+        return float("inf")
+
+
+class ReleasesAtOnce(Elector):
+    """Gives the lease back whoever is at work."""
+
+    def release(self, patience: float) -> None:
+        self._at_work = False
+        super().release(patience)
+
+
+class DoesNotWaitForTheEnd(Elector):
+    """Begins a term while the last one's workers are at work."""
+
+    def step(self) -> float:
+        self._at_work = False
+        return super().step()
+
+
+FOR_EVER = Timing(renew_deadline=1e9)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int) -> None:
+    terms = 0
+    for seed in SEEDS:
+        world = World(Dice(seed), processes=processes)
+        world.run(ACTIONS)
+        assert world.violations() == [], f"seed {seed}"
+        assert world.heal(), f"nobody leads after seed {seed}"
+        assert world.violations() == [], f"healed, seed {seed}"
+        terms += world.processes[-1].elector.term
+    assert terms > 4 * len(SEEDS), "hardly anybody ever took over from anybody"
+
+
+@pytest.mark.slow
+def test_every_short_history_keeps_them() -> None:
+    """All of them, up to so many choices, from where one process leads and has begun to work."""
+    path: list[int] | None = []
+    histories = 0
+    while path is not None:
+        chooser = Path(path, depth=6)
+        world = World(chooser, depth=1)
+        _lead(world)
+        with suppress(Exhausted):
+            world.run(20)
+        assert world.violations() == [], path
+        histories += 1
+        path = chooser.next()
+    assert histories > 1000
+
+
+def _lead(world: World) -> None:
+    """Let the first process lead and begin to work, with nothing left to choose."""
+    around, world.log.around = world.log.around, lambda: None
+    first, second = world.processes
+    first.step()
+    for process in (first, second):
+        process.hear()
+    first.begin()
+    world.log.around = around
+
+
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [
+        pytest.param(Variant(unfenced=True), "wrote at", id="checked without the lock"),
+        pytest.param(Variant(ReleasesAtOnce, drains=False), "having given the lease back", id="released before drain"),
+        pytest.param(Variant(TrustsItselfTooLong, FOR_EVER), "began to work", id="trusted past the deadline"),
+        pytest.param(Variant(DoesNotWaitForTheEnd, pinned=False), "wrote at", id="a term begun among old workers"),
+    ],
+)
+def test_a_safeguard_taken_away_is_missed(variant: Variant, said: str) -> None:
+    for seed in SEEDS:
+        world = World(Dice(seed), variant)
+        world.run(ACTIONS)
+        if any(said in each for each in world.violations()):
+            return
+    pytest.fail(f"{len(SEEDS)} histories did not show it")

@@ -1,0 +1,154 @@
+"""Several serve processes on one database, of which one leads: who it is, what befalls it, what the log says of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from ctrlmgr.api.resource import ENDPOINTS, LEASES, Key
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import Event, EventLog, open_log
+from ctrlmgr.leaderelection.record import Held, held
+from tests.e2e.serving import DEADLINE, Server
+
+KEY = Key("kube-system", "ctrlmgr")
+_LOOK = 0.01
+_TOLD = 4000
+"""Characters of each server's log that are told with a failure."""
+
+
+class Candidate(Server):
+    """A `ctrlmgr serve` that stands for leadership."""
+
+    def __init__(self, folder: Path, database: str, *flags: str) -> None:
+        folder.mkdir()
+        super().__init__(folder, "--database", database, *flags)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
+    def leads(self) -> bool:
+        """Whether it says of itself that it leads."""
+        return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
+
+    def await_end(self) -> None:
+        """Return when it has ended, by what it was sent."""
+        assert self._process is not None, "it does not run"
+        self._process.communicate(timeout=DEADLINE)
+        self._process = None
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+
+class Group:
+    """The processes and their log; a context manager that starts and ends them."""
+
+    def __init__(self, folder: Path, database: str, *flags: str, size: int = 2) -> None:
+        self.servers = [Candidate(folder / f"server-{number}", database, *flags) for number in range(size)]
+        self._folder = folder
+        self._database = database
+        self._names = 0
+
+    def __enter__(self) -> Group:
+        try:
+            for server in self.servers:
+                server.start()
+            clock, anchor = SystemClock(), self._folder / "group-anchor"
+            self.log: EventLog = open_log(self._database, clock=clock, random=random.Random(1), anchor=anchor)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            for server in self.servers:
+                error.add_note(f"{server.kubeconfig.parent.name}:\n{server.log[-_TOLD:]}")
+        self._close()
+        self.log.close()
+
+    def _close(self) -> None:
+        for server in self.servers:
+            if server.runs:
+                server.signal(signal.SIGCONT)
+            server.close()
+
+    def lease(self) -> Held:
+        """Return what the Lease says."""
+        lease = self.log.get(LEASES, KEY)
+        assert lease is not None
+        return held(lease)
+
+    def leader(self) -> Candidate:
+        """Return who leads, once one does."""
+        found: list[Candidate] = []
+
+        def is_found() -> bool:
+            found[:] = [server for server in self.servers if server.runs and server.leads()]
+            return len(found) == 1
+
+        until(is_found)
+        return found[0]
+
+    def other(self, leader: Candidate) -> Candidate:
+        """Return one that does not lead."""
+        return next(server for server in self.servers if server is not leader and server.runs)
+
+    def service(self, server: Server) -> Key:
+        """Have `server` create a service, which the leader is to give Endpoints; return its key."""
+        self._names += 1
+        name = f"service-{self._names}"
+        spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+        server.create("/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
+        return Key("default", name)
+
+    def await_endpoints(self, service: Key) -> None:
+        """Return when the leader has acted."""
+        until(lambda: self.log.get(ENDPOINTS, service) is not None)
+
+    def await_term(self, after: int) -> Held:
+        """Return the lease when a newer term has begun."""
+        until(lambda: self.lease().term > after and self.lease().holder)
+        return self.lease()
+
+    def violations(self) -> list[str]:
+        """Return what the log says that must never happen."""
+        return list(violations(list(self.log.scan())))
+
+
+def violations(events: Sequence[Event]) -> Iterator[str]:
+    """Yield each write of a term that was over, or had been given back, and each term that steps back."""
+    current = released = 0
+    for event in events:
+        if event.resource == LEASES and event.key == KEY:
+            lease = held(event.object)
+            if lease.term != event.term or lease.term < current:
+                yield f"revision {event.revision}: the lease says term {lease.term} in term {current}"
+            current = max(current, lease.term)
+            released = released if lease.holder else lease.term
+        elif event.term and event.term != current:
+            yield f"revision {event.revision}: {event.actor} wrote in term {event.term}, which was {current}"
+        elif event.term and event.term <= released:
+            yield f"revision {event.revision}: {event.actor} wrote in term {event.term}, which was given back"
+        elif event.actor == "system:controller:endpoint-controller" and not event.term:
+            yield f"revision {event.revision}: {event.actor} wrote without a term"
+
+
+def until(claim: Callable[[], object]) -> None:
+    """Wait for what other processes do; looks often, because it is timed."""
+    deadline = time.monotonic() + DEADLINE
+    while not claim():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(_LOOK)
