@@ -5,12 +5,12 @@
     │   ├── BadRequest            400
     │   ├── Unauthorized          401
     │   ├── Forbidden             403
-    │   │   └── NamespaceTerminating   403, cause NamespaceTerminating
-    │   ├── NotFound              404
+    │   │   └── NamespaceTerminating   403, cause NamespaceTerminating; lost race
+    │   ├── NotFound              404   lost race
     │   ├── MethodNotAllowed      405
     │   ├── NotAcceptable         406
-    │   ├── AlreadyExists         409
-    │   ├── Conflict              409   retryable: read again, decide again
+    │   ├── AlreadyExists         409   lost race
+    │   ├── Conflict              409   retryable, lost race: read again, decide again
     │   │   └── ApplyConflict     409   causes name the managers; `force` takes their fields
     │   ├── Expired               410
     │   ├── RequestEntityTooLarge 413
@@ -27,6 +27,7 @@
     │   ├── LogCorrupt            stop: a gap, a broken chain, a bad row
     │   ├── LogRolledBack         stop: the database is older than its anchor
     │   ├── SchemaOutdated        stop: run `ctrlmgr migrate`
+    │   ├── QueryRefused          somebody's SQL is wrong, or would write
     │   └── LogClosed             the log was closed under the caller
     ├── Fenced                    this term is over: step down, nobody retries
     ├── TerminalError             a reconcile failed for good: record it, do not retry
@@ -34,7 +35,7 @@
     ├── RecordingError            a recording file cannot be used: file, line, reason
     └── SettingsError             file or variable, key, what was wrong, what would be right
 
-A class says how to react to it in `retryable`; nobody matches on message text.
+A class says how to react to it in `retryable` and `lost_race`; nobody matches on message text.
 """
 
 from __future__ import annotations
@@ -48,6 +49,12 @@ class CtrlmgrError(Exception):
 
     retryable: ClassVar[bool] = False
     """Whether the same call may succeed later without anybody changing anything."""
+
+    lost_race: ClassVar[bool] = False
+    """Whether it may mean no more than that somebody was quicker: who decided by what it had read reads it again.
+
+    That is nothing out of the ordinary for a controller, whose cache is always a moment behind.
+    """
 
     def __init__(self, message: str | None = None) -> None:
         """Take a message, or let the first line of the class's docstring be it."""
@@ -111,12 +118,15 @@ class Forbidden(ApiError):
 class NamespaceTerminating(Forbidden):
     """Nothing can be created in a namespace that is being terminated."""
 
+    lost_race = True
+
 
 class NotFound(ApiError):
     """The object does not exist."""
 
     code = 404
     reason = "NotFound"
+    lost_race = True
 
 
 class MethodNotAllowed(ApiError):
@@ -138,6 +148,7 @@ class AlreadyExists(ApiError):
 
     code = 409
     reason = "AlreadyExists"
+    lost_race = True
 
 
 class Conflict(ApiError):
@@ -146,6 +157,7 @@ class Conflict(ApiError):
     code = 409
     reason = "Conflict"
     retryable = True
+    lost_race = True
 
     def __init__(
         self,
@@ -165,6 +177,7 @@ class ApplyConflict(Conflict):
     """A server-side apply would change fields that others manage."""
 
     retryable = False
+    lost_race = False
 
 
 class Expired(ApiError):
@@ -270,12 +283,21 @@ class SchemaOutdated(LogError):
     """The database schema is not this version's; run `ctrlmgr migrate`."""
 
 
+class QueryRefused(LogError):
+    """The database refused the query."""
+
+
 class LogClosed(LogError):
     """The event log is closed."""
 
 
 class Fenced(CtrlmgrError):
     """The leader term of this append is over."""
+
+    def __init__(self, message: str | None = None, *, current: int = 0) -> None:
+        """Take the `current` term of the log too, 0 when that is not known."""
+        super().__init__(message)
+        self.current = current
 
 
 class TerminalError(CtrlmgrError):

@@ -37,6 +37,7 @@ COMMANDS = (
     "repair",
     "migrate",
     "restore",
+    "fork",
     "settings",
     "version",
 )
@@ -95,6 +96,7 @@ def ctrlmgr() -> None:
     Start it here, on SQLite:           ctrlmgr serve
     Replay a real cluster's recording:  ctrlmgr replay recording.jsonl.gz
     Look at what happened:              ctrlmgr events --resource endpoints
+    Go back in time, and ask why:       ctrlmgr get pods --at 10m; ctrlmgr why endpoints web
 
     Exit codes: 0 fine, 1 failed or found a problem, 2 wrong usage or settings, 3 database unusable,
     4 recording unusable, 130 interrupted.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.errors import SchemaOutdated, SettingsError
-from ctrlmgr.settings import FLAGS, Loaded, Settings, load
+from ctrlmgr.settings import FLAGS, SWITCHES, Loaded, Settings, keys, load
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -30,11 +30,42 @@ _OPTIONS: dict[str, tuple[str, str]] = {
     "service.node_port_range": ("A-B", "Where node ports come from."),
     "service.kubernetes_service_node_port": ("PORT", "Node port of the kubernetes service; 0 for none."),
     "controllers.enabled": ("LIST", 'Which controllers run: "*" for all, "*,-NAME" for all but one, or names.'),
+    "controllers.concurrent_service_endpoint_syncs": (
+        "COUNT",
+        "Services that get their EndpointSlices at the same time.",
+    ),
+    "controllers.mirroring_concurrent_service_endpoint_syncs": (
+        "COUNT",
+        "Endpoints that are mirrored at the same time.",
+    ),
+    "controllers.concurrent_namespace_syncs": ("COUNT", "Namespaces that are emptied at the same time."),
+    "controllers.concurrent_gc_syncs": ("COUNT", "Objects that the garbage collector deals with at the same time."),
+    "controllers.concurrent_ttl_after_finished_syncs": (
+        "COUNT",
+        "Finished Jobs that are cleaned up at the same time.",
+    ),
+    "controllers.start_interval": (
+        "DURATION",
+        "Time between the starts of controllers, with jitter.",
+    ),
+    "endpoints.workers": ("COUNT", "Services that get their Endpoints at the same time."),
+    "leader_election.enabled": ("BOOL", "Whether to agree with other processes on who runs the controllers."),
+    "leader_election.lease_duration": ("DURATION", "How long a leader counts as alive after it was seen to be."),
+    "leader_election.renew_deadline": ("DURATION", "For how long a leader that cannot renew its lease leads on."),
+    "leader_election.retry_period": ("DURATION", "How often the leader renews its lease."),
+    "leader_election.resource_name": ("NAME", "The Lease that the leader holds."),
+    "leader_election.resource_namespace": ("NAMESPACE", "The namespace of that Lease."),
     "log.level": ("LEVEL", "How much to log: debug, info, warning or error."),
     "log.format": ("FORMAT", "How to log: console or json."),
 }
+_SWITCHES = {
+    "api-only": "Serve the API, and leave the controllers to other processes.",
+    "controllers-only": "Run the controllers or stand by for that; serve nothing but health, metrics and settings.",
+}
 DATABASE = ("database.url", "data_dir")
 LOG = ("log.level", "log.format")
+CONTROLLERS = (*(key for key in FLAGS if key.startswith("controllers.")), "endpoints.workers")
+LEADER_ELECTION = tuple(key for key in FLAGS if key.startswith("leader_election."))
 
 
 def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -46,11 +77,38 @@ def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., A
             flags = {key: arguments.pop(_parameter(key)) for key in keys}
             return function(load(flags, os.environ, settings_file), **arguments)
 
+        decorated: Callable[..., Any] = command
         for key in reversed(keys):
-            metavar, text = _OPTIONS[key]
-            command = click.option(FLAGS[key], _parameter(key), metavar=metavar, help=text)(command)
+            decorated = (_switches if key in SWITCHES else _option)(key)(decorated)
         text = "Settings file (TOML); also CTRLMGR_SETTINGS."
-        return click.option("--settings", "settings_file", type=_FILE, metavar="FILE", help=text)(command)
+        return click.option("--settings", "settings_file", type=_FILE, metavar="FILE", help=text)(decorated)
+
+    return decorate
+
+
+def reader() -> Callable[[], Settings]:
+    """Return what reads the settings of the command under way again: the file and the variables as they are then."""
+    parameters = dict(click.get_current_context().params)
+    file = parameters.pop("settings_file", None)
+    flags = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
+    return lambda: load(flags, os.environ, file).settings
+
+
+def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command the flag of a setting; one that is true or false may be named without a value."""
+    metavar, text = _OPTIONS[key]
+    bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if metavar == "BOOL" else {}
+    return click.option(FLAGS[key], _parameter(key), metavar=metavar, help=text, **bare)
+
+
+def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command the flags that each stand for one value of a setting."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for flag in reversed(SWITCHES[key]):
+            value = flag.removeprefix("--")
+            function = click.option(flag, _parameter(key), flag_value=value, help=_SWITCHES[value])(function)
+        return function
 
     return decorate
 

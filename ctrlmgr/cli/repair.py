@@ -45,18 +45,21 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     ctrlmgr repair --database postgresql://ctrlmgr@db.example.com/ctrlmgr -o json
     """
     from ctrlmgr.clock import SystemClock
+    from ctrlmgr.controllers.recorder import EventBroadcaster
     from ctrlmgr.controllers.repair import cluster_ip_repair, node_port_repair
     from ctrlmgr.resources.allocators.ranges import Ranges
 
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
     with opened_log(loaded) as log:
-        repairs = [make(log, ranges, clock=SystemClock()) for make in (cluster_ip_repair, node_port_repair)]
+        client = _client(log)
+        broadcaster = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom())
+        repairs = [make(log, ranges, broadcaster, client) for make in (cluster_ip_repair, node_port_repair)]
         if dry_run:
             rows = [_row(finding, finding.action.value) for each in repairs for finding in each.findings()]
         else:
-            client = _client(log)
             rows = [row for each in repairs for row in _repaired(each, client)]
+            broadcaster.close()
     _write(rows, output, dry_run=dry_run)
     is_left = rows if dry_run else [row for row in rows if row.OUTCOME == "reported"]
     return ExitCode.FAILED if is_left else ExitCode.OK

@@ -49,10 +49,10 @@ def replay(loaded: Loaded, recording: Path, database: str, output: str, no_progr
     """
     from ctrlmgr.cli import ExitCode, report_output
     from ctrlmgr.errors import RecordingError
+    from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.format import RecordingReader
     from ctrlmgr.recording.replay import Replay
-    from ctrlmgr.recording.stage import CONTROLLERS
     from ctrlmgr.serve import enabled_controllers
 
     configure_logging(loaded.settings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ctrlmgr.cli.options import DATABASE, LOG, configure_logging, takes_settings
+from ctrlmgr.cli.options import CONTROLLERS, DATABASE, LEADER_ELECTION, LOG, configure_logging, reader, takes_settings
 from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 @click.command(short_help="Run the control plane.")
 @takes_settings(
     *DATABASE,
+    "server.role",
     "server.listen",
     "server.advertise_address",
     "service.cluster_ip_range",
     "service.node_port_range",
     "service.kubernetes_service_node_port",
-    "controllers.enabled",
+    *CONTROLLERS,
+    *LEADER_ELECTION,
     *LOG,
 )
 def serve(loaded: Loaded) -> None:
@@ -38,12 +40,17 @@ def serve(loaded: Loaded) -> None:
     ctrlmgr serve
     ctrlmgr serve --listen 0.0.0.0:6443 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
     ctrlmgr serve --controllers "*,-endpoint-controller"
+    ctrlmgr serve --leader-elect=false
     """
     from ctrlmgr.serve import serve as run
 
     configure_logging(loaded.settings)
     is_for_people = loaded.settings.log.format == "console"  # machines have the log line that says where it listens
-    run(loaded.settings, started=lambda application: _greet(application, loaded) if is_for_people else None)
+    run(
+        loaded.settings,
+        started=lambda application: _greet(application, loaded) if is_for_people else None,
+        read_settings=reader(),
+    )
 
 
 def _greet(application: Application, loaded: Loaded) -> None:

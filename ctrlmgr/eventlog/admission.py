@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Revision
+from ctrlmgr.api.resource import NAMESPACES, Revision
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, Fenced, NotFound
 from ctrlmgr.eventlog.event import EventType, Fence, Proposal
 
@@ -35,6 +35,18 @@ def refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
     return None
 
 
+def namespace_refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
+    """Return why `proposal` cannot be made within what is at its Namespace's `slot`; None if it can."""
+    if proposal.within is None:
+        return None
+    name = proposal.object.namespace
+    if not slot.exists:
+        return NotFound(f'{NAMESPACES} "{name}" not found')
+    if proposal.within != slot.head:
+        return modified(f'{NAMESPACES} "{name}"', proposal.within, slot.head)
+    return None
+
+
 def already_exists(obj: Object) -> AlreadyExists:
     """Return the refusal of a creation where something exists."""
     return AlreadyExists(f'{obj.resource} "{obj.name}" already exists')
@@ -47,8 +59,13 @@ def not_found(obj: Object) -> NotFound:
 
 def conflict(obj: Object, expected: Revision, actual: Revision) -> Conflict:
     """Return the refusal of a change made on top of another revision than the current one."""
+    return modified(f'{obj.resource} "{obj.name}"', expected, actual)
+
+
+def modified(what: str, expected: Revision, actual: Revision) -> Conflict:
+    """Return the refusal of what rests on another revision of an object than the current one."""
     return Conflict(
-        f'Operation cannot be fulfilled on {obj.resource} "{obj.name}": the object has been modified; '
+        f"Operation cannot be fulfilled on {what}: the object has been modified; "
         "please apply your changes to the latest version and try again",
         expected=expected,
         actual=actual,
@@ -62,7 +79,9 @@ def fence_refusal(fence: Fence | None, current_term: int) -> Fenced | None:
     if fence.takeover:
         if fence.term > current_term:
             return None
-        return Fenced(f"lease {fence.lease} is in term {current_term} already, so term {fence.term} cannot start")
+        message = f"lease {fence.lease} is in term {current_term} already, so term {fence.term} cannot start"
+        return Fenced(message, current=current_term)
     if fence.term == current_term:
         return None
-    return Fenced(f"term {fence.term} of lease {fence.lease} is over: the current one is {current_term}")
+    message = f"term {fence.term} of lease {fence.lease} is over: the current one is {current_term}"
+    return Fenced(message, current=current_term)

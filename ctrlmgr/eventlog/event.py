@@ -76,11 +76,16 @@ class Proposal(msgspec.Struct, frozen=True):
     `object` is the whole object after the change; for DELETED its last state. `expected` is the revision the
     writer believes the object to be at (0 for ADDED: it must not exist); None means whatever it is at, which
     is for importers only: ADDED still needs it absent, MODIFIED and DELETED still need it present.
+
+    `within` is the revision the writer believes the object's Namespace to be at: the append is refused if that has
+    changed since, or is gone. So what is only right in a namespace that exists and is not terminating holds when
+    it is written, not only when it was decided. None: it does not matter.
     """
 
     type: EventType
     object: Object
     expected: Revision | None
+    within: Revision | None = None
 
 
 class Event(msgspec.Struct, frozen=True):

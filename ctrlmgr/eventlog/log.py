@@ -4,7 +4,8 @@ Every implementation guarantees:
 - **Order.** Revisions are gapless and commit order is revision order: who has seen revision n has missed nothing
   below it. (A restore from backup starts a new incarnation and is the one, recorded, exception.)
 - **Atomic, conditional.** The proposals of one append become events together or not at all; each is checked
-  against the object's current revision under the same lock that assigns the new ones.
+  against the object's current revision, and its Namespace's if it names that (`Proposal.within`), under the same
+  lock that assigns the new ones.
 - **Durable.** When `append` returns, its events survive the death of the process and, on SQLite and PostgreSQL,
   of the machine.
 - **Definite.** An append that raised anything but `OutcomeUnknown` is not in the log and never will be.
@@ -45,8 +46,9 @@ class EventLog(Protocol):
     ) -> Sequence[Event]:
         """Append atomically and durably.
 
-        Raises `AlreadyExists` (ADDED, but it exists), `NotFound` (it does not exist), `Conflict` (it is at
-        another revision), `Fenced`, `LogUnavailable`, `OutcomeUnknown`, `TooManyRequests`, `LogClosed`.
+        Raises `AlreadyExists` (ADDED, but it exists), `NotFound` (it, or the Namespace it was to be within, does not
+        exist), `Conflict` (one of these is at another revision), `Fenced`, `LogUnavailable`, `OutcomeUnknown`,
+        `TooManyRequests`, `LogClosed`.
         """
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:

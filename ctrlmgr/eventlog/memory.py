@@ -8,17 +8,17 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from random import Random
 from uuid import UUID
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
-from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
+from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, LogClosed
+from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.chain import GENESIS, link
 from ctrlmgr.eventlog.event import (
     Author,
@@ -122,13 +122,19 @@ class MemoryEventLog:
         for index, proposal in enumerate(pending.proposals):
             place = (proposal.object.resource, proposal.object.key)
             slot = touched.get(place) or self._slot(place)
-            if refused := refusal(proposal, slot):
+            if refused := refusal(proposal, slot) or self._refused_within(proposal, touched):
                 raise refused
             revision += 1
             chain = link(chain, revision, slot.head, pending.digests[index])
             events.append(pending.event(index, revision, slot.head, chain))
             touched[place] = Slot(revision, proposal.type is not EventType.DELETED)
         return events
+
+    def _refused_within(self, proposal: Proposal, touched: Mapping[_Place, Slot]) -> ApiError | None:
+        if proposal.within is None:
+            return None
+        place = (NAMESPACES, Key("", proposal.object.namespace))
+        return namespace_refusal(proposal, touched.get(place) or self._slot(place))
 
     def _slot(self, place: _Place) -> Slot:
         history = self._places.get(place)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SettingsError
 from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.session import FileSessions, NoSessions, Sessions
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog.sqllog import SQLLog
@@ -51,6 +52,18 @@ def open_log(
 
         return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor)
     raise _unknown(url)
+
+
+def open_sessions(url: str, *, clock: Clock) -> Sessions:
+    """Return the sessions of the processes that share the log at `url`, which is open."""
+    if url.startswith(_SQLITE):
+        path = _sqlite_path(url)
+        return FileSessions(path.with_name(path.name + "-sessions"))
+    if url.startswith(_POSTGRES):
+        from ctrlmgr.eventlog.postgres_session import postgres_sessions
+
+        return postgres_sessions(url, clock=clock)
+    return NoSessions()
 
 
 def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import structlog
 
-from ctrlmgr.api.resource import Revision
+from ctrlmgr.api.resource import NAMESPACES, Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.chain import Place, Stamp, content_digest
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
@@ -20,6 +20,11 @@ from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Propo
 log = structlog.get_logger(__name__)
 
 resource_name = lru_cache(maxsize=1024)(str)
+
+
+def namespace_place(name: str) -> Place:
+    """Return where a Namespace is."""
+    return (resource_name(NAMESPACES), "", name)
 
 
 class PendingAppend:
@@ -37,6 +42,7 @@ class PendingAppend:
         "proposals",
         "size",
         "stamp",
+        "within",
     )
 
     def __init__(
@@ -67,6 +73,7 @@ class PendingAppend:
             append_id,
         )
         self.places: list[Place] = []
+        self.within: dict[int, Place] = {}  # by the proposal's number: the namespace that must not have changed
         self.digests: list[bytes] = []
         self.size = 0
         for proposal in proposals:
@@ -75,6 +82,8 @@ class PendingAppend:
             place = (resource_name(obj.resource), metadata.namespace, metadata.name)
             if proposal.expected and proposal.type is EventType.ADDED:
                 raise BadRequest(f'{place[0]} "{metadata.name}" cannot be created at a revision')
+            if proposal.within is not None:
+                self.within[len(self.places)] = namespace_place(metadata.namespace)
             self.places.append(place)
             self.size += len(obj.body)
             self.digests.append(content_digest(place, obj.body, proposal.type.value, stamp))

@@ -22,7 +22,7 @@ from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransacti
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, LogUnavailable, OutcomeUnknown
-from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
+from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.chain import Place
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause
@@ -32,12 +32,12 @@ from ctrlmgr.eventlog.postgres_connection import COMPACTED, append_failure, is_o
 
 _CALL = (
     b"SELECT head, verdicts, culprits, actuals, revisions, previouses, hashes FROM log_append("
-    + b", ".join([b"%b"] * 20)
+    + b", ".join([b"%b"] * 23)
     + b", %t, %t)"
 )
 _ANY_REVISION = -1
 _LARGEST = 2**63 - 1
-_OK, _ALREADY_EXISTS, _NOT_FOUND, _CONFLICT, _FENCED = range(5)
+_OK, _ALREADY_EXISTS, _NOT_FOUND, _CONFLICT, _FENCED, _NAMESPACE_CONFLICT, _NO_NAMESPACE = range(7)
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -163,6 +163,8 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
     """Return the parameters of `log_append`; its header says what each one is."""
     numbers: dict[Place, int] = {}
     places = [numbers.setdefault(place, len(numbers) + 1) for pending in group for place in pending.places]
+    touched = len(numbers)
+    withins = _withins(group, numbers)
     proposals = [proposal for pending in group for proposal in pending.proposals]
     sizes = [len(pending.proposals) for pending in group]
     return (
@@ -184,9 +186,27 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
         BigintArray.of([_expected(proposal.expected) for proposal in proposals]),
         ByteaArray.of([digest for pending in group for digest in pending.digests]),
         TextArray.of([proposal.object.body for proposal in proposals]),
+        touched,
+        *withins,
         _causes(group),
         _outcomes(outcomes),
     )
+
+
+def _withins(
+    group: Sequence[PendingAppend], numbers: dict[Place, int]
+) -> tuple[IntegerArray | None, BigintArray | None]:
+    """Return the proposals' namespaces and their revisions, those places numbered too; nothing if none matters."""
+    if not any(pending.within for pending in group):
+        return None, None
+    places: list[int] = []
+    revisions: list[Revision] = []
+    for pending in group:
+        for number, proposal in enumerate(pending.proposals):
+            place = pending.within.get(number)
+            places.append(numbers.setdefault(place, len(numbers) + 1) if place else 0)
+            revisions.append(min(max(proposal.within or 0, 0), _LARGEST))
+    return IntegerArray.of(places), BigintArray.of(revisions)
 
 
 def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArray | None, BooleanArray | None]:
@@ -263,7 +283,8 @@ def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | N
     if verdict == _FENCED:
         error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
     else:
-        slot = EMPTY if verdict == _NOT_FOUND else Slot(actual or 0, True)
-        error = refusal(pending.proposals[culprit], slot)
+        slot = EMPTY if verdict in (_NOT_FOUND, _NO_NAMESPACE) else Slot(actual or 0, True)
+        judge = namespace_refusal if verdict in (_NAMESPACE_CONFLICT, _NO_NAMESPACE) else refusal
+        error = judge(pending.proposals[culprit], slot)
     assert error is not None, f"verdict {verdict} is none of admission's"
     return error

@@ -17,7 +17,7 @@ from ctrlmgr.errors import LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.tables import log_epoch, log_head
 
-LATEST = "0001"
+LATEST = "0003"
 """The newest migration; a test holds it to what the folder has."""
 
 
@@ -43,6 +43,11 @@ def require_latest(engine: Engine) -> None:
             found = version(connection)
     except DBAPIError as error:
         raise LogUnavailable(f"the database cannot be opened: {error.orig}") from error
+    require_version(found)
+
+
+def require_version(found: str | None) -> None:
+    """Raise `SchemaOutdated` unless the schema that was found (None: no schema of ours) is this version's."""
     if found == LATEST:
         return
     if found is None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
-from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, refusal
+from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.chain import Place, link
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
@@ -129,6 +129,9 @@ class SQLiteWriter:
             self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
             self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
         places = [place for pending in group for place in pending.places if place not in self._states]
+        for pending in group:
+            if pending.within:
+                places += [place for place in pending.within.values() if place not in self._states]
         for run in _runs(len(places)):
             rows = self._connection.execute(_lookup_statement(run), list(chain.from_iterable(places[:run])))
             del places[:run]
@@ -166,11 +169,17 @@ class SQLiteWriter:
         """Check all proposals of an append before any is placed; each sees what those before it would do."""
         if len(pending.proposals) == 1:
             state = self._states.get(pending.places[0])
-            return refusal(pending.proposals[0], state.slot if state else EMPTY)
+            refused = refusal(pending.proposals[0], state.slot if state else EMPTY)
+            if refused is None and pending.within:
+                return namespace_refusal(pending.proposals[0], self._slot(pending.within[0]))
+            return refused
         touched: dict[Place, Slot] = {}
         revision = self._revision
-        for place, proposal in zip(pending.places, pending.proposals, strict=True):
+        for number, (place, proposal) in enumerate(zip(pending.places, pending.proposals, strict=True)):
             if refused := refusal(proposal, touched.get(place) or self._slot(place)):
+                return refused
+            namespace = pending.within.get(number)
+            if namespace and (refused := namespace_refusal(proposal, touched.get(namespace) or self._slot(namespace))):
                 return refused
             revision += 1
             touched[place] = Slot(revision, proposal.type is not EventType.DELETED)

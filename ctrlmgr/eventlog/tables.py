@@ -88,6 +88,14 @@ Index(
     sqlite_where=event.c.reconcile_id != 0,
     postgresql_where=event.c.reconcile_id != 0,
 )
+# From when to when a leader's term lasted, and how much was written in it; again nothing that others pay for.
+Index(
+    "event_term",
+    event.c.term,
+    event.c.revision,
+    sqlite_where=event.c.term != 0,
+    postgresql_where=event.c.term != 0,
+)
 
 lease_term = Table(
     "lease_term",

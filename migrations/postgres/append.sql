@@ -16,15 +16,20 @@
 -- known                          a revision the log had reached before any of these appends was first sent
 -- append_ids … user_agents       one element an append: sizes counts its proposals, leases is '' without a fence;
 --                                leases, terms, takeovers, reconcile_ids may be null when no append has one
--- resources, namespaces, names   one element a place, all different
+-- resources, namespaces, names   one element a place, all different; the first `touched` of them are those that proposals
+--                                change, the others are only looked at
 -- owners … bodies                one element a proposal, in the order of the appends: owners is the number of its
 --                                append, places of its place, both from 1; expecteds is -1 for "any revision"
+-- withins, within_revisions      null, or one element a proposal: the place of its Namespace, 0 when that does not matter,
+--                                and the revision which that must still be at
 -- causes                         null, or a JSON array of {append, id, controller, key, attempt, started_at, triggers}
 -- outcomes                       null, or a JSON array of {id, duration, result, message}
 --
--- verdicts                       one an append: 0 ok, 1 already exists, 2 not found, 3 conflict, 4 fenced
+-- verdicts                       one an append: 0 ok, 1 already exists, 2 not found, 3 conflict, 4 fenced, 5 conflict of the
+--                                Namespace, 6 no Namespace
 -- culprits                       the number of the refused proposal, null without one
--- actuals                        the object's revision for a conflict, the lease's term for fenced, else null
+-- actuals                        the object's or Namespace's revision for a conflict, the lease's term for fenced, else
+--                                null
 -- revisions, previouses, hashes  one a proposal, null where the append was refused
 --
 -- Errors: CM001, the log is older than `known`; CM002, compaction has passed `known`; in both nothing was written.
@@ -49,6 +54,9 @@ CREATE FUNCTION log_append(
     expecteds bigint[],
     digests bytea[],
     bodies text[],
+    touched integer,
+    withins integer[],
+    within_revisions bigint[],
     causes json,
     outcomes json,
     OUT head bigint,
@@ -120,8 +128,9 @@ BEGIN
 
     -- Where every place is touched once, places and proposals are the same numbers.
     SELECT array_agg(s.id), array_agg(s.head), array_agg(s.exist), array_agg(s.birth),
-           cardinality(places) = cardinality(names) AND already IS NULL AND unfenced AND bool_and(
-               CASE WHEN s.type = 1 THEN NOT s.exist
+           cardinality(places) = touched AND already IS NULL AND unfenced AND bool_and(
+               CASE WHEN s.type IS NULL THEN true
+                    WHEN s.type = 1 THEN NOT s.exist
                     ELSE s.exist AND (s.expected < 0 OR s.expected = s.head) END)
     INTO ids, heads, exist, births, plain
     FROM (
@@ -133,6 +142,13 @@ BEGIN
         ORDER BY p.number
     ) s;
 
+    IF plain AND withins IS NOT NULL THEN
+        -- A Namespace that this very group changes is for the long way, which goes append by append.
+        plain := NOT EXISTS (
+            SELECT FROM unnest(withins, within_revisions) w(place, revision)
+            WHERE w.place > 0 AND (w.place <= touched OR NOT exist[w.place] OR heads[w.place] <> w.revision));
+    END IF;
+
     verdicts := array_fill(0, ARRAY[cardinality(append_ids)]);
     culprits := array_fill(NULL::integer, ARRAY[cardinality(append_ids)]);
     actuals := culprits;
@@ -141,7 +157,7 @@ BEGIN
     hashes := array_fill(NULL::bytea, ARRAY[cardinality(places)]);
 
     IF plain THEN
-        previouses := heads;
+        previouses := heads[1:touched];
         FOR i IN 1 .. cardinality(places) LOOP
             head := head + 1;
             chain := sha256(chain || int8send(head) || int8send(previouses[i]) || digests[i]);
@@ -191,11 +207,18 @@ BEGIN
                                 WHEN NOT exist[place] THEN 2
                                 WHEN expecteds[i] >= 0 AND expecteds[i] <> heads[place] THEN 3
                                 ELSE 0 END;
+                IF verdict = 0 AND withins[i] > 0 THEN
+                    verdict := CASE WHEN NOT exist[withins[i]] THEN 6
+                                    WHEN heads[withins[i]] <> within_revisions[i] THEN 5
+                                    ELSE 0 END;
+                END IF;
                 IF verdict > 0 THEN
                     verdicts[a] := verdict;
                     culprits[a] := i;
                     IF verdict = 3 THEN
                         actuals[a] := heads[place];
+                    ELSIF verdict = 5 THEN
+                        actuals[a] := heads[withins[i]];
                     END IF;
                     IF i > first THEN
                         head := head_before;
@@ -254,7 +277,7 @@ BEGIN
             FROM unnest(revisions, types, places, uids) p(revision, type, place, uid)
             WHERE p.revision > start AND p.revision = heads[p.place] AND ids[p.place] >= oldest_new;
         END IF;
-        IF newest_id - oldest_new + 1 < cardinality(ids) THEN
+        IF newest_id - oldest_new + 1 < touched THEN
             UPDATE object o
             SET uid = p.uid, create_revision = births[p.place], head_revision = p.revision, deleted = p.type = 3
             FROM unnest(revisions, types, places, uids) p(revision, type, place, uid)

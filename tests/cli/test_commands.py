@@ -108,8 +108,17 @@ def test_compact_by_age_takes_a_duration(run: Run, database: str) -> None:
     assert finished.out == "forgot 2 events of all resources superseded up to revision 6\n"
 
 
-def test_compact_by_the_rules_keeps_everything_by_default(run: Run, database: str) -> None:
-    assert "everything is kept" in run("compact", "--database", database).out
+def test_compact_by_the_rules_keeps_all_that_clients_write_by_default(run: Run, database: str) -> None:
+    told = [line.split() for line in run("compact", "--database", database).out.splitlines()]
+    assert {(words[1], words[4]) for words in told} == {
+        ("0", "leases.coordination.k8s.io"), ("0", "masterleases.internal.ctrlmgr.io"),
+    }  # fmt: skip
+
+
+def test_compact_without_rules_keeps_everything(run: Run, database: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text("[compaction]\nresources = {}\n")
+    assert "everything is kept" in run("compact", "--database", database, "--settings", str(file)).out
 
 
 def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: str, tmp_path: Path) -> None:

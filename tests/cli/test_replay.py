@@ -25,7 +25,7 @@ def test_a_faithful_replay_is_code_0(run: Run) -> None:
     summary = dict(line.split(None, 1) for line in finished.out.splitlines())
     assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "head"]
     assert summary["divergences"] == "0"
-    assert summary["checkpoints"] == "27, 89 objects compared"
+    assert summary["checkpoints"] == "27, 288 objects compared"
 
 
 def test_a_divergence_is_code_1_and_says_what_differs(run: Run, diverging: Path) -> None:

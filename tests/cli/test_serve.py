@@ -121,6 +121,7 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
         assert (status, text) == (
             200,
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/bootstrap-controller ok\n"
+            "[+]leader-election ok\n"
             + "".join(f"[+]controller/{name} ok\n" for name in CONTROLLERS)
             + "[+]shutdown ok\nreadyz check passed\n",
         )
@@ -205,7 +206,7 @@ def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
         }
         with serving(tmp_path, **rules) as served:
             served.become_ready()
-            until(lambda: [event.revision for event in log.scan() if event.resource.plural == "configmaps"] == [2])
+            until(lambda: [event.revision for event in log.scan() if event.object.name == "a"] == [2])
             assert served.end(signal.SIGTERM)[0] == 0
 
 

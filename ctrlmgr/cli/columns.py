@@ -1,0 +1,29 @@
+"""Aligned columns, as kubectl prints them.
+
+Guarantees: what others have named cannot drive the terminal (control characters are printed as escapes); a line has
+no spaces at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ctrlmgr.logging import escape
+
+_GAP = "   "
+
+
+def lines(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Yield the header and the rows, each column as wide as what is widest in it."""
+    cells = [[escape(cell(value)) for value in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def cell(value: Any) -> str:
+    """Return how a value looks in a cell: nothing for None, hexadecimal for bytes."""
+    if value is None:
+        return ""
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,90 @@
+"""What the commands that look at objects share: KIND, NAME, namespace and moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ctrlmgr.cli.options import configure_logging
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Key, Revision
+    from ctrlmgr.inspection.database import Database
+    from ctrlmgr.inspection.names import Named
+
+DEFAULT_NAMESPACE = "default"
+
+
+class Target(NamedTuple):
+    """The object that a command is about."""
+
+    named: Named
+    key: Key
+
+
+def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the arguments KIND and NAME, and `-n`."""
+    command = namespace_option(command)
+    command = click.argument("name", required=False)(command)
+    return click.argument("kind")(command)
+
+
+def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `-n`."""
+    text = f"The namespace ({DEFAULT_NAMESPACE})."
+    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text)(command)
+
+
+def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command `--at`."""
+    return click.option("--at", metavar="REV|TIME", help=f"{text}: a revision, a time, or 10m for ten minutes ago.")
+
+
+@contextmanager
+def opened(loaded: Loaded) -> Iterator[Database]:
+    """Open the database that the settings name, for reading."""
+    from ctrlmgr.inspection.database import open_database
+
+    configure_logging(loaded.settings)
+    with open_database(loaded.settings.database_url) as database:
+        yield database
+
+
+def moment(database: Database, text: str | None) -> Revision:
+    """Return the revision that `--at` means; the head without it."""
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+
+    return moments.resolve(database, text or moments.HEAD, now=SystemClock().now())
+
+
+def split(kind: str, name: str | None) -> tuple[str, str | None]:
+    """Read KIND/NAME, as kubectl prints it, where no NAME is given."""
+    if name is None and "/" in kind:
+        kind, _, name = kind.partition("/")
+    return kind, name
+
+
+def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
+    """Find what KIND, NAME and the namespace mean; raises `click.UsageError` without a name."""
+    from ctrlmgr.api.resource import Key
+    from ctrlmgr.inspection import names
+
+    kind, name = split(kind, name)
+    if not name:
+        raise click.UsageError("Missing argument 'NAME'.")
+    named = names.find(database, kind)
+    return Target(named, Key((namespace or DEFAULT_NAMESPACE) if named.namespaced else "", name))
+
+
+def note_compacted(database: Database, revision: Revision) -> None:
+    """Say on stderr of which resources the past at `revision` is gone, and so left out."""
+    from ctrlmgr.inspection import moments
+    from ctrlmgr.logging import escape
+
+    for resource, floor in sorted(moments.floors_above(database, revision).items()):
+        click.echo(f"note: {escape(resource)} is compacted up to revision {floor}; what it was is left out", err=True)

@@ -1,0 +1,133 @@
+"""`ctrlmgr sql`: ask the log in SQL, in one's own words or with a ready-made question."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from ctrlmgr.cli.options import DATABASE, configure_logging, output_option, takes_settings
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.inspection.database import Database
+
+
+@click.command(short_help="Ask the log in SQL; nothing can be written.")
+@click.argument("question", required=False)
+@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+@takes_settings(*DATABASE)
+@click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
+@click.option(
+    "-f",
+    "--file",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="Ask what the file says, query after query; - is stdin.",
+)
+@click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
+@output_option("table", "json", "csv")
+def sql(
+    loaded: Loaded,
+    question: str | None,
+    parameters: tuple[str, ...],
+    query: str | None,
+    file: TextIO | None,
+    listed: bool,
+    output: str,
+) -> None:
+    """Ask the log in SQL: a ready-made QUESTION by its name, a query of one's own, or one after the other in a shell.
+
+    The views that one can ask, and all ready-made questions, are described in docs/sql.md. The connection is
+    read-only: no query can change anything. `objects_at(REVISION)` is what existed then.
+
+    \b
+    ctrlmgr sql --list
+    ctrlmgr sql hot_objects limit=5
+    ctrlmgr sql history resource=endpoints namespace=default name=web -o json
+    ctrlmgr sql -c "SELECT namespace, count(*) FROM objects_at(1200) WHERE resource = 'pods' GROUP BY namespace"
+    ctrlmgr sql
+    """
+    from ctrlmgr.cli import sql_output
+    from ctrlmgr.inspection.database import open_database
+
+    if sum(map(bool, (question, query, file, listed))) > 1:
+        raise click.UsageError("a question, -c, -f and --list exclude each other")
+    configure_logging(loaded.settings)
+    if listed:
+        _list(output)
+        return
+    with open_database(loaded.settings.database_url) as database:
+        if question:
+            ask(database, question, parameters, output)
+        elif query is not None:
+            sql_output.write(database.query(query), output)
+        elif file or not sys.stdin.isatty():
+            for statement in statements(file.read() if file else sys.stdin.read()):
+                sql_output.write(database.query(statement), output)
+        else:
+            _talk(database, loaded.settings.data_path, output)
+
+
+def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
+    """Print the answer to a ready-made question; raises `click.UsageError` for one that there is not."""
+    from ctrlmgr.cli import sql_output
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection.questions import questions
+
+    question = questions().get(name)
+    if question is None:
+        raise click.UsageError(f"there is no question {name!r}; --list lists them")
+    now = SystemClock().now()
+    try:
+        given = dict(_pair(each) for each in parameters)
+        values = question.bind(given, lambda text: moments.resolve(database, text, now=now))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    sql_output.write(database.query(question.statement, values), output)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"a parameter is NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _list(output: str) -> None:
+    from ctrlmgr.cli import sql_output
+    from ctrlmgr.inspection.database import Rows
+    from ctrlmgr.inspection.questions import questions
+
+    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
+    sql_output.write(Rows(("question", "answer"), rows), output)
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a text, split at each semicolon that stands in no string or comment."""
+    statement = ""
+    for piece in text.split(";"):
+        statement += piece + ";"
+        if sqlite3.complete_statement(statement):
+            if meaningful(statement):
+                yield statement.rstrip().removesuffix(";")
+            statement = ""
+    if meaningful(statement):  # the last one needs no semicolon
+        yield statement.rstrip().removesuffix(";")
+
+
+def meaningful(statement: str) -> bool:
+    """Tell whether there is more to it than comments and space."""
+    lines = (line.strip() for line in statement.splitlines())
+    return any(line.strip("; ") and not line.startswith("--") for line in lines)
+
+
+def _talk(database: Database, folder: Path, output: str) -> None:
+    from ctrlmgr.cli.sql_shell import Shell, talk
+
+    talk(Shell(database, output), folder / "sql_history" if folder.is_dir() else None)

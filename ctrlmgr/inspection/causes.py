@@ -1,0 +1,176 @@
+"""Why something happened, and what came of it: trees of events, followed through the reconciles between them.
+
+Guarantees:
+- Every change that a reconcile answered is in the tree, also those that the workqueue made one of.
+- A tree ends: an event that stands in it already is named again but not followed again, and no branch goes deeper than
+  asked for; where either cut something off, the node says so.
+- An event that compaction has taken is still named, by its revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import format_time
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.past import Change, author_of
+
+DEEPEST = 100
+"""Levels that a tree has at most."""
+
+
+class Run(NamedTuple):
+    """A reconcile: the columns of the view `reconciles`; `duration` in microseconds, None while it runs."""
+
+    id: int
+    controller: str
+    key: str
+    attempt: int
+    started_at: int
+    duration: int | None
+    outcome: str | None
+    message: str
+
+
+class Node(NamedTuple):
+    """An event in a tree of causes or effects."""
+
+    revision: Revision
+    change: Change | None
+    """None if compaction has taken it."""
+    run: Run | None
+    """The reconcile that wrote it, if one did."""
+    links: tuple[Node, ...]
+    """Its causes, or its effects, by revision."""
+    cut: str = ""
+    """Why there are no links though there may be some: `repeated` or `too deep`."""
+
+
+Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
+
+
+def why(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
+    """Return what led to an event; raises `NotFound` when there is none at that revision."""
+    return _tree(database, revision, _triggers, depth)
+
+
+def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
+    """Return what an event led to; raises `NotFound` when there is none at that revision."""
+    return _tree(database, revision, _answers, depth)
+
+
+def _tree(database: Database, revision: Revision, follow: Follow, depth: int) -> Node:
+    root = _Growth(database, follow).node(revision, min(depth, DEEPEST))
+    if root.change is None:
+        raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
+    return root
+
+
+class _Growth:
+    """A tree while it grows; remembers what stands in it."""
+
+    def __init__(self, database: Database, follow: Follow) -> None:
+        self._database = database
+        self._follow = follow
+        self._seen: set[Revision] = set()
+
+    def node(self, revision: Revision, depth: int) -> Node:
+        change = _change_at(self._database, revision)
+        run = _run(self._database, change.author.reconcile) if change else None
+        onward = self._follow(self._database, revision, run)
+        cut = "" if not onward else "repeated" if revision in self._seen else "too deep" if depth <= 0 else ""
+        self._seen.add(revision)
+        links = () if cut else tuple(self.node(each, depth - 1) for each in onward)
+        return Node(revision, change, run, links, cut)
+
+
+def _triggers(database: Database, revision: Revision, run: Run | None) -> Sequence[Revision]:
+    if run is None:
+        return ()
+    statement = "SELECT revision FROM reconcile_trigger WHERE reconcile_id = :id ORDER BY revision"
+    return [row[0] for row in database.query(statement, {"id": run.id}).rows if row[0] < revision]
+
+
+def _answers(database: Database, revision: Revision, run: Run | None) -> Sequence[Revision]:
+    statement = "SELECT revision FROM causes WHERE cause_revision = :revision ORDER BY revision"
+    return [row[0] for row in database.query(statement, {"revision": revision}).rows if row[0] > revision]
+
+
+_CHANGE = """
+SELECT o.resource, e.type, e.recorded_at, e.actor, e.user_agent, e.term, e.reconcile_id, r.controller, r.key, r.attempt,
+    e.body, before.body AS was
+FROM event AS e
+JOIN object AS o ON o.id = e.object_id
+LEFT JOIN reconcile AS r ON r.id = e.reconcile_id
+LEFT JOIN event AS before ON before.revision = e.previous
+WHERE e.revision = :revision"""
+
+
+def _change_at(database: Database, revision: Revision) -> Change | None:
+    rows = database.query(_CHANGE, {"revision": revision}).rows
+    if not rows:
+        return None
+    kind, number, recorded_at, *author, body, was = rows[0]
+    resource = Resource.parse(kind)
+    before = Object(resource, was.encode()) if was and number != EventType.ADDED else None
+    obj = Object(resource, body.encode(), revision)
+    return Change(revision, EventType(number), recorded_at, author_of(author), obj, before)
+
+
+def _run(database: Database, id: int) -> Run | None:
+    columns = ", ".join(Run._fields)
+    rows: list[Any] = database.query(f"SELECT {columns} FROM reconciles WHERE id = :id", {"id": id}).rows if id else []
+    return Run(*rows[0]) if rows else None
+
+
+def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision) -> Revision:
+    """Return the revision of an object's newest event up to `until`; raises `NotFound` when it has none."""
+    statement = (
+        "SELECT max(revision) FROM history"
+        " WHERE resource = :resource AND namespace = :namespace AND name = :name AND revision <= :until"
+    )
+    place = {"resource": str(resource), "namespace": key.namespace, "name": key.name, "until": until}
+    newest = database.query(statement, place).rows[0][0]
+    if newest is None:
+        raise NotFound(f'{resource} "{key}" has no event up to revision {until}')
+    return int(newest)
+
+
+def count(node: Node) -> int:
+    """Return how many events a tree has, its root included."""
+    return 1 + sum(map(count, node.links))
+
+
+def as_json(node: Node) -> dict[str, Any]:
+    """Return a tree as plain JSON values."""
+    fields: dict[str, Any] = {"revision": node.revision}
+    if change := node.change:
+        fields |= {
+            "type": change.type.name,
+            "resource": str(change.object.resource),
+            "namespace": change.object.namespace,
+            "name": change.object.name,
+            "recordedAt": format_time(change.recorded_at),
+            "actor": change.author.actor,
+            "userAgent": change.author.user_agent,
+            "term": change.author.term,
+        }
+    if run := node.run:
+        fields["reconcile"] = {
+            "controller": run.controller,
+            "key": run.key,
+            "attempt": run.attempt,
+            "startedAt": format_time(run.started_at),
+            "duration": None if run.duration is None else run.duration / 1_000_000,
+            "result": run.outcome,
+            "message": run.message,
+        }
+    if node.cut:
+        fields["cut"] = node.cut
+    fields["links"] = [as_json(each) for each in node.links]
+    return fields

@@ -1,0 +1,225 @@
+"""A read-only connection to a log's database, for questions in SQL.
+
+Guarantees:
+- Nothing can be written through it, whatever is asked. SQLite: the file is opened read-only, and no statement but a
+  query gets past the authorizer. PostgreSQL: each statement runs in a read-only transaction that is rolled back.
+- `objects_at(REVISION)` can be asked like a table on both databases. SQLite knows no such thing; it is put into the
+  query before SQLite sees it.
+- A query sees one state of the log. No transaction stays open after it.
+- The database must have this version's schema: otherwise `SchemaOutdated`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from ctrlmgr.errors import LogUnavailable, QueryRefused, SchemaOutdated, SettingsError
+from ctrlmgr.eventlog import schema, views
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+_VERSION = "SELECT version_num FROM alembic_version"
+_TABLES = {
+    "sqlite": "SELECT m.name AS relation, c.name AS column_name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+    " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid",
+    "postgresql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+    " ORDER BY table_name, ordinal_position",
+}
+
+
+class Rows(NamedTuple):
+    """The answer to a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class Database(ABC):
+    """A log's database, to be read."""
+
+    dialect: str
+    """`sqlite` or `postgresql`."""
+
+    @abstractmethod
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run one statement and return all its rows; `parameters` are what `:name` in it stands for.
+
+        Without parameters a colon has no meaning. Raises `QueryRefused` for what is no query or a wrong one,
+        `LogUnavailable` when the database does not answer.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Disconnect."""
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def relations(self) -> dict[str, list[str]]:
+        """Return the tables and views with their columns."""
+        found: dict[str, list[str]] = {}
+        for relation, column in self.query(_TABLES[self.dialect]).rows:
+            found.setdefault(relation, []).append(column)
+        return found
+
+    def _require_schema(self) -> None:
+        try:
+            rows = self.query(_VERSION).rows
+        except QueryRefused:
+            rows = []
+        schema.require_version(rows[0][0] if rows else None)
+
+
+def open_database(url: str) -> Database:
+    """Open the log's database at `url` for reading; nothing is created by looking.
+
+    Raises `SettingsError` for a URL that names no database on disk, `SchemaOutdated` when there is no log of this
+    version's schema, `LogUnavailable` when it cannot be reached.
+    """
+    if url.startswith(_SQLITE):
+        return SQLiteDatabase(Path(url.removeprefix(_SQLITE)))
+    if url.startswith(_POSTGRES):
+        return PostgresDatabase(url)
+    raise SettingsError(f"database.url: {url.split(':', 1)[0]!r} cannot be asked; use sqlite:///PATH or postgresql://…")
+
+
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "data_version"})
+_OBJECTS_AT = re.compile(r"\bobjects_at\s*\(\s*(:\w+|\d+)\s*\)", re.IGNORECASE)
+_SETTINGS = ("busy_timeout = 2000", "cache_size = -65536", "mmap_size = 1073741824", "temp_store = MEMORY")
+"""Of the connection: milliseconds to wait for a lock, KiB of cache, bytes read in place, where sorting is done."""
+
+_STEPS = 100_000
+"""Steps of SQLite's machine between looks at whether somebody pressed Ctrl-C."""
+
+
+class SQLiteDatabase(Database):
+    """A log in a SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; see `open_database`."""
+        if not path.exists():
+            raise SchemaOutdated(f"there is no database at {path}; --database names another")
+        self._objects_at = views.select("objects_at", self.dialect)
+        try:
+            uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+            for setting in (*_SETTINGS, "schema_version"):  # the last is a look into the file
+                self._connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error as error:
+            raise LogUnavailable(f"the database cannot be opened: {error}") from error
+        self._connection.set_authorizer(_authorize)
+        self._connection.set_progress_handler(lambda: None, _STEPS)
+        self._require_schema()
+
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run one statement."""
+        statement = _OBJECTS_AT.sub(lambda call: f"({self._objects_at.replace(':revision', call[1])}\n)", statement)
+        try:
+            cursor = self._connection.execute(statement, parameters or {})
+            rows = cursor.fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _sqlite_failure(error) from error
+        return Rows(tuple(column[0] for column in cursor.description or ()), rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _authorize(action: int, first: str | None, *_: str | None) -> int:
+    if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
+        return sqlite3.SQLITE_OK
+    # What SQLite says when it loads a table-valued function; the table itself cannot be changed by anybody.
+    if action == sqlite3.SQLITE_UPDATE and first in ("sqlite_master", "sqlite_schema"):
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _sqlite_failure(error: Exception) -> BaseException:
+    """Say what a failure means; Ctrl-C reaches SQLite as an interrupt."""
+    text = str(error)
+    if text == "interrupted":
+        return KeyboardInterrupt()
+    if any(sign in text for sign in ("not authorized", "authorization denied", "readonly")):
+        return QueryRefused(f"only queries may be asked here ({text})")
+    if isinstance(error, sqlite3.OperationalError) and ("locked" in text or "unable to open" in text):
+        return LogUnavailable(f"the event log cannot be read: {text}")
+    return QueryRefused(text)
+
+
+_PATIENCE = 10.0
+"""Seconds that the server may take to let us in."""
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+
+class PostgresDatabase(Database):
+    """A log in a PostgreSQL database."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        """Connect; see `open_database`."""
+        import psycopg
+
+        from ctrlmgr.eventlog.postgres_connection import connect, open_engine
+
+        engine = open_engine(url)
+        try:
+            self._connection = connect(engine, patience=_PATIENCE, role="inspect", writable=False)
+        except psycopg.Error as error:
+            raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
+        finally:
+            engine.dispose()
+        self._connection.patience = None  # a long question takes its time; Ctrl-C ends it
+        if self._connection.prepare_threshold is not None:  # else a pooler would keep it for others
+            self._connection.execute("SET jit = off")  # compiling takes longer than what it would speed up
+        self._connection.autocommit = False
+        self._connection.read_only = True
+        self._require_schema()
+
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """Run one statement."""
+        import psycopg
+
+        # As a prepared one, because only then does the server insist on its being one.
+        prepare = True if self._connection.prepare_threshold is not None else None
+        if parameters:
+            statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+        try:
+            cursor = self._connection.execute(statement.encode(), parameters or None, prepare=prepare)
+            rows = cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise _postgres_failure(error, self._connection) from error
+        finally:
+            if not self._connection.closed:
+                self._connection.rollback()
+        return Rows(tuple(column.name for column in cursor.description or ()), rows)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._connection.close()
+
+
+def _postgres_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) -> QueryRefused | LogUnavailable:
+    text = str(error).strip()
+    if connection.closed or (error.sqlstate or "").startswith(("08", "57P", "53")):
+        return LogUnavailable(f"the event log cannot be read: {text}")
+    if error.sqlstate == "25006":
+        return QueryRefused(f"only queries may be asked here ({text})")
+    return QueryRefused(text)

@@ -1,0 +1,102 @@
+"""Where two states of an object differ, and which item of a list is which; pure functions.
+
+Guarantees:
+- Nothing that differs is left out but `metadata.managedFields`, the server's bookkeeping, and that only if asked for.
+- Lists are compared as people read them: items that are called something (`name`, `type`, `ip`, `key`, `uid`) are
+  told apart by that, others aligned so that one item more does not make all after it differ.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+
+_NAMES = ("name", "type", "ip", "key", "uid")
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class _Absent(msgspec.Struct, frozen=True):
+    """A value that is not there."""
+
+
+ABSENT = _Absent()
+
+
+class Difference(NamedTuple):
+    """A place at which two states differ, such as `status.conditions[type=Ready].status`; `ABSENT` where none is."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+def content(obj: Object | None, *, managed_fields: bool = False) -> Any:
+    """Return what of an object is compared: {} for one that does not exist, else all but managedFields."""
+    if obj is None:
+        return {}
+    fields = msgspec.json.decode(obj.body)
+    if not managed_fields:
+        fields["metadata"].pop("managedFields", None)
+    return fields
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
+    """Yield every place at which two JSON values differ, in the order of the fields."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in before | after:
+            yield from differences(before.get(name, ABSENT), after.get(name, ABSENT), field_path(path, name))
+    elif isinstance(before, list) and isinstance(after, list):
+        for left, right in align(before, after):
+            step = item_path(path, before, left) if right is None else item_path(path, after, right)
+            old, new = (ABSENT if at is None else items[at] for at, items in ((left, before), (right, after)))
+            yield from differences(old, new, step)
+    else:
+        yield Difference(path, before, after)
+
+
+def align(before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield which item became which, as indexes; None on the side that has none. In the order of `after`."""
+    old, new = _identities(before), _identities(after)
+    if old is not None and new is not None:
+        where = {identity: index for index, identity in enumerate(old)}
+        yield from ((where.get(identity), index) for index, identity in enumerate(new))
+        kept = set(new)
+        yield from ((index, None) for index, identity in enumerate(old) if identity not in kept)
+        return
+    matcher = difflib.SequenceMatcher(None, [*map(_encode, before)], [*map(_encode, after)], autojunk=False)
+    for _, start, end, new_start, new_end in matcher.get_opcodes():
+        for offset in range(max(end - start, new_end - new_start)):
+            left, right = start + offset, new_start + offset
+            yield left if left < end else None, right if right < new_end else None
+
+
+def _identities(items: list[Any]) -> list[str] | None:
+    """Return what each item is called, None unless each has a name and no two share one."""
+    found = [_identity(item) for item in items]
+    return [each for each in found if each] if all(found) and len(set(found)) == len(found) else None
+
+
+def _identity(item: Any) -> str | None:
+    """Return `type=Ready`, None for an item that is called nothing."""
+    if not isinstance(item, dict):
+        return None
+    return next((f"{name}={item[name]}" for name in _NAMES if isinstance(item.get(name), str)), None)
+
+
+def field_path(path: str, name: str) -> str:
+    """Return the path of a field within what is at `path`."""
+    step = f'"{name}"' if not name or set(name) & set('."/[]') else name
+    return f"{path}.{step}" if path else step
+
+
+def item_path(path: str, items: list[Any], index: int | None) -> str:
+    """Return the path of an item of the list at `path`: by its name if it has one, else by its position."""
+    identities = _identities(items)
+    return f"{path}[{identities[index] if identities and index is not None else index}]"

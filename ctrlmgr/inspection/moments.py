@@ -1,0 +1,93 @@
+"""Moments, as people name them: a revision, `head`, a time, or how long ago."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import parse_time
+from ctrlmgr.errors import BadRequest, Expired
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.settings import parse_duration
+
+HEAD = "head"
+
+
+def resolve(database: Database, text: str, *, now: int) -> Revision:
+    """Return the revision that `text` means: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
+
+    A time means the newest event recorded until then. Raises `BadRequest` for a revision beyond the head and for
+    what is none of these.
+    """
+    head = head_of(database)
+    if text == HEAD:
+        return head
+    if text.isdecimal():
+        if int(text) > head:
+            raise BadRequest(f"revision {text} is beyond the head, {head}")
+        return int(text)
+    return revision_at(database, _moment(text, now), head)
+
+
+def _moment(text: str, now: int) -> int:
+    try:
+        return now - round(parse_duration(text) * 1_000_000)
+    except ValueError:
+        pass
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise BadRequest(
+            f"{text!r} is no moment; write a revision, head, a time such as 2026-01-02T03:04:05Z, or 10m for "
+            "ten minutes ago"
+        ) from None
+
+
+def head_of(database: Database) -> Revision:
+    """Return the newest revision."""
+    return int(database.query("SELECT revision FROM log_head WHERE id = 1").rows[0][0])
+
+
+def revision_at(database: Database, moment: int, head: Revision) -> Revision:
+    """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none.
+
+    By bisection: writers' clocks differ a little, and near a tie the answer may be off by as much.
+    """
+    low, high = 0, head
+    probe = (
+        "SELECT revision, recorded_at FROM event WHERE revision > :low AND revision <= :middle"
+        " ORDER BY revision DESC LIMIT 1"
+    )
+    while low < high:
+        middle = (low + high + 1) // 2
+        rows = database.query(probe, {"low": low, "middle": middle}).rows
+        if not rows or rows[0][1] <= moment:
+            low = middle
+        else:
+            high = rows[0][0] - 1
+    return low
+
+
+def recorded_at(database: Database, revision: Revision) -> int:
+    """Return when the newest event up to `revision` was recorded, in microseconds since 1970; 0 without one."""
+    statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
+    rows = database.query(statement, {"revision": revision}).rows
+    return int(rows[0][0]) if rows else 0
+
+
+EVERYTHING = ""
+"""What stands for a resource where everything was compacted."""
+
+
+def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
+    """Return the resources whose past at `revision` compaction has taken, and how far; ask after reading.
+
+    A compaction raises the floor before it deletes: had something been missing, the floor shows it by then.
+    """
+    statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
+    return dict(database.query(statement, {"revision": revision}).rows)
+
+
+def refuse_expired(database: Database, revision: Revision, resource: Resource) -> None:
+    """Raise `Expired` if compaction has removed what `resource` was at `revision`; ask after reading."""
+    floors = floors_above(database, revision)
+    if found := [floors[each] for each in (EVERYTHING, str(resource)) if each in floors]:
+        raise Expired(revision, max(found))

@@ -1,0 +1,150 @@
+"""Back in time: what existed at a revision, and what became of one object.
+
+Guarantees: what compaction has taken is never passed over in silence: a state below the floor is `Expired`, and a
+history that has lost its beginning says so (`Change.before` is None though `type` is not ADDED).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.moments import EVERYTHING, floors_above, refuse_expired
+
+
+class Author(NamedTuple):
+    """Who wrote an event, and from which reconcile if it was a controller: `controller` is "" otherwise."""
+
+    actor: str
+    user_agent: str
+    term: int
+    reconcile: int
+    controller: str
+    key: str
+    attempt: int
+
+
+class Change(NamedTuple):
+    """One event of an object, with the state it replaced."""
+
+    revision: Revision
+    type: EventType
+    recorded_at: int
+    """Microseconds since 1970."""
+    author: Author
+    object: Object
+    before: Object | None
+    """The same object before; None if it did not exist, or if compaction has taken that."""
+
+
+def objects(
+    database: Database,
+    resource: Resource,
+    *,
+    namespace: str | None = None,
+    name: str | None = None,
+    at: Revision | None = None,
+) -> list[Object]:
+    """Return what existed, ordered by namespace and name: of a namespace, of a name, now or at a revision.
+
+    Raises `Expired` if compaction has passed `at`.
+    """
+    given = {"resource": str(resource), "namespace": namespace, "name": name}
+    wanted = {column: value for column, value in given.items() if value is not None}
+    where = " AND ".join(f"{column} = :{column}" for column in wanted)
+    source = "objects" if at is None else "objects_at(:at) AS o"
+    parameters: dict[str, Any] = wanted if at is None else {**wanted, "at": at}
+    rows = database.query(
+        f"SELECT revision, body FROM {source} WHERE {where} ORDER BY resource, namespace, name", parameters
+    ).rows
+    if at is not None:
+        refuse_expired(database, at, resource)
+    return [Object(resource, body.encode(), revision) for revision, body in rows]
+
+
+_HISTORY = """
+SELECT h.revision, h.previous, e.type, h.recorded_at, h.actor, h.user_agent, h.term,
+    h.reconcile_id, h.controller, h.key, h.attempt, h.body
+FROM history AS h JOIN event AS e ON e.revision = h.revision
+WHERE h.resource = :resource AND h.namespace = :namespace AND h.name = :name AND h.revision <= :until
+ORDER BY h.revision"""
+
+
+def history(database: Database, resource: Resource, key: Key, *, until: Revision) -> list[Change]:
+    """Return every event of one object up to `until`, oldest first; none if it never existed."""
+    place = {"resource": str(resource), "namespace": key.namespace, "name": key.name, "until": until}
+    changes: list[Change] = []
+    last: Change | None = None
+    for revision, previous, number, recorded_at, *author, body in database.query(_HISTORY, place).rows:
+        before = last.object if last and last.revision == previous and number != EventType.ADDED else None
+        obj = Object(resource, body.encode(), revision)
+        last = Change(revision, EventType(number), recorded_at, author_of(author), obj, before)
+        changes.append(last)
+    return changes
+
+
+def author_of(row: list[Any]) -> Author:
+    """Read the columns actor, user_agent, term, reconcile_id, controller, key, attempt."""
+    actor, user_agent, term, reconcile, controller, key, attempt = row
+    return Author(actor, user_agent, term, reconcile, controller or "", key or "", attempt or 0)
+
+
+class Pair(NamedTuple):
+    """An object at two revisions; None where it did not exist."""
+
+    resource: Resource
+    key: Key
+    before: Object | None
+    after: Object | None
+
+
+_TOUCHED = """
+SELECT t.resource, t.namespace, t.name, o.revision, o.body
+FROM (
+    SELECT DISTINCT p.resource, p.namespace, p.name
+    FROM event AS e JOIN object AS p ON p.id = e.object_id
+    WHERE e.revision > :first AND e.revision <= :last {more}
+) AS t
+JOIN objects_at(:at) AS o ON o.resource = t.resource AND o.namespace = t.namespace AND o.name = t.name"""
+
+
+def between(
+    database: Database,
+    first: Revision,
+    last: Revision,
+    *,
+    resource: Resource | None = None,
+    namespace: str | None = None,
+    name: str | None = None,
+) -> list[Pair]:
+    """Return what is not the same at the revisions `first` and `last`, by resource, namespace and name.
+
+    What was changed and changed back is not among it. Raises `Expired` if compaction has passed `first`; a resource
+    that was compacted by itself is only left out (`floors_above` tells), unless it is the one that is asked for.
+    """
+    given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
+    wanted = {column: value for column, value in given.items() if value is not None}
+    query = _TOUCHED.format(more="".join(f" AND p.{column} = :{column}" for column in wanted))
+    states: list[dict[tuple[str, str, str], Object]] = []
+    for at in (first, last):
+        rows = database.query(query, {**wanted, "first": first, "last": last, "at": at}).rows
+        states.append(
+            {
+                (kind, in_namespace, called): Object(Resource.parse(kind), body.encode(), revision)
+                for kind, in_namespace, called, revision, body in rows
+            }
+        )
+    before, after = states
+    lost = floors_above(database, first)
+    for each in {EVERYTHING, str(resource or EVERYTHING)} & lost.keys():
+        raise Expired(first, lost[each])
+    return [
+        Pair(Resource.parse(place[0]), Key(place[1], place[2]), before.get(place), after.get(place))
+        for place in sorted(before.keys() | after.keys())
+        if place[0] not in lost
+        if place not in before or place not in after or before[place].body != after[place].body
+    ]

@@ -1,0 +1,80 @@
+"""The ready-made questions: one file of SQL each, which says itself what it answers and what it has to be told.
+
+A file opens with comments. The first says what the answer is; each further one declares a parameter, its type and
+its default: `-- :limit int = 20  how many`. A parameter's type is `int`, `text` (where `-` means the empty one) or
+`revision`, which may also be given as a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ctrlmgr.api.resource import Revision
+
+_PARAMETER = re.compile(r"-- :(\w+) (int|text|revision)(?: = (\S+))?  (.+)")
+
+
+class Parameter(NamedTuple):
+    """Something that a question has to be told."""
+
+    name: str
+    type: str
+    default: str | None
+    """None: it must be given."""
+    description: str
+
+
+class Question(NamedTuple):
+    """A ready-made question."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    statement: str
+
+    @property
+    def usage(self) -> str:
+        """How it is asked: `history resource=TEXT namespace=- name=TEXT`."""
+        given = (f"{each.name}={each.default or each.type.upper()}" for each in self.parameters)
+        return " ".join((self.name, *given))
+
+    def bind(self, given: Mapping[str, str], resolve: Callable[[str], Revision]) -> dict[str, int | str]:
+        """Return the parameters' values; `resolve` turns what was said of a moment into a revision.
+
+        Raises ValueError for one that is missing, unknown, or no number where it should be one.
+        """
+        if unknown := given.keys() - {each.name for each in self.parameters}:
+            raise ValueError(f"{self.name} takes no {min(unknown)}; ask: {self.usage}")
+        return {each.name: self._value(each, given.get(each.name, each.default), resolve) for each in self.parameters}
+
+    def _value(self, parameter: Parameter, text: str | None, resolve: Callable[[str], Revision]) -> int | str:
+        if text is None:
+            raise ValueError(f"{self.name} needs {parameter.name}, {parameter.description}; ask: {self.usage}")
+        if parameter.type == "revision":
+            return resolve(text)
+        if parameter.type == "text":
+            return "" if text == "-" else text
+        if not text.isdecimal():
+            raise ValueError(f"{parameter.name} should be a number, not {text!r}")
+        return int(text)
+
+
+@cache
+def questions() -> Mapping[str, Question]:
+    """Return them all, by name."""
+    files = sorted(Path(__file__).parent.glob("*.sql"))
+    return {file.stem: _read(file.stem, file.read_text(encoding="utf-8")) for file in files}
+
+
+def _read(name: str, text: str) -> Question:
+    first, *rest = text.splitlines()
+    declared = [line for line in rest if line.startswith("-- ")]
+    parameters = tuple(Parameter(*found.groups()) for line in declared if (found := _PARAMETER.fullmatch(line)))
+    if len(parameters) != len(declared):
+        raise ValueError(f"{name}.sql: a comment declares no parameter")
+    statement = "\n".join(line for line in rest if not line.startswith("-- "))
+    return Question(name, first.removeprefix("-- "), parameters, statement.strip())

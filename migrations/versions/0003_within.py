@@ -1,0 +1,16 @@
+"""Appends that are refused when a Namespace has changed: PostgreSQL's append function takes what they rest on."""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Put the function in the place of the one before."""
+    if op.get_bind().dialect.name == "postgresql":
+        op.get_bind().exec_driver_sql("DROP FUNCTION log_append")
+        statement = (Path(__file__).parents[1] / "postgres" / "append.sql").read_text()
+        op.get_bind().exec_driver_sql(statement)

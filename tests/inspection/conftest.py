@@ -1,0 +1,45 @@
+"""The story of `story.py`, told to each database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.inspection import story
+
+
+@pytest.fixture(scope="session")
+def sqlite_story(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of the story in a SQLite file."""
+    return story.write(f"sqlite:///{tmp_path_factory.mktemp('story')}/log.db")
+
+
+@pytest.fixture(scope="session")
+def postgres_story(cluster: PostgresCluster) -> Iterator[str]:
+    """The URL of the story in a PostgreSQL database."""
+    with cluster.database("story", template="migrated") as url:
+        yield story.write(url)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def story_url(request: pytest.FixtureRequest) -> str:
+    """The URL of the story, on each database in turn."""
+    url: str = request.getfixturevalue(f"{request.param}_story")
+    return url
+
+
+@pytest.fixture
+def database(story_url: str) -> Iterator[Database]:
+    """The story, to be asked."""
+    with open_database(story_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def past_url(sqlite_story: str, tmp_path: Path) -> str:
+    """A copy of the story of one's own."""
+    return story.write(f"sqlite:///{tmp_path}/log.db")

@@ -1,0 +1,198 @@
+"""The read-only connection, and the ready-made questions over it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.errors import BadRequest, LogUnavailable, QueryRefused, SchemaOutdated, SettingsError
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.inspection.questions import Question, questions
+from tests.inspection import story
+
+NOW = story.START + 60_000_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM event",
+        "UPDATE log_head SET revision = 0",
+        "CREATE TABLE mine (a int)",
+        "CREATE TEMPORARY TABLE mine (a int)",
+        "DROP VIEW objects",
+        "SELECT 1; DELETE FROM event",
+        "COMMIT; DELETE FROM event",
+        "SELEC 1",
+        "SELECT nothing FROM objects",
+    ],
+)
+def test_nothing_but_one_query_is_taken(database: Database, statement: str) -> None:
+    with pytest.raises(QueryRefused):
+        database.query(statement)
+    assert database.query("SELECT count(*) FROM event").rows == [(story.HEAD,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "PRAGMA query_only = 0",
+        "PRAGMA journal_mode = DELETE",
+        "ATTACH 'file:other.db?mode=rwc' AS other",
+        "VACUUM INTO 'copy.db'",
+        "BEGIN",
+    ],
+)
+def test_sqlite_has_no_way_around_it(
+    sqlite_story: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_database(sqlite_story) as database, pytest.raises(QueryRefused, match="only queries"):
+        database.query(statement)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "way", ["SET default_transaction_read_only = off", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"]
+)
+def test_postgres_has_no_way_around_it(postgres_story: str, way: str) -> None:
+    with open_database(postgres_story) as database:
+        database.query(way)
+        with pytest.raises(QueryRefused, match="only queries"):
+            database.query("DELETE FROM event")
+
+
+def test_a_query_may_hold_colons_and_percent_signs(database: Database) -> None:
+    assert database.query("SELECT 'a :b %s %' AS text").rows == [("a :b %s %",)]
+
+
+def test_parameters_are_values_and_nothing_else(database: Database) -> None:
+    statement = "SELECT count(*) FROM objects WHERE name = :name AND name LIKE '%'"
+    assert database.query(statement, {"name": "web-1"}).rows == [(1,)]
+    assert database.query(statement, {"name": "x' OR '1' = '1"}).rows == [(0,)]
+
+
+def test_relations_tell_tables_views_and_their_columns(database: Database) -> None:
+    found = database.relations()
+    assert found["reconcile_trigger"] == ["reconcile_id", "revision"]
+    assert found["objects"][:3] == ["resource", "namespace", "name"]
+
+
+def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(SchemaOutdated, match="no database"):
+        open_database(f"sqlite:///{tmp_path}/none.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(SchemaOutdated, match="no event log yet"):
+        open_database(f"sqlite:///{tmp_path}/empty.db")
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("remember the milk, and this is long enough to be a page of a database" * 20)
+    with pytest.raises(LogUnavailable, match="not a database"):
+        open_database(f"sqlite:///{tmp_path}/notes.txt")
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("memory:", SettingsError), ("postgresql://nobody@127.0.0.1:1/none", LogUnavailable)],
+)
+def test_what_cannot_be_asked_says_so(url: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        open_database(url)
+
+
+def test_it_reads_beside_a_writer_and_from_a_file_that_is_nobodys(sqlite_story: str, tmp_path: Path) -> None:
+    """A copy without the files that SQLite keeps beside a database in use."""
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(Path(sqlite_story.removeprefix("sqlite:///")).read_bytes())
+    with open_database(f"sqlite:///{copy}") as database:
+        assert database.query("SELECT revision FROM log_head").rows == [(story.HEAD,)]
+
+
+def test_ctrl_c_ends_a_query(sqlite_story: str) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
+    with open_database(sqlite_story) as database:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.05)  # of processor time: it ends however slow the machine
+        with pytest.raises(KeyboardInterrupt):
+            database.query(endless)
+        assert database.query("SELECT 1 AS one").rows == [(1,)]
+    signal.signal(signal.SIGVTALRM, before)
+
+
+# Moments.
+
+
+@pytest.mark.parametrize(
+    ("text", "revision"),
+    [
+        pytest.param("head", story.HEAD, id="the head"),
+        pytest.param("7", 7, id="a revision"),
+        pytest.param("0", 0, id="before everything"),
+        pytest.param("2026-01-02T03:04:05Z", 0, id="a time before the log"),
+        pytest.param("2026-01-02T03:04:06.000001Z", 3, id="the moment of an append"),
+        pytest.param("2026-01-02T03:04:07Z", 3, id="between two appends"),
+        pytest.param("2026-01-02T04:04:08+01:00", 4, id="another time zone"),
+        pytest.param("2027-01-01T00:00:00Z", story.HEAD, id="a time after the log"),
+        pytest.param("57s", 5, id="so long ago"),
+    ],
+)
+def test_a_moment_is_a_revision(database: Database, text: str, revision: int) -> None:
+    assert moments.resolve(database, text, now=NOW) == revision
+
+
+@pytest.mark.parametrize("text", ["17", "yesterday", "2026-01-02T03:04:05", "-1", ""])
+def test_what_is_no_moment_says_so(database: Database, text: str) -> None:
+    with pytest.raises(BadRequest):
+        moments.resolve(database, text, now=NOW)
+
+
+# Questions.
+
+GIVEN = {
+    "between": {"from": "3", "to": "5"},
+    "effects": {"revision": "12"},
+    "endpoints": {"namespace": "shop", "service": "web"},
+    "allocations": {"namespace": "shop"},
+    "history": {"resource": "endpoints", "namespace": "shop", "name": "web"},
+    "state": {"resource": "pods", "at": "2026-01-02T03:04:12.000001Z"},
+    "why": {"revision": "8"},
+}
+
+
+@pytest.mark.parametrize("question", questions().values(), ids=lambda question: question.name)
+def test_every_question_has_an_answer(database: Database, question: Question) -> None:
+    values = question.bind(GIVEN.get(question.name, {}), lambda text: moments.resolve(database, text, now=NOW))
+    answer = database.query(question.statement, values)
+    assert answer.rows
+    assert len(set(answer.columns)) == len(answer.columns)
+
+
+def test_a_default_is_taken_where_nothing_is_given() -> None:
+    question = questions()["history"]
+    assert question.bind({"resource": "nodes", "name": "a"}, int) == {"resource": "nodes", "namespace": "", "name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        pytest.param({}, "needs resource", id="missing"),
+        pytest.param({"resource": "pods", "name": "a", "colour": "red"}, "takes no colour", id="unknown"),
+    ],
+)
+def test_a_wrong_parameter_is_told(given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        questions()["history"].bind(given, int)
+
+
+def test_a_number_has_to_be_one() -> None:
+    with pytest.raises(ValueError, match="should be a number"):
+        questions()["latest"].bind({"limit": "many"}, int)

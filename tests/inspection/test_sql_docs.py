@@ -1,0 +1,48 @@
+"""docs/sql.md is held to the views and questions that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.eventlog.views import VIEWS
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.questions import Question, questions
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"there is no section {title!r}"
+    return found[1]
+
+
+def documented(title: str) -> set[str]:
+    rows = re.findall(r"^\| (`.*?) \|", section(title), re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_is_described_and_no_other(database: Database, view: str) -> None:
+    columns = set(database.relations()[view])
+    inherited = documented("timeline") - {"triggers"} if view == "history" else set()
+    assert documented(view) | inherited == columns
+
+
+def test_objects_at_has_the_columns_it_is_said_to_have(database: Database) -> None:
+    then = set(database.query("SELECT * FROM objects_at(1) AS o").columns)
+    assert then == set(database.relations()["objects"]) - {"create_revision"}
+
+
+@pytest.mark.parametrize("question", questions().values(), ids=lambda question: question.name)
+def test_every_question_is_listed_with_its_parameters_and_defaults(question: Question) -> None:
+    parameters = " ".join(f"{each.name}={each.default or '…'}" for each in question.parameters)
+    assert f"| `{question.name} {parameters}".rstrip() + "` |" in PAGE
+
+
+def test_no_question_is_listed_that_is_gone() -> None:
+    listed = PAGE.split("## The ready-made questions")[1]
+    assert set(re.findall(r"^\| `(\w+)[^`]*` \|", listed, re.MULTILINE)) == set(questions())
