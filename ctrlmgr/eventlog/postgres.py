@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, LargeBinary, func
+from sqlalchemy import Connection, LargeBinary, func, select, true
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
@@ -34,6 +34,7 @@ from ctrlmgr.eventlog.postgres_connection import connect, open_engine, read_fail
 from ctrlmgr.eventlog.postgres_writer import PostgresWriter
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog.tables import event, object_
 
 __all__ = ["PostgresEventLog", "open_engine"]
 
@@ -133,6 +134,16 @@ class PostgresEventLog(SQLLog):
 
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
+
+    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+        # As a join with a condition it is planned for many objects as a hash of every event there is.
+        nearest = (
+            select(event.c.revision, event.c.previous)
+            .where(event.c.object_id == object_.c.id, event.c.previous <= at)
+            .order_by(event.c.previous.desc())
+            .limit(1)
+        )
+        return nearest.correlate(object_).lateral("nearest"), true()
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import cast as cast_type
 
-from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine
+from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine, func, select
 from sqlalchemy import event as engine_events
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
@@ -32,6 +32,7 @@ from ctrlmgr.eventlog.file_lock import FileLock
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqlite_writer import SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog.tables import event, object_
 
 _POLL = 0.01
 """Seconds between looks at `data_version`, a number that another connection's commit changes."""
@@ -102,6 +103,11 @@ class SQLiteEventLog(SQLLog):
 
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return cast(events.c.body, LargeBinary)
+
+    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+        probe, nearest = event.alias("probe"), event.alias("nearest")
+        newest = select(func.max(probe.c.previous)).where(probe.c.object_id == object_.c.id, probe.c.previous <= at)
+        return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
 
     @contextmanager
     def _consistent_read(self) -> Iterator[Connection]:

@@ -85,6 +85,10 @@ class SQLLog(ABC):
         """Return the body column of `events` (the event table or an alias of it) as bytes."""
 
     @abstractmethod
+    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+        """Return, of an object's events, the one with the greatest `previous` not above `at`; and how it is joined."""
+
+    @abstractmethod
     def _consistent_read(self) -> AbstractContextManager[Connection]:
         """Open a transaction whose statements all see one state of the database."""
 
@@ -240,19 +244,10 @@ class SQLLog(ABC):
             return columns.join_from(object_, state, state.c.revision == object_.c.head_revision).where(
                 object_.c.deleted.is_(False)
             )
-        probe, nearest = event.alias("probe"), event.alias("nearest")
-        newest_previous = (
-            select(func.max(probe.c.previous))
-            .where(probe.c.object_id == object_.c.id, probe.c.previous <= at)
-            .scalar_subquery()
-        )
+        nearest, is_its_own = self._nearest(at)
         revision = case((nearest.c.revision <= at, nearest.c.revision), else_=nearest.c.previous)
         return (
-            columns.join_from(
-                object_,
-                nearest,
-                (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest_previous),
-            )
+            columns.join_from(object_, nearest, is_its_own)
             .join(state, state.c.revision == revision)
             .where(state.c.type != EventType.DELETED)
         )
