@@ -39,13 +39,17 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What came of it: answers, bytes of bodies, the seconds measured, latencies in milliseconds."""
+    """What came of it: answers, bytes of bodies, the seconds measured, latencies in milliseconds.
+
+    `ended` is when the last answer came, in seconds of the system's monotonic clock.
+    """
 
     answers: int
     bytes: int
     seconds: float
     p50: float
     p99: float
+    ended: float
 
     @property
     def rate(self) -> float:
@@ -167,14 +171,16 @@ async def _run(load: Load) -> Measured:
         timeout=load.seconds,
         return_when=asyncio.ALL_COMPLETED if load.once else asyncio.FIRST_EXCEPTION,
     )
-    took = time.perf_counter() - began
+    took, ended_at = time.perf_counter() - began, time.monotonic()
     taken = sorted(latencies)
     moved = sum(each.bytes for each in connections) - before
     for each in connections:
         each.stopped = True
     await asyncio.gather(*ended)
     assert taken, f"no answer in {load.seconds} seconds; {len(finished)} connections were lost"
-    return Measured(len(taken), moved, took, taken[len(taken) // 2] * 1e3, taken[len(taken) * 99 // 100] * 1e3)
+    return Measured(
+        len(taken), moved, took, taken[len(taken) // 2] * 1e3, taken[len(taken) * 99 // 100] * 1e3, ended_at
+    )
 
 
 def main() -> None:

@@ -25,11 +25,13 @@ import msgspec
 from bench.report import Claim, report
 from ctrlmgr import logging
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES
+from ctrlmgr.controllers.endpoints import CONTROLLER_NAME
+from ctrlmgr.recording.builders import CONTROLLERS
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.lines import lines
 from ctrlmgr.recording.replay import Replay
-from ctrlmgr.recording.stage import CONTROLLERS, open_replay_log
+from ctrlmgr.recording.stage import open_replay_log
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = (
@@ -60,10 +62,11 @@ def load(path: Path) -> float:
 
 
 def replay(path: Path) -> float:
-    """Measure a replay with every controller; events a second. Raises SystemExit when the results diverge."""
+    """Measure a replay with the endpoints controller; events a second. Raises SystemExit when the results diverge."""
     logging.configure(level="info", format="console")  # as the command does
     clock = ReplayClock()
-    found = Replay(open_replay_log("memory:", clock), clock, controllers=CONTROLLERS).run(RecordingReader(path))
+    controllers = {CONTROLLER_NAME: CONTROLLERS[CONTROLLER_NAME]}
+    found = Replay(open_replay_log("memory:", clock), clock, controllers=controllers).run(RecordingReader(path))
     if found.divergences:
         raise SystemExit(f"{path.name}: {len(found.divergences)} divergences")
     return found.rate

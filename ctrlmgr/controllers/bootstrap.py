@@ -92,21 +92,18 @@ class Presence:
 class BootstrapReconciler:
     """Does the one of its tasks that the key names."""
 
-    def __init__(
-        self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence, internal: Client
-    ) -> None:
-        """Take the tasks; `internal` writes what is not for the API."""
+    def __init__(self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence) -> None:
+        """Take the tasks."""
         self._namespaces = namespaces
         self._service_cidr = service_cidr
         self._presence = presence
-        self._internal = internal
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
         """Do it."""
         if key == NAMESPACES:
             self._namespaces.sync(client)
         elif key == SERVICE_CIDR:
-            self._service_cidr.sync(client, self._internal)
+            self._service_cidr.sync(client)
         elif (again := self._presence.sync(client)) is not None:
             return Result(requeue_after=again)
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, NamedTuple
 
+from ctrlmgr.api.discovery import SERVICE_NAME
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Key
 from ctrlmgr.client import EngineClient, LogClient
@@ -13,7 +14,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import bootstrap, bootstrap_cidr, bootstrap_namespaces, bootstrap_service, repair
 from ctrlmgr.controllers.bootstrap import Bootstrap, BootstrapReconciler, Presence
 from ctrlmgr.controllers.bootstrap_cidr import SERVICE_CIDRS, DefaultServiceCIDR
-from ctrlmgr.controllers.bootstrap_endpoints import SERVICE_NAME, Publisher
+from ctrlmgr.controllers.bootstrap_endpoints import Publisher
 from ctrlmgr.controllers.bootstrap_leases import MASTER_LEASES, Address, MasterLeases
 from ctrlmgr.controllers.bootstrap_namespaces import SYSTEM_NAMESPACES, SystemNamespaces
 from ctrlmgr.controllers.bootstrap_reconcilers import (
@@ -25,8 +26,8 @@ from ctrlmgr.controllers.bootstrap_reconcilers import (
     NoReconciler,
 )
 from ctrlmgr.controllers.bootstrap_service import KubernetesService, ServiceSpec
+from ctrlmgr.controllers.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair import RepairReconciler, cluster_ip_repair, new_repair_controller, node_port_repair
-from ctrlmgr.controllers.repair_events import EventRecorder
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers
@@ -49,6 +50,7 @@ class Parts(NamedTuple):
     client: EngineClient
     internal: LogClient
     """Writes claims, leases and Events, straight to the log."""
+    broadcaster: EventBroadcaster
     clock: Clock
     random: Random
 
@@ -69,7 +71,7 @@ def new_bootstrap(
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     makers = (cluster_ip_repair, node_port_repair)
-    repairs = RepairReconciler(make(parts.event_log, ranges, clock=parts.clock) for make in makers)
+    repairs = RepairReconciler(make(parts.event_log, ranges, parts.broadcaster, parts.internal) for make in makers)
     controller = Controller(
         bootstrap.CONTROLLER_NAME,
         reconciler,
@@ -110,13 +112,12 @@ def _reconciler(
         )
     spec = ServiceSpec(ranges.addresses[0][0], port, node_port)
     own = Address(address, port) if address is not None else None
-    recorder = EventRecorder(parts.event_log, bootstrap_cidr.COMPONENT, clock=parts.clock)
+    recorder = parts.broadcaster.recorder(bootstrap_cidr.COMPONENT, parts.internal)
     cidrs = [str(each) for each in ranges.addresses]
     return BootstrapReconciler(
         SystemNamespaces(informers.informer(NAMESPACES).lister),
         DefaultServiceCIDR(informers.informer(SERVICE_CIDRS).lister, cidrs, recorder, clock=parts.clock),
         Presence(KubernetesService(parts.event_log, spec), _endpoints(parts, settings, own), ready),
-        parts.internal,
     )
 
 

@@ -20,7 +20,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time_seconds
-from ctrlmgr.controllers.repair_events import EventRecorder
+from ctrlmgr.controllers.recorder import WARNING, Recorder
 from ctrlmgr.errors import AlreadyExists
 from ctrlmgr.informer import Lister
 
@@ -100,7 +100,7 @@ def _go(texts: Sequence[str]) -> str:
 class DefaultServiceCIDR:
     """See the module's docstring."""
 
-    def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: EventRecorder, *, clock: Clock) -> None:
+    def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
         """`cidrs` are the settings' ranges, that of the default family first."""
         self._service_cidrs = service_cidrs
         self._cidrs = list(cidrs)
@@ -108,8 +108,8 @@ class DefaultServiceCIDR:
         self._clock = clock
         self._warned: set[str] = set()
 
-    def sync(self, client: Client, events: Client) -> None:
-        """Take the next step; `events` is what the Event of a warning is written through."""
+    def sync(self, client: Client) -> None:
+        """Take the next step."""
         current = self._service_cidrs.get(Key("", NAME))
         planned = plan(current, self._cidrs)
         if current is None:
@@ -122,7 +122,7 @@ class DefaultServiceCIDR:
         elif planned.step is Step.WARN and planned.reason not in self._warned:
             self._warned.add(planned.reason)
             log.warning("the default ServiceCIDR is not what the settings say", message=planned.message)
-            self._recorder.warn(current, planned.reason, planned.message, events)
+            self._recorder.event(current, WARNING, planned.reason, planned.message)
 
     def _create(self, client: Client) -> None:
         head = {"kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1", "metadata": {"name": NAME}}

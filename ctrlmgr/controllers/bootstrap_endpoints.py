@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 
 from ctrlmgr.api.core import IPV4, IPV6, ip_family
+from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key
 from ctrlmgr.client import Client
@@ -29,10 +30,6 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Lister
 
 log = structlog.get_logger(__name__)
-
-SKIP_MIRROR: Final = "endpointslice.kubernetes.io/skip-mirror"
-SERVICE_NAME: Final = "kubernetes.io/service-name"
-MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 
 ATTEMPTS: Final = 5
 """How often something is written that somebody else wrote at the same time."""

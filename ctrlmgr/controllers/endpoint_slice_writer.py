@@ -40,17 +40,17 @@ class SliceWriter:
         """
         try:
             for draft in changes.create if may_create else ():
-                self._slices.create(owner, new_slice(draft, appearance, self._free_name(appearance)), client)
+                self._slices.writes.create(owner, new_slice(draft, appearance, self._free_name(appearance)), client)
         except NamespaceTerminating:
             log.debug("slices not created, their namespace is terminating", key=str(owner))
         for draft in changes.update:
-            self._slices.update(owner, changed_slice(draft, appearance), client)
+            self._slices.writes.update(owner, changed_slice(draft, appearance), client)
         self.delete(owner, (draft.current for draft in changes.delete if draft.current is not None), client)
 
     def delete(self, owner: Key, slices: Iterable[Object], client: Client) -> None:
         """Delete slices kept for `owner`; those that are gone already are no error."""
         for obj in slices:
-            self._slices.delete(owner, obj, client)
+            self._slices.writes.delete(owner, obj, client)
 
     def _free_name(self, appearance: Appearance) -> str:
         """Return a name that the cache does not have; if the log has it all the same, the creation is tried again."""

@@ -28,6 +28,7 @@ from ctrlmgr.controllers.endpoint_slice_objects import MANAGER, appearance_of
 from ctrlmgr.controllers.endpoint_slice_own import OwnSlices
 from ctrlmgr.controllers.endpoint_slice_writer import SliceWriter
 from ctrlmgr.controllers.pod_changes import PodChanges
+from ctrlmgr.controllers.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.controllers.trigger_time import TriggerTimes
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
@@ -41,8 +42,18 @@ MAX_RETRIES = 15
 class EndpointSliceReconciler:
     """Makes the slices of one service what `desired_changes` says."""
 
-    def __init__(self, services: Lister, pods: Lister, slices: OwnSlices, zones: Zones, *, random: Random) -> None:
-        """Read from these caches; `random` gives slices their names."""
+    def __init__(
+        self,
+        services: Lister,
+        pods: Lister,
+        slices: OwnSlices,
+        zones: Zones,
+        *,
+        random: Random,
+        recorder: Recorder = SILENT,
+    ) -> None:
+        """Read from these caches; `random` gives slices their names, `recorder` is told of failures."""
+        self._recorder = recorder
         self._services = services
         self._pods = pods
         self._slices = slices
@@ -70,7 +81,9 @@ class EndpointSliceReconciler:
         changes = desired_changes(service, pods, existing, zone_of=zone_of, shares=self._zones.shares)
         if changes.create or changes.update or changes.delete:
             appearance = appearance_of(service, trigger_time)
-            self._writer.write(service.key, changes, appearance, client, may_create=not service.is_terminating)
+            message = f"Error updating Endpoint Slices for Service {service.key}"
+            with failures_told(self._recorder, service, "FailedToUpdateEndpointSlices", message):
+                self._writer.write(service.key, changes, appearance, client, may_create=not service.is_terminating)
 
 
 def _is_owned_by(key: Key) -> Callable[[Object], bool]:
@@ -106,22 +119,26 @@ def new_endpoint_slice_controller(
     random: Random,
     workers: int = 5,
     batch_period: float = 0.0,
+    recorder: Recorder = SILENT,
 ) -> Controller:
     """Put the controller together; ask before `informers` sync.
 
     Changes of pods wait for more of them for `batch_period` seconds. `random` gives slices and reconciles their names.
+    `recorder` is told of failures.
     """
     services, pods, nodes = (informers.informer(resource) for resource in (SERVICES, PODS, NODES))
     slices = informers.informer(ENDPOINT_SLICES)
     pods.add_label_index()
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
     pod_changes = PodChanges(services)
-    reconciler = EndpointSliceReconciler(services.lister, pods.lister, own, Zones(nodes), random=random)
+    reconciler = EndpointSliceReconciler(
+        services.lister, pods.lister, own, Zones(nodes), random=random, recorder=recorder
+    )
     return Controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(services, _key),
+            Watch(services, _key, after_sync=True),
             Watch(pods, pod_changes, batch_period),
             Watch(nodes, NodeChanges(nodes, pods, services, pod_changes)),
             Watch(slices, own.keys),

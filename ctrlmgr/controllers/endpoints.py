@@ -12,14 +12,14 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpoint/endpoints_co
 - The Endpoints of a service that is gone go too. One that is deleted comes back at once. One that a client edits
   stands as edited until its service or one of its pods changes: Endpoints are watched for deletions only.
 
-Kubernetes needs its `staleEndpointsTracker` to notice that its cache is behind its own writes. Here every write is
-conditional on the revision that was read: from a stale cache it is refused (`Conflict`, `AlreadyExists`), and tried
-again.
+What the cache does not show yet of the controller's own writes is laid over it (`OwnWrites`), where Kubernetes has its
+`staleEndpointsTracker` wait. What it does not show of others' writes comes out when the write is refused, because it is
+conditional on the revision that was read: a lost race (`Conflict`, `AlreadyExists`, `NotFound`), tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 
 import msgspec
@@ -28,16 +28,18 @@ from msgspec.structs import replace
 
 from ctrlmgr.api.core import EndpointAddress, EndpointSubset, Pod, Service
 from ctrlmgr.api.object import Object, ObjectMeta
-from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
+from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Revision
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.endpoint_subsets import desired_subsets, truncate
+from ctrlmgr.controllers.own_writes import OwnWrites
 from ctrlmgr.controllers.pod_changes import PodChanges
+from ctrlmgr.controllers.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.controllers.trigger_time import TriggerTimes, format_trigger_time
-from ctrlmgr.errors import NamespaceTerminating, NotFound
+from ctrlmgr.errors import NamespaceTerminating
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer import Change, Informer, Informers, Lister
+from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
@@ -176,15 +178,22 @@ def _body(metadata: bytes | msgspec.Raw, subsets: bytes) -> bytes:
 class EndpointsReconciler:
     """Makes the Endpoints of one service what `desired_endpoints` says."""
 
-    def __init__(self, services: Lister, pods: Lister, endpoints: Lister) -> None:
-        """Read from these caches."""
+    def __init__(
+        self,
+        services: Lister,
+        pods: Lister,
+        endpoints: Lister,
+        seen: Callable[[], Revision],
+        recorder: Recorder = SILENT,
+    ) -> None:
+        """Read from these caches, which show everything up to what `seen` returns; `recorder` is told of failures."""
+        self._recorder = recorder
         self._services = services
         self._pods = pods
         self._endpoints = endpoints
+        self._seen = seen
         self._trigger_times = TriggerTimes()
-        # What this process created and the cache of Endpoints may not show yet. Without it, a service that is
-        # deleted right after its Endpoints were created would leave them behind: nobody would see them to delete.
-        self._created: dict[Key, Object] = {}
+        self._writes = OwnWrites()
 
     def on_start(self) -> Iterator[Key]:
         """Yield what may have been left over while no controller ran: every Endpoints object but election locks."""
@@ -194,25 +203,27 @@ class EndpointsReconciler:
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
         """Create, update or delete the Endpoints of the service `key`, or leave them; raises what `client` raises."""
-        current = self._endpoints.get(key)
-        if current is not None:
-            self._created.pop(key, None)
+        current = self._current(key)
         service = self._services.get(key)
         if service is None:
             self._trigger_times.forget(key)
-            self._delete(key, current or self._created.get(key), client)
+            if current is not None:
+                self._writes.delete(key, current, client)
         elif service.view(Service).selects_endpoints:
             self._write(service, current, client)
         return None
 
-    def _delete(self, key: Key, endpoints: Object | None, client: Client) -> None:
-        if endpoints is None:
-            return
-        try:
-            client.delete(endpoints)
-        except NotFound:
-            log.debug("endpoints already gone", key=str(key))
-        self._created.pop(key, None)
+    def keys(self, change: Change) -> Iterable[Key]:
+        """Return whose Endpoints to look at after some have changed: those that somebody else has deleted."""
+        is_own = any(self._writes.is_own(key, change) for key in _key(change))
+        return _key(change) if change.type is EventType.DELETED and not is_own else ()
+
+    def _current(self, key: Key) -> Object | None:
+        seen = self._seen()  # before the cache is read, which can only be newer then
+        cached = self._endpoints.get(key)
+        found = {} if cached is None else {key: cached}
+        self._writes.lay_over(key, found, seen)
+        return found.get(key)
 
     def _write(self, service: Object, current: Object | None, client: Client) -> None:
         view = service.view(Service)
@@ -223,36 +234,21 @@ class EndpointsReconciler:
         if wanted is None:
             return
         if current is not None:
-            client.update(wanted)
+            message = f"Failed to update endpoint {service.key}"
+            with failures_told(self._recorder, wanted, "FailedToUpdateEndpoint", message):
+                self._writes.update(service.key, wanted, client)
             return
+        message = f"Failed to create endpoint for service {service.key}"
         try:
-            self._created[service.key] = client.create(wanted)
+            with failures_told(self._recorder, wanted, "FailedToCreateEndpoint", message):
+                self._writes.create(service.key, wanted, client)
         except NamespaceTerminating:
             log.debug("endpoints not created, their namespace is terminating", key=str(service.key))
-
-
-def endpoints_watches(
-    services: Informer, pods: Informer, endpoints: Informer, batch_period: float = 0.0
-) -> list[Watch]:
-    """Return what makes the controller look: services, pods (`batch_period` seconds later), deleted Endpoints.
-
-    Adds the indexes that the controller needs to `services` and `pods`.
-    """
-    pods.add_label_index()
-    return [
-        Watch(services, _key),
-        Watch(pods, PodChanges(services), batch_period),
-        Watch(endpoints, _key_if_deleted),
-    ]
 
 
 def _key(change: Change) -> Iterable[Key]:
     changed = change.new or change.old
     return () if changed is None else (changed.key,)
-
-
-def _key_if_deleted(change: Change) -> Iterable[Key]:
-    return _key(change) if change.type is EventType.DELETED else ()
 
 
 def new_endpoints_controller(
@@ -264,13 +260,26 @@ def new_endpoints_controller(
     random: Random,
     workers: int = 5,
     batch_period: float = 0.0,
+    recorder: Recorder = SILENT,
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync. `batch_period` is in seconds."""
+    """Put the controller together; ask before `informers` sync.
+
+    Changes of pods wait for more of them for `batch_period` seconds. `random` gives reconciles their ids. `recorder` is
+    told of failures.
+    """
     services, pods, endpoints = (informers.informer(resource) for resource in (SERVICES, PODS, ENDPOINTS))
+    pods.add_label_index()
+    reconciler = EndpointsReconciler(
+        services.lister, pods.lister, endpoints.lister, lambda: informers.revision, recorder
+    )
     return Controller(
         CONTROLLER_NAME,
-        EndpointsReconciler(services.lister, pods.lister, endpoints.lister),
-        watches=endpoints_watches(services, pods, endpoints, batch_period),
+        reconciler,
+        watches=[
+            Watch(services, _key, after_sync=True),
+            Watch(pods, PodChanges(services), batch_period),
+            Watch(endpoints, reconciler.keys),
+        ],
         client=client,
         log=log,
         clock=clock,

@@ -31,7 +31,8 @@ from ctrlmgr.controllers.endpoint_slice_own import OwnSlices
 from ctrlmgr.controllers.endpoint_slice_packing import Changes, Draft, is_same, recycle
 from ctrlmgr.controllers.endpoint_slice_writer import SliceWriter
 from ctrlmgr.controllers.endpoints import LEADER, TRIGGER_TIME
-from ctrlmgr.controllers.mirroring_subsets import mirrored_groups
+from ctrlmgr.controllers.mirroring_subsets import MAX_ADDRESSES, mirrored_groups, skipped_addresses
+from ctrlmgr.controllers.recorder import SILENT, WARNING, Recorder, failures_told
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -120,8 +121,17 @@ def _is_right(draft: Draft, wanted: dict[Identity, Endpoint], appearance: Appear
 class MirroringReconciler:
     """Makes the slices that mirror one Endpoints object what `desired_mirrors` says."""
 
-    def __init__(self, endpoints: Lister, services: Lister, slices: OwnSlices, *, random: Random) -> None:
-        """Read from these caches; `random` gives slices their names."""
+    def __init__(
+        self,
+        endpoints: Lister,
+        services: Lister,
+        slices: OwnSlices,
+        *,
+        random: Random,
+        recorder: Recorder = SILENT,
+    ) -> None:
+        """Read from these caches; `random` gives slices their names, `recorder` is told of what is not mirrored."""
+        self._recorder = recorder
         self._endpoints = endpoints
         self._services = services
         self._slices = slices
@@ -134,11 +144,26 @@ class MirroringReconciler:
         if endpoints is None or not is_for_mirroring(endpoints) or not self._has_service_without_selector(key):
             self._writer.delete(key, existing, client)
             return None
+        self._tell_of_skipped(endpoints)
         changes = desired_mirrors(endpoints, existing)
         if changes.create or changes.update or changes.delete:
             appearance = appearance_of(endpoints)
-            self._writer.write(key, changes, appearance, client, may_create=not endpoints.is_terminating)
+            message = f"Error updating Endpoint Slices for Endpoints {key}"
+            with failures_told(self._recorder, endpoints, "FailedToUpdateEndpointSlices", message):
+                self._writer.write(key, changes, appearance, client, may_create=not endpoints.is_terminating)
         return None
+
+    def _tell_of_skipped(self, endpoints: Object) -> None:
+        skipped, invalid = skipped_addresses(endpoints.view(Endpoints).subsets or ())
+        if invalid:
+            message = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
+            self._recorder.event(endpoints, WARNING, "InvalidIPAddress", message)
+        if skipped > invalid:
+            message = (
+                f"A max of {MAX_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"{skipped} addresses were skipped"
+            )
+            self._recorder.event(endpoints, WARNING, "TooManyAddressesToMirror", message)
 
     def _has_service_without_selector(self, key: Key) -> bool:
         service = self._services.get(key)
@@ -178,17 +203,21 @@ def new_mirroring_controller(
     clock: Clock,
     random: Random,
     workers: int = 5,
+    recorder: Recorder = SILENT,
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync. `random` gives slices and reconciles their names."""
+    """Put the controller together; ask before `informers` sync.
+
+    `random` gives slices and reconciles their names. `recorder` is told of failures, and of what is not mirrored.
+    """
     endpoints, services = informers.informer(ENDPOINTS), informers.informer(SERVICES)
     slices = informers.informer(ENDPOINT_SLICES)
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
     return Controller(
         CONTROLLER_NAME,
-        MirroringReconciler(endpoints.lister, services.lister, own, random=random),
+        MirroringReconciler(endpoints.lister, services.lister, own, random=random, recorder=recorder),
         watches=[
             Watch(endpoints, _endpoints_keys(services.lister)),
-            Watch(services, _service_keys),
+            Watch(services, _service_keys, after_sync=True),
             Watch(slices, own.keys),
         ],
         client=client,

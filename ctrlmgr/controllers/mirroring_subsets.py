@@ -50,6 +50,39 @@ def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet
     return found
 
 
+class Skipped(NamedTuple):
+    """How many addresses are not mirrored: in all, and because they are none."""
+
+    number: int
+    invalid: int
+
+
+def skipped_addresses(subsets: Iterable[EndpointSubset]) -> Skipped:
+    """Count the addresses that `mirrored_groups` leaves out, once for each set of ports they are left out of."""
+    subsets = list(subsets)
+    everything = [address for subset in subsets for address in _all(subset)]
+    if len(everything) <= MAX_ADDRESSES and all(map(_is_valid, everything)):
+        return Skipped(0, 0)
+    number = invalid = 0
+    for addresses in map(_all, repack(subsets)):
+        valid = 0
+        for address in addresses:
+            if valid == MAX_ADDRESSES:
+                break
+            valid += _is_valid(address)
+            invalid += not _is_valid(address)
+        number += len(addresses) - valid
+    return Skipped(number, invalid)
+
+
+def _all(subset: EndpointSubset) -> list[EndpointAddress]:
+    return [*(subset.addresses or ()), *(subset.not_ready_addresses or ())]
+
+
+def _is_valid(address: EndpointAddress) -> bool:
+    return canonical_ip(address.ip) is not None
+
+
 def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
     """Return the subsets that say the same, none with the same addresses as another; addresses are sorted."""
     addresses: dict[Host, EndpointAddress] = {}
@@ -85,7 +118,7 @@ def _offers(subsets: Iterable[EndpointSubset]) -> Iterator[_Offer]:
 
 def _valid(subset: EndpointSubset) -> Iterator[tuple[EndpointAddress, bool]]:
     for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
-        yield from ((address, ready) for address in addresses or () if canonical_ip(address.ip) is not None)
+        yield from ((address, ready) for address in addresses or () if _is_valid(address))
 
 
 def _endpoint(address: EndpointAddress, *, ready: bool) -> Endpoint:

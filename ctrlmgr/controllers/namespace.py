@@ -2,7 +2,8 @@
 
 Guarantees:
 - Only what lies in that namespace is touched, and only while it is terminating; every deletion names the uid it means,
-  so an object made anew under the same name is never taken for the old one.
+  so an object made anew under the same name is never taken for the old one. Nor is what is in a namespace that was made
+  anew, while somebody else finished off the old one.
 - Pods go first: nothing else is deleted while one is left (KEP-5080, ordered namespace deletion).
 - The `kubernetes` finalizer is removed only after a pass that found every kind empty, in a namespace in which nothing
   can be created any more.
@@ -38,6 +39,8 @@ CONTROLLER_NAME = "namespace-controller"
 FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
+_SYNCING = 0.1
+"""Seconds until a namespace is looked at again whose content could not be told."""
 
 
 class _Kept(NamedTuple):
@@ -47,17 +50,22 @@ class _Kept(NamedTuple):
     grace: float = 0.0
 
 
+class _Overtaken(Exception):
+    """What was listed may not be the content of the namespace it was taken for."""
+
+
 class NamespaceReconciler:
     """Deletes content and reports on it; the key is a namespace's."""
 
     def __init__(
-        self, namespaces: Lister, content: dict[Resource, tuple[str, Lister]], *, clock: Clock, grace: float
+        self, informers: Informers, content: dict[Resource, tuple[str, Lister]], *, clock: Clock, grace: float
     ) -> None:
         """`content` lists every namespaced kind: its resource, API version (`v1`, `apps/v1`) and lister.
 
         `grace` is how long (seconds) a namespace is left alone after it was deleted.
         """
-        self._namespaces = namespaces
+        self._informers = informers
+        self._namespaces = informers.informer(NAMESPACES).lister
         self._pods = content[PODS][1]
         self._content = content
         self._clock = clock
@@ -74,7 +82,10 @@ class NamespaceReconciler:
             return None
         if wait := self._grace_of(namespace):
             return Result(requeue_after=wait)
-        found, wait = self._empty(namespace, client)
+        try:
+            found, wait = self._empty(namespace, client)
+        except _Overtaken:
+            return Result(requeue_after=_SYNCING)
         namespace = self._report(namespace, found or Content(), client)
         if found is None:
             self._let_go(namespace, client)
@@ -90,7 +101,8 @@ class NamespaceReconciler:
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
         """Delete what can be; return what is left (None: nothing), and in how many seconds to look again (0: never)."""
         content = Content()
-        pods = self._delete_all(PODS, namespace, client)
+        epoch = self._informers.epoch
+        pods = self._delete_all(PODS, namespace, epoch, client)
         if pods.objects:
             wait = self._grace_left(namespace, pods)
             if not wait and not any(pod.metadata.finalizers for pod in pods.objects):
@@ -98,17 +110,29 @@ class NamespaceReconciler:
             return content, wait
         left = 0
         for resource, (version, _) in self._content.items():
-            kept = self._delete_all(resource, namespace, client)
+            kept = self._delete_all(resource, namespace, epoch, client)
             content.add(kept.objects)
             left += len(kept.objects)
             if kept.objects and not any(obj.metadata.finalizers for obj in kept.objects):
                 content.failures.append(_unexpected(namespace.name, version, resource))
         return (content if left else None), 0.0
 
-    def _delete_all(self, resource: Resource, namespace: Object, client: Client) -> _Kept:
+    def _list(self, resource: Resource, namespace: Object, epoch: int) -> Sequence[Object]:
+        """Return the objects of one kind in this very namespace; raises `_Overtaken` if that cannot be told.
+
+        The caches follow the log in its order: if the namespace is still there after its content was listed, that
+        content was its own. Only a sync in between, which replaces one cache after the other, breaks that order.
+        """
+        objects = self._content[resource][1].list(namespace.name)
+        current = self._namespaces.get(namespace.key)
+        if current is None or current.uid != namespace.uid or epoch % 2 or epoch != self._informers.epoch:
+            raise _Overtaken
+        return objects
+
+    def _delete_all(self, resource: Resource, namespace: Object, epoch: int, client: Client) -> _Kept:
         """Delete the objects of one kind; return those that stay because something holds them."""
         kept = []
-        for obj in self._content[resource][1].list(namespace.name):
+        for obj in self._list(resource, namespace, epoch):
             if not obj.is_terminating:
                 try:
                     client.delete(obj)
@@ -218,7 +242,7 @@ def new_namespace_controller(
     listers = {resource: (versions[resource], informer.lister) for resource, informer in content.items()}
     return Controller(
         CONTROLLER_NAME,
-        NamespaceReconciler(namespaces.lister, listers, clock=clock, grace=grace),
+        NamespaceReconciler(informers, listers, clock=clock, grace=grace),
         watches=watches,
         client=client,
         log=log,

@@ -3,8 +3,11 @@
 Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`):
 - A pod that comes or goes concerns every service whose selector matches its labels.
 - A pod whose readiness or addresses changed, or that is being deleted, concerns those matching its old or new labels.
+- So does one that came to its end, got its node, or is another pod of the same name. Kubernetes overlooks these where
+  nothing else changed with them, and its endpoints are out of date until something does.
 - A pod of which only the labels changed concerns the services that it joins or leaves, not those it stays in.
-- Any other change, one of the phase for instance, concerns none; nor does one that cannot be told from no change.
+- Any other change concerns none, nor does one that cannot be told from no change: what endpoints tell of a pod follows
+  from what is compared here. So it does not matter how many changes are seen as one.
 
 Found through an index of services by one pair of their selectors, so the cost is that of the services which match,
 not of those in the namespace; and remembered for pods with the same labels, which most pods of a service have, until
@@ -82,12 +85,18 @@ class PodChanges:
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
     """Say whether what endpoints tell of a pod may have changed, and whether which services it belongs to may have.
 
-    Go compares the deletion timestamps as pointers, so of a pod that is being deleted every update counts. It takes a
-    new hostname for a change of membership, which moves the pod into no other service and so comes to nothing.
+    Go compares the deletion timestamps as pointers, so of a pod that is being deleted every update counts. Of what
+    never changes while a pod lives, such as its hostname and its ports, the uid tells.
     """
     before, after = old.view(Pod), new.view(Pod)
     pod_changed = (
-        before.is_terminating or after.is_terminating or before.is_ready != after.is_ready or before.ips != after.ips
+        before.is_terminating
+        or after.is_terminating
+        or before.is_ready != after.is_ready
+        or before.ips != after.ips
+        or before.is_terminal != after.is_terminal
+        or before.spec.node_name != after.spec.node_name
+        or before.metadata.uid != after.metadata.uid
     )
     return pod_changed, old.labels != new.labels
 

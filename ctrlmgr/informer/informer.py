@@ -56,6 +56,7 @@ class Change(NamedTuple):
 
 
 Handler = Callable[[Change], None]
+SyncHandler = Callable[[], None]
 
 
 class Informer:
@@ -66,6 +67,7 @@ class Informer:
         self.resource = resource
         self._store = Store()
         self._handlers: list[Handler] = []
+        self._sync_handlers: list[SyncHandler] = []
         self._synced = False
 
     @property
@@ -92,6 +94,13 @@ class Informer:
             raise RuntimeError(f"a handler of {self.resource} was added after it synced")
         self._handlers.append(fn)
 
+    def add_sync_handler(self, fn: SyncHandler) -> None:
+        """Have `fn` called after each re-sync, once its differences are told: what came and went unseen is not in them.
+
+        Kubernetes' informers tell of every object after a relist; whoever needs that asks for it here.
+        """
+        self._sync_handlers.append(fn)
+
     def _apply(self, event: Event) -> Change | None:
         """Put an event into the store; None when that changed nothing or nobody wants to know."""
         new = None if event.type is EventType.DELETED else event.object
@@ -113,6 +122,9 @@ class Informer:
                 self._tell(change)
                 if change.new is not None:
                     change.new.forget_decoded()  # what handlers read of it; see `Store.replace`
+        if self._synced:
+            for handler in self._sync_handlers:
+                handler()
         self._synced = True
 
 

@@ -1,15 +1,14 @@
 """What a recording says our controllers must come to, and which of its changes are inputs instead.
 
-A kind that one of our controllers writes is *owned*. In a recording, what the same controller of the real cluster
-wrote to it is the expectation: it is never fed to our log, and every checkpoint compares it with what ours wrote.
-What anybody else wrote to it (a client adding an annotation, the API server keeping the `kubernetes` Endpoints, the
-namespace controller emptying a namespace) is an input like any pod. Guarantee: the split depends on the recording
+Of Endpoints, what the endpoints controller of the real cluster wrote is the expectation. What anybody else wrote (a
+client adding an annotation, the API server keeping the `kubernetes` Endpoints, the namespace controller emptying a
+namespace) is an input. Guarantee: the split depends on the recording
 alone, never on what our controllers did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -97,6 +96,6 @@ class Expectation:
         return caused and manager == self.ownership.manager
 
 
-def ownerships_of(controllers: Mapping[str, object]) -> list[Ownership]:
+def ownerships_of(controllers: Iterable[str]) -> list[Ownership]:
     """Return what is owned when our controllers of these names run."""
     return [ownership for ownership in OWNERSHIPS if ownership.controller in controllers]

@@ -8,7 +8,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -21,25 +21,13 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import LogClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
-from ctrlmgr.controllers.endpoints import new_endpoints_controller
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
 from ctrlmgr.manager import Controller
+from ctrlmgr.recording.builders import ControllerBuilder
 from ctrlmgr.recording.clock import LogClock, ReplayClock
 from ctrlmgr.workqueue import WorkQueue
-
-ControllerBuilder = Callable[[Informers, LogClient, EventLog, Clock, Random], Controller]
-"""Puts a controller together, before the informers sync."""
-
-
-def _endpoints(informers: Informers, client: LogClient, log: EventLog, clock: Clock, random: Random) -> Controller:
-    return new_endpoints_controller(informers, client, log, clock=clock, random=random, workers=1)
-
-
-CONTROLLERS: Mapping[str, ControllerBuilder] = {ENDPOINT_CONTROLLER: _endpoints}
-"""The controllers that can be replayed, by name."""
 
 _SEED = 20240613
 """Any number; that it never changes is what makes two replays equal."""
@@ -57,7 +45,7 @@ _MAX_ADVANCE = 600.0
 """Virtual seconds that a settling may take; a service's whole chain of retries is over after 164."""
 
 _PATIENCE = 1_000
-"""Reconciles, beside ten for each object that waits, after which controllers are taken to go round in circles."""
+"""Reconciles, beside ten for each object that waits, after which a controller is taken to go round in circles."""
 
 
 class Restless(Exception):
@@ -131,7 +119,7 @@ class Stage:
         self.log = log
         self.clock = clock
         self.inputs = 0
-        self.reconciles = 0
+        self._reconciles = dict.fromkeys(controllers, 0)
         self._informers = Informers(
             log, WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock)), clock=clock
         )
@@ -155,6 +143,11 @@ class Stage:
         controller = build(self._informers, client, self.log, self.clock, random)
         controller.queue = self._queues[name] = HeldQueue(name, clock=self.clock)
         return controller
+
+    @property
+    def reconciles(self) -> int:
+        """How often any controller has reconciled."""
+        return sum(self._reconciles.values())
 
     def informer(self, resource: Resource) -> Informer:
         """Return the informer of a resource; ask before `start`."""
@@ -212,7 +205,7 @@ class Stage:
         if unasked:
             queue.add(key)
         if queue.release(key):
-            self._run(controller, self.reconciles + _PATIENCE)
+            self._run(controller, self._reconciles[controller] + _PATIENCE)
 
     def settle(self) -> None:
         """Let the controllers do all there is to do, and virtual time pass, until no retry or delay is left.
@@ -221,10 +214,11 @@ class Stage:
         """
         self.follow()
         deadline = self.clock.monotonic() + _MAX_ADVANCE
-        most = self.reconciles + _PATIENCE + 10 * sum(queue.held for queue in self._queues.values())
+        patience = _PATIENCE + 10 * sum(queue.held for queue in self._queues.values())
+        most = {name: done + patience for name, done in self._reconciles.items()}
         while waiting := self._release_all():
             for name in self._controllers:
-                self._run(name, most)
+                self._run(name, most[name])
             name, delay = min(waiting.items(), key=itemgetter(1))
             if self.clock.monotonic() > deadline:
                 raise Restless(name)
@@ -245,7 +239,7 @@ class Stage:
         controller = self._controllers[name]
         queue = self._queues[name]
         while queue and controller.process_next(timeout=0):
-            self.reconciles += 1
-            if self.reconciles > most:
+            self._reconciles[name] += 1
+            if self._reconciles[name] > most:
                 raise Restless(name)
             self._informers.step()  # so that the next reconcile sees what this one wrote

@@ -17,7 +17,8 @@ from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.controllers.bootstrap import Bootstrap
 from ctrlmgr.controllers.bootstrap_assembly import Parts, new_bootstrap
 from ctrlmgr.controllers.bootstrap_leases import MASTER_LEASES
-from ctrlmgr.eventlog import Author, Cause
+from ctrlmgr.controllers.recorder import EventBroadcaster
+from ctrlmgr.eventlog import Author, Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from ctrlmgr.resources.allocators.ranges import DEFAULT_RANGES, Ranges
@@ -77,13 +78,14 @@ class Process(Stage):
             new_uid=lambda: new_uid(random),
         )
         self.client = EngineClient(self.engine, self.run, Requester("system:apiserver", ("system:masters",), "test"))
-        parts = Parts(self.informers, self.log, self.client, self.internal, self.clock, random)
+        self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=random)
+        parts = Parts(self.informers, self.log, self.client, self.internal, self.broadcaster, self.clock, random)
         service = ServiceSettings(**settings)
         self.bootstrap: Bootstrap = new_bootstrap(parts, service, ranges, address=ip, port=port, ready=self.ready)
 
-    def run(self, operation: Operation[T], cause: Cause | None = None) -> T:
+    def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation of the engine; in a test that is done on whichever thread asks."""
-        return Driver(self.log, self.feed, self.cacher, patience=0, cause=cause).run(operation)
+        return Driver(self.log, self.feed, self.cacher, patience=0, fence=fence, cause=cause).run(operation)
 
     def start(self) -> Process:
         """Prepare, and do everything once, as `Bootstrap.run` does."""
@@ -110,6 +112,7 @@ class Process(Stage):
         self.step_informers()
         while any(each.process_next(0) for each in self.controllers):
             self.step_informers()
+        self.broadcaster.flush()
 
     @property
     def controllers(self) -> list[Controller]:

@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.garbage_collector import CONTROLLER_NAME, new_garbage_collector
 from ctrlmgr.errors import LogClosed
-from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from ctrlmgr.resources.operations import Operation
@@ -52,7 +52,7 @@ class Cluster:
             random=Random(1),
         )
 
-    def _run(self, operation: Operation[Any], cause: Cause | None = None) -> Any:
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
         if not self.lives:
             raise LogClosed("this process is no more")
         self.lives -= 1

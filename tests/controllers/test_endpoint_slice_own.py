@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, Key
 from ctrlmgr.client import LogClient
 from ctrlmgr.controllers.endpoint_slice_own import OwnSlices
-from ctrlmgr.errors import Conflict
+from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog.event import Author
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Change, Informers, WatchCache
@@ -76,15 +76,15 @@ class Prompt(LogClient):
 
 
 def create(stage: Stage) -> None:
-    stage.own.create(WEB, a_slice(), stage.client)
+    stage.own.writes.create(WEB, a_slice(), stage.client)
 
 
 def update(stage: Stage) -> None:
-    stage.own.update(WEB, stage.stored.with_metadata(annotations={"a": "b"}), stage.client)
+    stage.own.writes.update(WEB, stage.stored.with_metadata(annotations={"a": "b"}), stage.client)
 
 
 def delete(stage: Stage) -> None:
-    stage.own.delete(WEB, stage.stored, stage.client)
+    stage.own.writes.delete(WEB, stage.stored, stage.client)
 
 
 def what_shows(stage: Stage) -> list[tuple[str, int, dict[str, str]]]:
@@ -116,7 +116,7 @@ def test_writes_show_before_the_cache_has_them_and_after(
     assert what_shows(stage) == expected
     assert stage.follow() == []
     assert what_shows(stage) == expected
-    assert not stage.own._writes, "what the cache shows is forgotten"
+    assert len(stage.own.writes) == 0, "what the cache shows is forgotten"
 
 
 def test_a_write_that_the_cache_shows_before_it_is_remembered_is_looked_at_and_forgotten() -> None:
@@ -126,7 +126,7 @@ def test_a_write_that_the_cache_shows_before_it_is_remembered_is_looked_at_and_f
     create(stage)
     assert stage.asked == [WEB]
     assert stage.names == ["web-1"]
-    assert not stage.own._writes
+    assert len(stage.own.writes) == 0
 
 
 @pytest.mark.parametrize(
@@ -176,13 +176,13 @@ def test_a_slice_that_is_only_marked_as_deleted_does_not_show() -> None:
     assert stage.names == []
 
 
-def test_to_update_what_has_gone_is_a_conflict_and_to_delete_it_nothing() -> None:
+def test_to_update_what_has_gone_is_refused_and_to_delete_it_nothing() -> None:
     stage = Stage()
     create(stage)
     gone = stage.stored
     stage.client.delete(gone)
-    with pytest.raises(Conflict):
-        stage.own.update(WEB, gone.with_metadata(annotations={"a": "b"}), stage.client)
-    stage.own.delete(WEB, gone, stage.client)
+    with pytest.raises(NotFound):
+        stage.own.writes.update(WEB, gone.with_metadata(annotations={"a": "b"}), stage.client)
+    stage.own.writes.delete(WEB, gone, stage.client)
     stage.follow()
     assert stage.names == []

@@ -330,7 +330,7 @@ def test_a_slice_that_went_unseen_is_no_error_and_tried_again() -> None:
 def test_a_failing_service_is_dropped_after_fifteen_retries() -> None:
     cluster = SliceCluster(a_service(namespace="nowhere"))  # its namespace does not exist
     attempts = 0
-    with capture_logs():  # sixteen tracebacks
+    with capture_logs():  # sixteen lines
         while (wait := cluster.slices.queue.next_ready_in()) is not None:
             cluster.clock.step(wait)
             attempts += cluster.slices.process_next(timeout=0)

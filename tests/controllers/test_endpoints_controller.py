@@ -2,98 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource
-from ctrlmgr.client import LogClient
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME, LEADER, MAX_RETRIES, new_endpoints_controller
-from ctrlmgr.eventlog.event import Author, Event, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
-from ctrlmgr.testing import FakeClock
+from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
+from ctrlmgr.controllers.endpoints import LEADER, MAX_RETRIES
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
-
-WEB = Key("default", "web")
-ACTOR = f"system:controller:{CONTROLLER_NAME}"
-
-
-class Cluster:
-    """A log, and the controller on it."""
-
-    def __init__(self, *there: Object, batch_period: float = 0.0) -> None:
-        self.clock = FakeClock()
-        self.log = MemoryEventLog(clock=self.clock, random=random.Random(0))
-        self.put(a_namespace(), *there)
-        self.informers = Informers(self.log, WatchCache(self.log, clock=self.clock), clock=self.clock)
-        uids = itertools.count(1)
-        client = LogClient(
-            self.log,
-            author=Author(ACTOR),
-            clock=self.clock,
-            new_uid=lambda: f"uid-{next(uids)}",
-            namespaces=self.informers.informer(NAMESPACES).lister,
-        )
-        self.controller = new_endpoints_controller(
-            self.informers,
-            client,
-            self.log,
-            clock=self.clock,
-            random=random.Random(0),
-            workers=1,
-            batch_period=batch_period,
-        )
-        self.informers.sync()
-        self.controller.start()
-
-    def put(self, *objects: Object) -> None:
-        """Create or replace objects, as somebody else."""
-        for obj in objects:
-            stored = self.log.get(obj.resource, obj.key)
-            kind = EventType.MODIFIED if stored else EventType.ADDED
-            self.log.append([Proposal(kind, obj, stored.revision if stored else 0)], author=Author("client"))
-
-    def delete(self, resource: Resource, key: Key) -> None:
-        """Delete an object, as somebody else."""
-        stored = self.log.get(resource, key)
-        assert stored is not None
-        self.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("client"))
-
-    def follow(self) -> None:
-        """Bring the caches up to date."""
-        while self.informers.step():
-            pass
-
-    def settle(self) -> list[Event]:
-        """Let the controller do all it has to do now; return what it wrote."""
-        before = self.log.head().revision
-        while True:
-            self.follow()
-            if not self.controller.process_next(timeout=0):
-                break
-        return [event for event in self.log.events_after(before) if event.actor == ACTOR]
-
-    def endpoints(self, key: Key = WEB) -> Object | None:
-        return self.log.get(ENDPOINTS, key)
-
-    def ready(self, key: Key = WEB) -> list[str] | None:
-        """Return the IPs of the ready addresses; None if there is no Endpoints object."""
-        found = self.endpoints(key)
-        if found is None:
-            return None
-        return [
-            address["ip"] for subset in found.to_dict().get("subsets", []) for address in subset.get("addresses", [])
-        ]
-
-
-def types(events: Sequence[Event]) -> list[str]:
-    return [event.type.name for event in events]
+from tests.controllers.endpoints_cluster import WEB, Cluster, types
 
 
 def test_a_new_service_gets_its_endpoints() -> None:
@@ -177,27 +94,6 @@ def test_a_deleted_service_takes_its_endpoints_along() -> None:
     assert cluster.endpoints() is None
 
 
-def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along() -> None:
-    cluster = Cluster(a_service(), a_pod())
-    cluster.follow()
-    cluster.delete(SERVICES, WEB)
-    assert cluster.controller.process_next(timeout=0)  # it does not know yet that the service has gone
-    assert cluster.endpoints() is not None
-    cluster.informers.step(limit=1)  # the deletion of the service, but not the creation of its Endpoints
-    assert cluster.controller.process_next(timeout=0)
-    assert cluster.endpoints() is None
-
-
-def test_endpoints_deleted_by_somebody_else_together_with_their_service_are_no_error() -> None:
-    cluster = Cluster(a_service(), a_pod())
-    cluster.settle()
-    cluster.delete(SERVICES, WEB)
-    cluster.informers.step(limit=1)
-    cluster.delete(ENDPOINTS, WEB)
-    assert cluster.controller.process_next(timeout=0)
-    assert cluster.controller.queue.num_requeues(WEB) == 0
-
-
 def test_deleted_endpoints_come_back_at_once() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
@@ -255,22 +151,6 @@ def test_in_a_terminating_namespace_existing_endpoints_still_follow() -> None:
     cluster.settle()
     cluster.put(a_namespace(phase="Terminating"), a_pod(ready=False))
     assert types(cluster.settle()) == ["MODIFIED"]
-
-
-def test_a_write_from_a_stale_cache_is_refused_and_tried_again() -> None:
-    cluster = Cluster(a_service(), a_pod())
-    cluster.settle()
-    cluster.put(a_pod(ready=False))
-    cluster.follow()
-    cluster.put(endpoints(annotations={"mine": "kept"}))  # the cache does not know of it
-    assert cluster.controller.process_next(timeout=0)
-    assert cluster.controller.queue.num_requeues(WEB) == 1
-    cluster.follow()
-    cluster.clock.step(1)
-    assert types(cluster.settle()) == ["MODIFIED"]
-    found = cluster.endpoints()
-    assert found is not None
-    assert found.annotations == {"mine": "kept"}
 
 
 def test_a_failing_service_is_dropped_after_fifteen_retries() -> None:

@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.namespace import CONTROLLER_NAME, new_namespace_controller
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.resources.operations import Operation
 from ctrlmgr.resources.options import Requester
@@ -51,7 +51,7 @@ class Cluster:
         for name in ("doomed", "other"):
             self.stage.namespace(name)
 
-    def _run(self, operation: Operation[Any], cause: Cause | None = None) -> Any:
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
         return self.stage.driver.run(operation)
 
     def create(self, plural: str, kind: str, name: str, namespace: str = "doomed", **fields: Any) -> None:

@@ -96,10 +96,11 @@ ALL_OF_WEB = ["all", "external", "web"]
         pytest.param(
             a_pod(deleted_at=SINCE), a_pod(deleted_at=SINCE), ALL_OF_WEB, id="any update while it is being deleted"
         ),
-        pytest.param(a_pod(), a_pod(phase="Failed"), [], id="the phase alone does not matter"),
-        pytest.param(a_pod(), a_pod(node="node-b"), [], id="nor does the node"),
+        pytest.param(a_pod(), a_pod(phase="Failed"), ALL_OF_WEB, id="it came to its end"),
+        pytest.param(a_pod(node=""), a_pod(node="node-b"), ALL_OF_WEB, id="it got its node"),
+        pytest.param(a_pod(), a_pod(uid="another"), ALL_OF_WEB, id="it is another pod"),
+        pytest.param(a_pod(), a_pod(phase="Pending"), [], id="phases of its life do not matter"),
         pytest.param(a_pod(ready_since=SINCE), a_pod(), [], id="nor since when it is ready"),
-        pytest.param(a_pod(), a_pod(hostname="h"), [], id="a hostname moves it into no other service"),
         pytest.param(a_pod(), a_pod(labels={**WEB, "x": "y"}), [], id="labels that no selector names"),
         pytest.param(a_pod(), a_pod(labels=BOTH), ["web-tier-a"], id="labels that bring it into one more"),
         pytest.param(a_pod(labels=BOTH), a_pod(), ["web-tier-a"], id="labels that take it out of one"),

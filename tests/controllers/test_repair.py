@@ -13,7 +13,6 @@ from ctrlmgr.controllers.repair import (
     ATTEMPTS,
     Repair,
     RepairReconciler,
-    cluster_ip_repair,
     new_repair_controller,
     read_listings,
 )
@@ -23,7 +22,7 @@ from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, REGISTRY
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.testing.builders import a_service
-from tests.controllers.repair_cluster import DEFAULT, RepairCluster, rounds, summary
+from tests.controllers.repair_cluster import RepairCluster, rounds, summary
 
 
 class Interfering(LogClient):
@@ -98,7 +97,7 @@ def test_another_claim_of_the_same_name_is_not_the_leak_that_was_seen() -> None:
 
 def test_each_process_counts_for_itself_and_one_releases() -> None:
     cluster = RepairCluster()
-    other = cluster_ip_repair(cluster.log, DEFAULT, clock=cluster.clock)
+    other = cluster.another()
     cluster.add(leak())
     for _ in range(3):
         found = [summary(repair.run(cluster.client)) for repair in (cluster.addresses, other)]
@@ -111,7 +110,7 @@ def test_each_process_counts_for_itself_and_one_releases() -> None:
 def test_who_loses_looks_again() -> None:
     cluster = RepairCluster()
     service = unclaimed(cluster)
-    other = cluster_ip_repair(cluster.log, DEFAULT, clock=cluster.clock)
+    other = cluster.another()
     handled = cluster.addresses.run(Interfering(cluster, lambda: other.run(cluster.client)))
     assert handled == []
     assert cluster.claims() == {"10.96.0.5": "a/web"}
@@ -214,7 +213,7 @@ def test_the_api_shows_the_event_as_it_is_stored() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     cluster.addresses.run(cluster.client)
-    [stored] = cluster.log.snapshot(EVENTS).objects
+    [stored] = cluster.stored_events()
     [kind] = [each for each in cluster.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
     assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
     shown = cluster.send("GET", f"/apis/events.k8s.io/v1/namespaces/a/events/{stored.name}")
@@ -224,13 +223,11 @@ def test_the_api_shows_the_event_as_it_is_stored() -> None:
 def test_what_stays_wrong_is_one_event_that_counts() -> None:
     cluster = RepairCluster()
     service = cluster.service(clusterIP="10.96.0.5")
-    other = cluster_ip_repair(cluster.log, DEFAULT, clock=cluster.clock)
     cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.99.0.1", clusterIPs=["10.99.0.1"]))
     first = cluster.addresses.run(cluster.client)[0].outcome.value
-    cluster.clock.step(180)
-    other.run(cluster.client)
-    cluster.clock.step(180)
-    cluster.addresses.run(cluster.client)
+    for _ in range(2):
+        cluster.clock.step(180)
+        cluster.addresses.run(cluster.client)
     [event] = [each for each in cluster.events() if each["reason"] == "ClusterIPOutOfRange"]
     assert (first, event["count"]) == ("reported", 3)
     assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"

@@ -181,6 +181,18 @@ def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers
     ]
 
 
+def test_who_asks_for_it_hears_of_a_resync_when_its_differences_are_told(log: SharedLog, informers: Informers) -> None:
+    told = heard(informers)
+    asked: list[int] = []
+    informers.informer(PODS).add_sync_handler(lambda: asked.append(len(told)))
+    log.put(thing("a"))
+    informers.sync()
+    assert asked == []
+    log.put(thing("b"), thing("c"))
+    informers.sync()
+    assert asked == [3]
+
+
 def test_the_epoch_is_odd_while_a_sync_tells(log: SharedLog, informers: Informers) -> None:
     seen: list[int] = []
     informers.informer(PODS).add_handler(lambda change: seen.append(informers.epoch))

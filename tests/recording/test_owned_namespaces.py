@@ -1,0 +1,168 @@
+"""Namespaces in a replay: their ends, what their conditions say, and what is deleted with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlmgr.recording.clock import ReplayClock
+from ctrlmgr.recording.divergence import Verdict
+from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.report import Report
+from ctrlmgr.recording.stage import open_replay_log
+from tests.recording.samples import KCM, Script, endpoints, managed, pod, service
+
+ENDED = "2026-01-01T00:00:00Z"
+DELETED = "All content successfully deleted, may be waiting on finalization"
+KEPT = ["kubernetes"]
+LABELS = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+
+
+def replayed(script: Script, tmp_path: Path) -> Report:
+    clock = ReplayClock()
+    log = open_replay_log("memory:", clock)
+    report = Replay(log, clock).run(RecordingReader(script.checkpoint("end").write(tmp_path)))
+    log.close()
+    return report
+
+
+def namespace(*, ending: bool = False, conditions: Any = None, spec: Any = KEPT, **metadata: Any) -> dict[str, Any]:
+    labels = {"kubernetes.io/metadata.name": "shop", **metadata.pop("labels", {})}
+    ended = {"deletionTimestamp": ENDED} if ending else {}
+    metadata = {"name": "shop", "uid": "shop", "labels": labels, **ended, **metadata}
+    status = {"phase": "Terminating" if ending else "Active", **({"conditions": conditions} if conditions else {})}
+    finalizers = {"finalizers": spec} if spec else {}
+    return {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "spec": finalizers, "status": status}
+
+
+def conditions(left: str = "", held: str = "") -> list[dict[str, str]]:
+    """Return what the namespace controller says: all is well, or what is left and which finalizers hold it."""
+    remaining, finalizers = "All content successfully removed", "All content-preserving finalizers finished"
+    said = [
+        ("DeletionDiscoveryFailure", "", "ResourcesDiscovered", "All resources successfully discovered"),
+        ("DeletionGroupVersionParsingFailure", "", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+        ("DeletionContentFailure", "", "ContentDeleted", DELETED),
+        ("ContentRemaining", left, "SomeResourcesRemain" if left else "ContentRemoved", left or remaining),
+        ("FinalizersRemaining", held, "SomeFinalizersRemain" if held else "ContentHasNoFinalizers", held or finalizers),
+    ]
+    return [
+        {"type": f"Namespace{type_}", "status": str(bool(is_bad)), "reason": reason, "message": text}
+        | {"lastTransitionTime": ENDED}
+        for type_, is_bad, reason, text in said
+    ]
+
+
+CONFIG_MAP_LEFT = conditions(
+    "Some resources are remaining: configmaps. has 1 resource instances",
+    "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
+)
+
+
+def shop() -> Script:
+    """A namespace with a service and its Endpoints, whose deletion was asked for long enough ago."""
+    script = Script().event("ADDED", namespace()).event("ADDED", service(selector={"app": "s"}))
+    script.event("ADDED", endpoints(entries=[managed(KCM, ["subsets"])], labels=LABELS)).checkpoint("made")
+    script.event("MODIFIED", namespace(ending=True))
+    script.revision += 6
+    return script
+
+
+def emptied() -> Script:
+    return shop().event("DELETED", service()).event("DELETED", endpoints(labels=LABELS))
+
+
+def gone(script: Script) -> Script:
+    script.event("MODIFIED", namespace(ending=True, conditions=conditions()))
+    return script.event("DELETED", namespace(ending=True, conditions=conditions()))
+
+
+def with_a_pod() -> Script:
+    """A pod has a grace period, which the client ends."""
+    script = Script().event("ADDED", namespace()).event("ADDED", pod("a", "10.0.0.1"))
+    script.event("MODIFIED", namespace(ending=True))
+    leaving = pod("a", "10.0.0.1")
+    leaving["metadata"] |= {"deletionTimestamp": ENDED, "deletionGracePeriodSeconds": 30}
+    script.event("MODIFIED", leaving)  # at once: it is the client's doing
+    script.event("DELETED", leaving)
+    script.revision += 6
+    return gone(script)
+
+
+def held_by_what_is_not_recorded() -> Script:
+    script = emptied().event("MODIFIED", namespace(ending=True, conditions=CONFIG_MAP_LEFT)).checkpoint("held")
+    return gone(script)
+
+
+def held_by_a_client() -> Script:
+    """A finalizer of the namespace's own metadata is the last to go, and a client takes it away."""
+    script = Script().event("ADDED", namespace(finalizers=["example.com/ns"]))
+    script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
+    script.revision += 6
+    script.event("MODIFIED", namespace(ending=True, conditions=conditions(), finalizers=["example.com/ns"]))
+    script.event("MODIFIED", namespace(ending=True, conditions=conditions(), finalizers=["example.com/ns"], spec=None))
+    return script.checkpoint("held").event("DELETED", namespace(ending=True, conditions=conditions(), spec=None))
+
+
+def made_anew() -> Script:
+    return gone(emptied()).event("ADDED", namespace(labels={"again": "1"}))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param(lambda: Script().event("ADDED", namespace()), id="it stays"),
+        pytest.param(lambda: gone(emptied()), id="it goes with what is in it"),
+        pytest.param(with_a_pod, id="a pod goes by itself"),
+        pytest.param(held_by_what_is_not_recorded, id="something holds it that is not recorded"),
+        pytest.param(held_by_a_client, id="a client holds it"),
+        pytest.param(made_anew, id="it is made anew"),
+        pytest.param(
+            lambda: shop().event("MODIFIED", namespace(ending=True, labels={"a": "b"})).event("DELETED", service())
+            .event("DELETED", endpoints(labels=LABELS))
+            .event("MODIFIED", namespace(ending=True, labels={"a": "b"}, conditions=conditions()))
+            .event("DELETED", namespace(ending=True, labels={"a": "b"}, conditions=conditions())),
+            id="a client labels it when it is terminating",
+        ),
+    ],
+)  # fmt: skip
+def test_a_true_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
+    assert replayed(history(), tmp_path).divergences == ()
+
+
+def service_left() -> Script:
+    """Kubernetes forgot the service."""
+    script = shop().event("DELETED", endpoints(labels=LABELS))
+    return script.event("MODIFIED", namespace(ending=True, conditions=conditions()))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param(emptied, id="Kubernetes did not let it go"),
+        pytest.param(service_left, id="nor the service in it"),
+        pytest.param(lambda: gone(shop().event("DELETED", endpoints(labels=LABELS))), id="it left a service"),
+        pytest.param(
+            lambda: (
+                shop()
+                .event("DELETED", service())
+                .event("DELETED", endpoints(labels=LABELS))
+                .event("MODIFIED", namespace(ending=True, conditions=CONFIG_MAP_LEFT[:3]))
+            ),
+            id="its conditions are incomplete",
+        ),
+    ],
+)
+def test_a_false_history_diverges(tmp_path: Path, history: Callable[[], Script]) -> None:
+    found = [each for each in replayed(history(), tmp_path).divergences if each.resource == "namespaces"]
+    assert [(each.verdict, each.name) for each in found] == [(Verdict.MISSING, "shop")]
+
+
+def test_conditions_are_compared_word_by_word(tmp_path: Path) -> None:
+    wrong = [dict(each) for each in CONFIG_MAP_LEFT]
+    wrong[2]["reason"] = "Wrong"
+    [divergence] = replayed(emptied().event("MODIFIED", namespace(ending=True, conditions=wrong)), tmp_path).divergences
+    assert [each.path for each in divergence.differences] == [".status.conditions[2].reason"]
