@@ -1,7 +1,10 @@
 """Admission: where things may be created (the NamespaceLifecycle plugin of apiserver `pkg/admission/plugin`).
 
 Guarantees: nothing is created or changed in a namespace that does not exist, nothing is created in one that is being
-terminated. Namespaces themselves and deletions are never held up; who may not be deleted is for strategies to say.
+terminated, even if another process began with that a moment ago: what is decided here holds when it is written, because
+the log checks that the Namespace is still as it was. (Kubernetes decides by a cache, and leaves a deleted namespace
+alone for some seconds in which all caches should have learned of it.) Namespaces themselves and deletions are never
+held up; who may not be deleted is for strategies to say.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.api.resource import NAMESPACES, Key, Revision
 from ctrlmgr.errors import StatusCause
 from ctrlmgr.resources.kind import Kind
 from ctrlmgr.resources.refusals import forbidden, not_found
@@ -30,10 +33,13 @@ def is_terminating(namespace: Object) -> bool:
     return status is not None and status.phase == "Terminating"
 
 
-def admit_create(view: View, kind: Kind, namespace: str, name: str) -> None:
-    """Refuse to create in a namespace that is missing (`NotFound`) or terminating (`Forbidden`)."""
+def admit_create(view: View, kind: Kind, namespace: str, name: str) -> Revision | None:
+    """Refuse to create in a namespace that is missing (`NotFound`) or terminating (`Forbidden`).
+
+    Returns the revision of the Namespace, for `Proposal.within`; None if the kind has no namespace.
+    """
     if not kind.namespaced:
-        return
+        return None
     found = view.get(NAMESPACES, Key("", namespace))
     if found is None:
         raise not_found(NAMESPACES, namespace)
@@ -41,6 +47,7 @@ def admit_create(view: View, kind: Kind, namespace: str, name: str) -> None:
         cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
         detail = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind.resource, name or "Unknown", detail, cause)
+    return found.revision
 
 
 def admit_update(view: View, kind: Kind, namespace: str) -> None:

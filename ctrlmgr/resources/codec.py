@@ -112,7 +112,12 @@ class Codec:
         return self.read(fields)
 
     def read(self, fields: Unstructured) -> Decoded:
-        """Do the same with what is decoded already; `fields` may be changed, and shared by the result."""
+        """Do the same with what is decoded already; `fields` may be changed, and shared by the result.
+
+        A patch may have made anything of them: raises `BadRequest` for what is no object, too.
+        """
+        if not isinstance(fields, dict):
+            raise BadRequest(_no_object(fields))
         self._identify(fields)
         if self._is_recursive and strict_json.depth_exceeds(_encode(fields), strict_json.DEEPEST):
             raise self.refuse("exceeded max depth")
@@ -180,8 +185,7 @@ class Codec:
             return {}
         if isinstance(value, dict):
             return value
-        reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
-        raise self._unrecognized(f"couldn't get version/kind; json parse error: {reason}", data)
+        raise self._unrecognized(_no_object(value), data)
 
     def _identify(self, fields: Unstructured) -> None:
         """Fill in kind and apiVersion; raises `BadRequest` when they are another kind's.
@@ -228,6 +232,11 @@ class Codec:
         return BadRequest(
             f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({_summary(data)})"
         )
+
+
+def _no_object(value: Any) -> str:
+    reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
+    return f"couldn't get version/kind; json parse error: {reason}"
 
 
 def _version(api_version: str) -> str:

@@ -185,7 +185,9 @@ class Engine:
         """Delete what is there, now or later; a body's options override `options`, which are the query's."""
         options = self._delete_options(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
-        return settle(request, lambda: delete(request, options), limit=RETRIES)
+        if options.propagation_policy is None and options.orphan_dependents is None:
+            request.warnings += request.plan.strategy.default_propagation_warnings
+        return settle(request, lambda: delete(request, options)._replace(warnings=request.told()), limit=RETRIES)
 
     def delete_collection(
         self,

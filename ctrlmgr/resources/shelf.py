@@ -7,14 +7,16 @@ order Kubernetes lists in, and it differs from the order of (namespace, name) wh
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.informer.informer import Change
+from ctrlmgr.resources.sorted_objects import SortedObjects
 
 
 def path_of(key: Key) -> str:
@@ -52,21 +54,19 @@ EVERYWHERE = Span()
 class Shelf:
     """One resource's objects and recent changes; used by one thread."""
 
-    __slots__ = ("_changes", "_objects", "_paths", "_revisions", "_sorted")
+    __slots__ = ("_changes", "_in_order", "_objects", "_revisions")
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         """Hold `objects`, in any order."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
-        in_order = sorted((path_of(key), obj) for key, obj in self._objects.items()) if self._objects else []
-        # Invariant: _paths is sorted, and _sorted[i] is the object at _paths[i].
-        self._paths = [path for path, _ in in_order]
-        self._sorted = [obj for _, obj in in_order]
+        pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
+        self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects
         # Invariant: _revisions[i] == _changes[i].revision, ascending.
         self._changes: list[Change] = []
         self._revisions: list[Revision] = []
 
     def __len__(self) -> int:
-        return len(self._sorted)
+        return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
         """Return one object, None if there is none."""
@@ -74,8 +74,7 @@ class Shelf:
 
     def list(self, span: Span) -> Sequence[Object]:
         """Return the objects in a span, in order; fresh, the caller's to keep."""
-        start, end = self._bounds(span)
-        return self._sorted[start:end]
+        return self._in_order.list(span.start, span.end)
 
     def apply(self, event: Event) -> None:
         """Take an event that is newer than all before it."""
@@ -86,18 +85,14 @@ class Shelf:
         if old is None and new is None:
             return
         path = path_of(key)
-        at = bisect_left(self._paths, path)
         if new is None:
-            del self._objects[key], self._paths[at], self._sorted[at]
+            del self._objects[key]
+            self._in_order.remove(path)
             kind = EventType.DELETED
-        elif old is None:
-            self._objects[key] = new
-            self._paths.insert(at, path)
-            self._sorted.insert(at, new)
-            kind = EventType.ADDED
         else:
-            self._objects[key] = self._sorted[at] = new
-            kind = EventType.MODIFIED
+            self._objects[key] = new
+            self._in_order.put(path, new)
+            kind = EventType.ADDED if old is None else EventType.MODIFIED
         self._changes.append(Change(kind, old, new, event.revision))
         self._revisions.append(event.revision)
 
@@ -122,53 +117,35 @@ class Shelf:
             path = path_of(obj.key) if obj is not None else ""
             if path in span:
                 undone[path] = change.old
-        start, end = self._bounds(span)
-        return Past(self._paths, self._sorted, start, end, undone)
-
-    def _bounds(self, span: Span) -> tuple[int, int]:
-        start = bisect_left(self._paths, span.start) if span.start else 0
-        end = bisect_left(self._paths, span.end) if span.end else len(self._paths)
-        return start, end
+        return Past(self._in_order, span, undone)
 
 
 class Past:
     """A stretch of a shelf with some changes undone; to be read before the shelf changes again."""
 
-    def __init__(
-        self, paths: Sequence[str], objects: Sequence[Object], start: int, end: int, undone: dict[str, Object | None]
-    ) -> None:
-        """See objects[start:end], but for `undone`: what was at those paths instead."""
-        self._paths, self._objects, self._start, self._end = paths, objects, start, end
-        self._undone = undone
+    def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
+        """See the objects in a span, but for `undone`: what was at those paths instead."""
+        self._objects, self._span, self._undone = objects, span, undone
 
     def __len__(self) -> int:
-        there = sum(self._is_there(path) for path in self._undone)
-        return self._end - self._start - there + sum(old is not None for old in self._undone.values())
-
-    def _is_there(self, path: str) -> bool:
-        at = bisect_left(self._paths, path, self._start, self._end)
-        return at < self._end and self._paths[at] == path
+        there = sum(path in self._objects for path in self._undone)
+        return self._objects.count(*self._span) - there + sum(old is not None for old in self._undone.values())
 
     def __iter__(self) -> Iterator[Object]:
         if not self._undone:
-            for at in range(self._start, self._end):
-                yield self._objects[at]
-            return
-        yield from self._merged()
+            return (obj for _, obj in self._objects.items(*self._span))
+        return self._merged()
 
     def _merged(self) -> Iterator[Object]:
         """Walk the shelf and what was on it instead side by side."""
-        earlier: list[tuple[str, Object]] = []
-        for path, obj in self._undone.items():
-            if obj is not None:
-                insort(earlier, (path, obj), key=lambda pair: pair[0])
+        undone = self._undone
+        earlier = sorted(((path, obj) for path, obj in undone.items() if obj is not None), key=itemgetter(0))
         at, end = 0, len(earlier)
-        for index in range(self._start, self._end):
-            path = self._paths[index]
+        for path, obj in self._objects.items(*self._span):
             while at < end and earlier[at][0] < path:
                 yield earlier[at][1]
                 at += 1
-            if path not in self._undone:
-                yield self._objects[index]
+            if path not in undone:
+                yield obj
         for _, obj in earlier[at:]:
             yield obj

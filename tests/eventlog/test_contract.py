@@ -9,6 +9,7 @@ import pytest
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import EventLogContract, VerifiableLog
+from ctrlmgr.testing.namespace_contract import NamespaceContract
 
 
 @pytest.fixture
@@ -33,4 +34,8 @@ def log(url: str, clock: FakeClock) -> Iterator[VerifiableLog]:
 
 
 class TestEventLog(EventLogContract):
+    pass
+
+
+class TestNamespaces(NamespaceContract):
     pass

@@ -167,9 +167,24 @@ class FieldManager:
         defaulted next. What `manager` applied before and does not apply now is gone from it, if nobody else has it.
 
         Raises `ApplyConflict` for fields that others manage (unless `force` takes them), `BadRequest` for a body of
-        another kind or with managedFields, `UnknownError` for what does not fit the schema.
+        another kind or with managedFields, `UnknownError` for what does not fit the schema, be it what is stored.
         """
         self._check_kind(applied)
+        try:
+            return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
+        except ShapeError as reason:
+            raise self._untyped("live", live or {}, list(self._shape.check(live, "")) or [str(reason)]) from reason
+
+    def _laid_over(
+        self,
+        live: Unstructured | None,
+        applied: Unstructured,
+        manager: str,
+        now: str,
+        *,
+        force: bool,
+        subresource: str,
+    ) -> Unstructured:
         try:
             managed = managers.decode(_entries(live), trusted=True)
         except ValueError as reason:
@@ -202,12 +217,15 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
-        problems = list(self._shape.check(applied, ""))
-        if problems:
-            name = metadata if isinstance(metadata, dict) else {}
-            shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-            about = f"{name.get('namespace') or ''}/{name.get('name') or ''}; {self._gvk}"
-            raise UnknownError(f"failed to create typed patch object ({about}): {shown}")
+        if problems := list(self._shape.check(applied, "")):
+            raise self._untyped("patch", applied, problems)
+
+    def _untyped(self, what: str, fields: Unstructured, problems: list[str]) -> UnknownError:
+        metadata = fields.get("metadata")
+        name = metadata if isinstance(metadata, dict) else {}
+        shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        about = f"{name.get('namespace') or ''}/{name.get('name') or ''}; {self._gvk}"
+        return UnknownError(f"failed to create typed {what} object ({about}): {shown}")
 
     def _apply(
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.errors import BadRequest
 
@@ -48,7 +48,7 @@ class FieldSelector:
         self._others = tuple(term for term in terms if term.field not in (_NAME, _NAMESPACE))
 
     @staticmethod
-    @lru_cache(maxsize=1024)
+    @remembered(entries=1024, longest=1000)
     def parse(text: str) -> FieldSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
         return FieldSelector(tuple(_term(text, part) for part in sorted(_parts(text)) if part))

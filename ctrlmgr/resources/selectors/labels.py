@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, invalid
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.resources.selectors.tokens import Tokens, tokenize
 from ctrlmgr.resources.validation.names import label_value, qualified_name
@@ -46,7 +46,7 @@ class LabelSelector:
         """Says whether labels meet every requirement."""
 
     @staticmethod
-    @lru_cache(maxsize=1024)  # informers ask with the same few selectors over and over
+    @remembered(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
     def parse(text: str) -> LabelSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
         return LabelSelector(_parse(tokenize(text)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
 _KEYWORDS = ("in", "notin")
-_WORD = re.compile(r"[^=!(),<> \t\r\n\0]+|[=!(),<>]+")
+_WORD = re.compile(r"([^=!(),<> \t\r\n\0]+|[=!(),<>]+)\0?")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -47,7 +47,7 @@ def _as_value(token: Token) -> Token:
 
 
 def tokenize(text: str) -> Tokens:
-    """Cut a selector into words. A byte 0 ends it, as it does in Kubernetes."""
+    """Cut a selector into words. A byte 0 ends it, but one right after a word is passed over, as in Kubernetes."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -55,7 +55,7 @@ def tokenize(text: str) -> Tokens:
         word = _WORD.match(text, at)
         if word is None:
             break
-        run, at = word.group(), word.end()
+        run, at = word[1], word.end()
         if run[0] in "=!(),<>":
             _cut_symbols(run, tokens)
         else:

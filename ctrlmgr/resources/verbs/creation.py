@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.api.field import refuse
-from ctrlmgr.api.resource import Key
+from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -44,7 +44,7 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     fields = plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
     metadata = fields["metadata"]
     wanted = metadata.get("name") or metadata.get("generateName") or ""
-    admit_create(ctx.view, plan.kind, metadata.get("namespace", ""), wanted)
+    within = admit_create(ctx.view, plan.kind, metadata.get("namespace", ""), wanted)
     metadata["creationTimestamp"] = request.now
     metadata["uid"] = new_uid(request.random)
     generated = not metadata.get("name") and bool(metadata.get("generateName"))
@@ -53,7 +53,7 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     _prepare(ctx, fields)
     _validate(ctx, fields)
     plan.strategy.canonicalize(fields)
-    return _add(request, ctx, fields)
+    return _add(request, ctx, fields, within)
 
 
 def _free_name(request: Request, metadata: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 
-def _add(request: Request, ctx: Context, fields: Unstructured) -> Decision:
+def _add(request: Request, ctx: Context, fields: Unstructured, within: Revision | None) -> Decision:
     plan, metadata = request.plan, fields["metadata"]
     if metadata.pop("resourceVersion", "").lstrip("0").isdecimal():
         raise UnknownError("resourceVersion should not be set on objects to be created")
@@ -99,5 +99,5 @@ def _add(request: Request, ctx: Context, fields: Unstructured) -> Decision:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
         return Decision(201, object=obj, warnings=request.told(ctx))
-    proposals = (Proposal(EventType.ADDED, obj, 0), *ctx.companions)
+    proposals = (Proposal(EventType.ADDED, obj, 0, within), *ctx.companions)
     return Decision(201, proposals, 0, warnings=request.told(ctx))

@@ -1,0 +1,117 @@
+"""Objects sorted by path, for any number of them.
+
+Guarantees: a look at a span costs as much as it finds; putting an object in its place, or taking one out, moves at most
+a block of others, so it costs the same among a million as among a thousand. (One list would move half a million.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from ctrlmgr.api.object import Object
+
+BLOCK = 2000
+"""A block is cut in two when it has twice as many objects."""
+
+
+class SortedObjects:
+    """Used by one thread. Paths are unique."""
+
+    __slots__ = ("_blocks", "_count", "_firsts", "_paths")
+
+    def __init__(self, pairs: Sequence[tuple[str, Object]] = ()) -> None:
+        """Hold objects behind their paths, given in order."""
+        cuts = range(0, len(pairs), BLOCK)
+        # Invariant: _blocks[i][j] is the object at _paths[i][j]; _firsts[i] == _paths[i][0]; no block is empty; all the
+        # paths, one block after the other, are in order.
+        self._paths = [[path for path, _ in pairs[cut : cut + BLOCK]] for cut in cuts]
+        self._blocks = [[obj for _, obj in pairs[cut : cut + BLOCK]] for cut in cuts]
+        self._firsts = [paths[0] for paths in self._paths]
+        self._count = len(pairs)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str) or not self._firsts:
+            return False
+        paths = self._paths[self._block_of(path)]
+        at = bisect_left(paths, path)
+        return at < len(paths) and paths[at] == path
+
+    def _block_of(self, path: str) -> int:
+        """Return the block where a path is or would be."""
+        return max(bisect_right(self._firsts, path) - 1, 0)
+
+    def put(self, path: str, obj: Object) -> None:
+        """Put an object in its place, instead of what is there."""
+        if not self._firsts:
+            self._firsts, self._paths, self._blocks = [path], [[path]], [[obj]]
+            self._count = 1
+            return
+        number = self._block_of(path)
+        paths, block = self._paths[number], self._blocks[number]
+        at = bisect_left(paths, path)
+        if at < len(paths) and paths[at] == path:
+            block[at] = obj
+            return
+        paths.insert(at, path)
+        block.insert(at, obj)
+        self._count += 1
+        self._firsts[number] = paths[0]
+        if len(paths) >= 2 * BLOCK:
+            self._cut(number)
+
+    def _cut(self, number: int) -> None:
+        paths, block = self._paths[number], self._blocks[number]
+        self._paths[number : number + 1] = [paths[:BLOCK], paths[BLOCK:]]
+        self._blocks[number : number + 1] = [block[:BLOCK], block[BLOCK:]]
+        self._firsts.insert(number + 1, paths[BLOCK])
+
+    def remove(self, path: str) -> None:
+        """Take out the object at a path, which is there."""
+        number = self._block_of(path)
+        paths, block = self._paths[number], self._blocks[number]
+        at = bisect_left(paths, path)
+        del paths[at], block[at]
+        self._count -= 1
+        if paths:
+            self._firsts[number] = paths[0]
+        else:
+            del self._paths[number], self._blocks[number], self._firsts[number]
+
+    def list(self, start: str, end: str) -> list[Object]:
+        """Return the objects from `start` on and before `end` ("": to the last), in order; the caller's to keep."""
+        if len(self._blocks) == 1:
+            first, last = _bounds(self._paths[0], start, end)
+            return self._blocks[0][first:last]
+        found: list[Object] = []
+        for number, first, last in self._stretches(start, end):
+            found += self._blocks[number][first:last]
+        return found
+
+    def count(self, start: str, end: str) -> int:
+        """Return how many there are from `start` on and before `end`."""
+        return sum(last - first for _, first, last in self._stretches(start, end))
+
+    def items(self, start: str, end: str) -> Iterator[tuple[str, Object]]:
+        """Yield paths and objects from `start` on and before `end`, in order; nothing must change meanwhile."""
+        for number, first, last in self._stretches(start, end):
+            paths, block = self._paths[number], self._blocks[number]
+            for at in range(first, last):
+                yield paths[at], block[at]
+
+    def _stretches(self, start: str, end: str) -> Iterator[tuple[int, int, int]]:
+        """Yield the blocks that a span touches, each with where the span begins and ends in it."""
+        if not self._firsts:
+            return
+        last = bisect_left(self._firsts, end) if end else len(self._firsts)
+        for number in range(self._block_of(start) if start else 0, last):
+            first, stop = _bounds(self._paths[number], start, end)
+            if first < stop:
+                yield number, first, stop
+
+
+def _bounds(paths: Sequence[str], start: str, end: str) -> tuple[int, int]:
+    return bisect_left(paths, start) if start else 0, bisect_left(paths, end) if end else len(paths)

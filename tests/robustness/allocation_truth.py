@@ -1,0 +1,122 @@
+"""Whether addresses and node ports were ever held twice, judged from every event of a log.
+
+Guarantees: independent of the allocators. What a Service holds is read off its fields here; a claim is an object of a
+certain resource whose parentRef names a Service. At every revision no value is held by two Services; after every append
+the claims say exactly what the Services hold, without any repair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from ctrlmgr.eventlog import Event, EventType
+
+Holding = tuple[str, str]
+"""What can be held: the resource of its claim, and the claim's name."""
+Holder = tuple[str, str]
+"""A Service: its namespace and name."""
+
+ADDRESSES = "ipaddresses.networking.k8s.io"
+PORTS = "nodeports.internal.ctrlmgr.io"
+
+
+class Granted(NamedTuple):
+    """A Service that an answer showed as stored, at the revision it said."""
+
+    revision: int
+    name: str
+    holdings: frozenset[Holding]
+
+
+class Ledger:
+    """Who holds what and who claims what, folded from events; `wrong` says what should not be."""
+
+    def __init__(self) -> None:
+        self.revisions = 0
+        self.claimed = Counter[str]()
+        """How often something was claimed, by resource."""
+        self.wrong: list[str] = []
+        self.holders: dict[Holding, set[Holder]] = {}
+        self.claims: dict[Holding, Holder] = {}
+        self.services: dict[Holder, frozenset[Holding]] = {}
+        self.granted: dict[int, Granted] = {}
+        """What each event of a Service said that it holds."""
+
+    def read(self, events: Iterable[Event]) -> Ledger:
+        """Fold a log from its beginning; returns itself."""
+        for _, append in groupby(events, key=lambda event: event.append_id):
+            touched = set[Holding]()
+            resources = set[str]()
+            revision = 0
+            for event in append:
+                revision = event.revision
+                self.revisions += 1
+                resources.add(str(event.resource))
+                touched |= self._fold(event)
+            self._check(revision, touched)
+            if touched and "services" not in resources:
+                self.wrong.append(f"revision {revision}: a claim was changed, and no Service with it")
+        return self
+
+    def _fold(self, event: Event) -> set[Holding]:
+        resource = str(event.resource)
+        if resource == "services":
+            return self._fold_service(event)
+        if resource in (ADDRESSES, PORTS):
+            return self._fold_claim((resource, event.object.name), event)
+        return set()
+
+    def _fold_service(self, event: Event) -> set[Holding]:
+        holder = (event.object.namespace, event.object.name)
+        before = self.services.pop(holder, frozenset())
+        after = frozenset[Holding]()
+        if event.type is not EventType.DELETED:
+            after = self.services[holder] = held_by(event.object.to_dict())
+        self.granted[event.revision] = Granted(event.revision, event.object.name, after)
+        for holding in before - after:
+            self.holders[holding].discard(holder)
+        for holding in after:
+            holders = self.holders.setdefault(holding, set())
+            holders.add(holder)
+            if len(holders) > 1:
+                self.wrong.append(f"revision {event.revision}: {holding[1]} is held by {sorted(holders)}")
+        return set(before ^ after)
+
+    def _fold_claim(self, holding: Holding, event: Event) -> set[Holding]:
+        if event.type is EventType.DELETED:
+            del self.claims[holding]
+        else:
+            parent = event.object.to_dict()["spec"]["parentRef"]
+            self.claims[holding] = (parent.get("namespace", ""), parent["name"])
+            self.claimed[holding[0]] += 1
+        return {holding}
+
+    def _check(self, revision: int, touched: Iterable[Holding]) -> None:
+        for holding in sorted(touched):
+            claim, holders = self.claims.get(holding), self.holders.get(holding) or set()
+            if holders != ({claim} if claim else set()):
+                self.wrong.append(f"revision {revision}: {holding[1]} is claimed by {claim}, held by {sorted(holders)}")
+
+    def compare(self, granted: Iterable[Granted]) -> Iterator[str]:
+        """Yield which answers told of a Service as it never was."""
+        for each in granted:
+            if self.granted.get(each.revision) != each:
+                yield f"{each} was acknowledged, the log says {self.granted.get(each.revision)}"
+
+    @property
+    def used(self) -> set[Holding]:
+        """What Services hold in the end."""
+        return {holding for holding, holders in self.holders.items() if holders}
+
+
+def held_by(service: Mapping[str, Any]) -> frozenset[Holding]:
+    """Return what a Service holds by its own word."""
+    spec = service["spec"]
+    if spec.get("type") == "ExternalName":
+        return frozenset()
+    numbers = [port.get("nodePort") for port in spec.get("ports") or ()] + [spec.get("healthCheckNodePort")]
+    addresses = {(ADDRESSES, address) for address in spec.get("clusterIPs") or () if address != "None"}
+    return frozenset(addresses | {(PORTS, str(number)) for number in numbers if number})
