@@ -13,13 +13,15 @@ Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from ctrlmgr.api.remembered import remembered
 
 WHOLE = 10**9
 """One, in billionths."""
 MILLI = 10**6
 """A thousandth, in billionths."""
 
+_LONGEST = 32  # characters of an amount that is worth remembering
 _LARGEST = (2**63 - 1) * WHOLE
 _FARTHEST = 64  # decimal places beyond which an exponent only says "too large" or "hardly anything"
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -29,13 +31,13 @@ _FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes say
 _PATTERN = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 
 
-@lru_cache(maxsize=4096)  # a cluster says the same few amounts all the time
+@remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def parse(text: str) -> int:
     """Return an amount in billionths; raises `ValueError` if `text` is none."""
     return _read(text)[0]
 
 
-@lru_cache(maxsize=4096)
+@remembered(entries=4096, longest=_LONGEST)
 def canonical(text: str) -> str:
     """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
     amount, suffix = _read(text)

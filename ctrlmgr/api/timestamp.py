@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
+
+from ctrlmgr.api.remembered import remembered
 
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
@@ -18,17 +19,18 @@ _DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _TIME = re.compile(f"({_DIGITS})(?:[.,][0-9]+)?({_ZONE})")
 _MICRO_TIME = re.compile(f"({_DIGITS}[.,][0-9]{{6}})({_ZONE})")
+_LONGEST = 40  # characters of a time that is worth remembering
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@lru_cache(maxsize=4096)  # an object's times come back with every update
+@remembered(entries=4096, longest=_LONGEST)  # an object's times come back with every update
 def canonical_time(text: str) -> str | None:
     """Write a meta/v1 Time as Kubernetes does, `2026-01-02T03:04:05Z`; raises ValueError if `text` is none."""
     moment = _parse(text, _TIME, _SECONDS)
     return _utc(moment, "seconds") if moment != _ZERO else None
 
 
-@lru_cache(maxsize=4096)
+@remembered(entries=4096, longest=_LONGEST)
 def canonical_micro_time(text: str) -> str | None:
     """Write a meta/v1 MicroTime as Kubernetes does, `2026-01-02T03:04:05.123456Z`; raises ValueError likewise."""
     moment = _parse(text, _MICRO_TIME, _MICROSECONDS)

@@ -17,6 +17,7 @@ from ctrlmgr.api import status
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
+from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.server import limits
 from ctrlmgr.server.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.api import Call
@@ -51,9 +52,11 @@ class App:
         clock: Clock,
         max_reads: int = limits.READS,
         max_writes: int = limits.WRITES,
+        kinds: Kinds | None = None,
     ) -> None:
         """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
 
+        Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
         At most `max_reads` reads and `max_writes` writes are worked on at a time.
         """
         self._backend = backend
@@ -61,7 +64,7 @@ class App:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._clock = clock
-        self._places = Places(backend.kinds)
+        self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
         self._reads = InFlight("readOnly", max_reads)
         self._writes = InFlight("mutating", max_writes)

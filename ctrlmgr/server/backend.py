@@ -14,7 +14,7 @@ from typing import TypeVar
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.resources.engine import Engine
@@ -74,14 +74,14 @@ class Backend:
             TokenRequests(issuer, cacher.get) if issuer is not None else None,
         )
 
-    def run(self, operation: Operation[T], cause: Cause | None = None) -> T:
+    def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation of the engine and return its result; called on any thread but the event loop's.
 
         Raises what the operation raises, and `ServiceUnavailable` when the loop does not run.
         """
         if self._loop is None:
             raise ServiceUnavailable("the API is not being served")
-        return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause, fence), self._loop).result()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ctrlmgr.errors import CtrlmgrError, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.event import Author, Cause, Event, Proposal
+from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.resources.operations import Append, Await, Command, Operation, Read, Refresh
 from ctrlmgr.server.follower import Follower
@@ -41,8 +41,8 @@ class Driver:
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
 
-    async def run(self, operation: Operation[T], cause: Cause | None = None) -> T:
-        """Return the result of an operation, or raise what it raises; its appends carry `cause`."""
+    async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
+        """Return the result of an operation, or raise what it raises; its appends carry `cause` and `fence`."""
         try:
             command = next(operation)
             while True:
@@ -50,7 +50,7 @@ class Driver:
                     if type(command) is Refresh and self._follower.is_current():
                         answer = None
                     else:
-                        answer = await self._perform(command, cause)
+                        answer = await self._perform(command, cause, fence)
                 except CtrlmgrError as error:
                     command = operation.throw(error)
                 else:
@@ -59,21 +59,22 @@ class Driver:
             result: T = stop.value
             return result
 
-    async def _perform(self, command: Command, cause: Cause | None) -> Any:
+    async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:
             case Refresh():
                 return await self._follower.catch_up()
-            case Append(proposals, author):
-                return await self._append(proposals, author, cause)
+            case Append():
+                return await self._append(command, cause, fence)
             case Read(call):
                 return await self._workers.run(call)
             case Await(revision, patience):
                 await self._follower.reach(revision, patience)
                 return None
 
-    async def _append(self, proposals: Sequence[Proposal], author: Author, cause: Cause | None) -> Sequence[Event]:
+    async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
+        proposals, author = command
         try:
-            return await self._appended(self._log.submit(proposals, author=author, cause=cause))
+            return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
         except RequestTimeout:
             raise
         except CtrlmgrError:

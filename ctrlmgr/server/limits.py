@@ -2,8 +2,7 @@
 
 Guarantees: whoever is refused is told when to come back (429, Retry-After); requests that last (watches) are not
 counted, nor are health checks and requests about a lease, which keep leaders alive while everything else waits: a
-leader reads its lease before it renews it
-(apiserver `pkg/server/filters/maxinflight.go`).
+leader reads its lease before it renews it (apiserver `pkg/server/filters/maxinflight.go`).
 """
 
 from __future__ import annotations

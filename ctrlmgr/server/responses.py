@@ -8,7 +8,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +30,8 @@ JSON_TYPE: Header = (b"content-type", b"application/json")
 YAML_TYPE: Header = (b"content-type", b"application/yaml")
 TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
 
+_WARNINGS = 4096  # characters of all warnings together, beyond which each is cut
+_WARNING = 256  # characters of one that is
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -74,8 +76,24 @@ PAGE_NOT_FOUND = text(404, "404 page not found\n")
 
 
 def warnings(texts: Sequence[str]) -> list[Header]:
-    """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader)."""
-    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in dict.fromkeys(texts) if each]
+    """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
+
+    When they are too long altogether each is cut, and what is too much even so is left out (apiserver
+    `pkg/endpoints/filters/warning.go`).
+    """
+    told = [each for each in dict.fromkeys(texts) if each]
+    if sum(map(len, told)) > _WARNINGS:
+        told = _fitting(each[:_WARNING] for each in told)
+    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
+
+
+def _fitting(texts: Iterable[str]) -> list[str]:
+    fitting, room = [], _WARNINGS
+    for each in texts:
+        if len(each) <= room:
+            fitting.append(each)
+            room -= len(each)
+    return fitting
 
 
 def _quoted(words: str) -> bytes:

@@ -68,7 +68,11 @@ class StreamingProtocol(Protocol):
         It cannot while the connection is full, nor when requests wait behind the one that is being answered.
         """
         cycle, transport = self.cycle, self.transport
-        if self.flow.write_paused or self.pipeline or cycle.response_started:
+        if self.pipeline or cycle.response_started:
+            return False
+        if cycle.waiting_for_100_continue:  # the client may send the body now or may not: nobody can tell
+            cycle.keep_alive = False
+        if self.flow.write_paused:
             return False
         parts = [STATUS_LINE[code], _encoded(tuple(cycle.default_headers)), _encoded(tuple(headers))]
         if not cycle.keep_alive:

@@ -28,7 +28,11 @@ class Held(Strategy):
 
 
 class Uncollected(Strategy):
-    garbage_collected = False
+    default_propagation = ""
+
+
+class Orphaning(Strategy):
+    default_propagation = "Orphan"
 
 
 def pod(**metadata: Any) -> Object:
@@ -93,9 +97,26 @@ def test_dependents_go_as_the_options_say_or_else_the_object(
     assert list(decide(pod(finalizers=finalizers), options, Strategy(), NOW).finalizers) == result
 
 
-def test_what_has_no_dependents_gets_no_finalizer() -> None:
+def test_what_has_no_dependents_gets_no_finalizer_and_keeps_those_of_others() -> None:
     options = DeleteOptions(propagation_policy="Foreground")
     assert decide(pod(), options, Uncollected(), NOW).goes_now
+    held = decide(pod(finalizers=["a/b", "orphan"]), options, Uncollected(), NOW)
+    assert (held.goes_now, list(held.finalizers)) == (False, ["a/b"])
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "options", "result"),
+    [
+        ([], DeleteOptions(), ["orphan"]),
+        (["foregroundDeletion"], DeleteOptions(), ["foregroundDeletion"]),
+        ([], DeleteOptions(propagation_policy="Background"), []),
+        ([], DeleteOptions(orphan_dependents=False), []),
+    ],
+)
+def test_some_kinds_orphan_unless_they_are_told_otherwise(
+    finalizers: list[str], options: DeleteOptions, result: list[str]
+) -> None:
+    assert list(decide(pod(finalizers=finalizers), options, Orphaning(), NOW).finalizers) == result
 
 
 @pytest.mark.parametrize(

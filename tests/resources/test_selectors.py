@@ -51,12 +51,18 @@ LABELS = {
         ("in=notin", "o5"),
         ("in in (in,notin)", "o5"),
         ("!b,!in", "o0 o1 o3"),
+        ("a=1\0,a=2", ""),  # a byte 0 after a word counts for nothing
     ],
 )
 def test_label_selectors_select_what_kubernetes_selects(text: str, selected: str) -> None:
     selector = LabelSelector.parse(text)
     assert [name for name, labels in LABELS.items() if selector.matches(labels)] == selected.split()
     assert selector.is_empty == (not text)
+
+
+def test_a_byte_0_where_a_word_would_begin_ends_a_selector() -> None:
+    assert LabelSelector.parse("\0a in (").is_empty
+    assert LabelSelector.parse("a=1 \0b in (").requirements == LabelSelector.parse("a=1").requirements
 
 
 UNPARSABLE = "unable to parse requirement: "

@@ -153,6 +153,7 @@ PATCHES = [
     ("no operation", "json-patch", [{"op": "eval", "path": "/data"}], 422),
     ("a path to nowhere", "json-patch", [{"op": "remove", "path": "/data/none"}], 422),
     ("an index beyond all", "json-patch", [{"op": "add", "path": "/metadata/finalizers/9999999999", "value": 1}], 422),
+    ("a list in the object's place", "json-patch", [{"op": "replace", "path": "", "value": [{}]}], 422),
     ("a copy of itself, again and again", "json-patch", None, 422),
     ("a text", "merge-patch", "x", 400),
     ("a patch of many levels", "merge-patch", {"data": {"a": {"b": {}}}}, 422),

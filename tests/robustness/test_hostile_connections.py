@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -15,7 +15,6 @@ from tests.robustness.raw import PATIENCE, Reply, ask, connect, exchange, head, 
 from tests.robustness.serving import Served
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
-GONE = (ConnectionResetError, BrokenPipeError, ssl.SSLError)
 
 
 def headers_of(total: int, count: int = 100) -> dict[str, str | None]:
@@ -71,6 +70,11 @@ AMBIGUOUS = {
     "no request": b"\x00\x01\x02\x03" * 100,
     "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "an unknown version": b"GET /version HTTP/9.9\r\n\r\n",
+    "two hosts": b"GET /version HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n",
+    "no host": b"GET /version HTTP/1.1\r\n\r\n",
+    "chunks in an odd case": request(b"transfer-encoding: xchunked", body=b"0\r\n\r\n"),
+    "chunks twice": request(b"transfer-encoding: chunked, chunked", body=b"0\r\n\r\n"),
+    "a line that ends in a feed alone": b"GET /version HTTP/1.1\nhost: x\n\n",
     "a target that is none": b"GET http://[::1 HTTP/1.1\r\nhost: x\r\n\r\n",
     "a target with bytes beyond ASCII": b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n",
 }
@@ -105,7 +109,20 @@ def test_an_upgrade_to_what_is_not_spoken_is_answered_as_if_it_had_not_been_aske
 
 def test_who_is_refused_before_sending_is_not_asked_to_send(target: Served) -> None:
     large = {"expect": "100-continue", "content-length": str(10_000_000)}
-    assert exchange(target.site, [head(target.site, "POST", MAPS, large)]).code == 413
+    refused = exchange(target.site, [head(target.site, "POST", MAPS, large)])
+    assert (refused.code, refused.headers["connection"]) == (413, "close")
+
+
+def test_who_is_not_refused_is_asked_to_send(target: Served) -> None:
+    body = b'{"metadata":{"generateName":"asked-"}}'
+    asking = head(target.site, "POST", MAPS, {"expect": "100-continue", "content-length": str(len(body))})
+    with connect(target.site) as connection:
+        connection.sendall(asking)
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert receive(connection).code == 201
+        connection.sendall(head(target.site, "GET", "/version"))
+        assert receive(connection).code == 200
 
 
 def test_requests_in_one_go_are_answered_in_their_order(target: Served) -> None:
@@ -114,6 +131,53 @@ def test_requests_in_one_go_are_answered_in_their_order(target: Served) -> None:
     with connect(target.site) as connection:
         connection.sendall((one + other) * 100)
         assert [receive(connection).code for _ in range(200)] == [200, 404] * 100
+
+
+SMUGGLED = b"DELETE /api/v1/namespaces/%b/configmaps/kept HTTP/1.1\r\nhost: x\r\n%b\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"content-length": "4", "transfer-encoding": "chunked"}, b"0\r\n\r\n"),
+        ({"transfer-encoding": "chunked", "content-length": "0"}, b"0\r\n\r\n"),
+        ({"transfer-encoding": "identity, chunked", "content-length": "0"}, b""),
+        ({"transfer-encoding": "\x0bchunked", "content-length": "0"}, b""),
+        ({"transfer-encoding": "chunked"}, b"0;\n\r\n"),
+        ({"transfer-encoding": "chunked"}, b"1\r\naa\r\n"),
+        ({"transfer-encoding": "chunked"}, b"ffffffffffffffff1\r\n"),
+        ({"content-length": "0, 0"}, b""),
+        ({"content-length ": "0"}, b""),
+        ({"connection": "upgrade", "upgrade": "h2c"}, b""),
+        ({"connection": "close"}, b""),
+    ],
+)
+def test_nothing_is_smuggled_behind_a_request(target: Served, headers: dict[str, str | None], body: bytes) -> None:
+    if target.request("GET", f"{MAPS}/kept")[0] == 404:
+        assert target.request("POST", MAPS, {"metadata": {"name": "kept"}})[0] == 201
+    hidden = SMUGGLED % (HOSTILE.encode(), f"authorization: Bearer {target.site.token}".encode())
+    reply = exchange(target.site, [head(target.site, "GET", "/version", headers) + body + hidden])
+    assert (reply.code, reply.headers["connection"]) in ((200, "close"), (400, "close"))
+    assert target.request("GET", f"{MAPS}/kept")[0] == 200
+
+
+def test_nonsense_does_not_stand_in_the_midst_of_an_answer(target: Served) -> None:
+    with connect(target.site) as connection:
+        connection.sendall(head(target.site, "GET", f"{MAPS}?watch=true&timeoutSeconds=1"))
+        connection.sendall(b"\x00\x01\x02" * 100)
+        watched, refused = receive(connection), receive(connection)
+    assert (watched.code, refused.code, refused.body) == (200, 400, b"400 Bad Request")
+    assert [json.loads(line)["type"] for line in watched.body.splitlines()] == ["ADDED"] * watched.body.count(b"\n")
+
+
+def test_a_connection_whose_body_was_refused_can_be_used_again(target: Served) -> None:
+    with connect(target.site) as connection:
+        connection.sendall(head(target.site, "POST", MAPS, {"content-length": "4000000"}))
+        assert receive(connection).code == 413
+        for _ in range(4):
+            connection.sendall(b" " * 1_000_000)
+        connection.sendall(head(target.site, "GET", "/version"))
+        assert receive(connection).code == 200
 
 
 def test_blank_lines_before_a_request_are_passed_over(target: Served) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
-from ctrlmgr.errors import AlreadyExists, LogUnavailable, RequestTimeout
-from ctrlmgr.eventlog import Author, Head, Proposal
+from ctrlmgr.errors import AlreadyExists, Fenced, LogUnavailable, RequestTimeout
+from ctrlmgr.eventlog import Author, Fence, Head, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.eventlog.pending import PendingAppend
@@ -119,6 +119,18 @@ def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_goes_on(ne
     assert [event.revision for event in events] == [1]
     assert near.log.events_after(0)[0].actor == "alice"
     assert cached is not None
+
+
+def test_every_append_of_an_operation_carries_its_fence(near: Parts) -> None:
+    near.log.append(added("lease"), author=AUTHOR, fence=Fence("l", 2, takeover=True))
+
+    async def both() -> list[Any]:
+        await near.driver.run(obeyed(Append(added("a"), AUTHOR)), fence=Fence("l", 2))
+        return await near.driver.run(obeyed(Append(added("b"), AUTHOR)), fence=Fence("l", 1))
+
+    [refused] = near.run(both)
+    assert isinstance(refused, Fenced)
+    assert [event.term for event in near.log.events_after(0)] == [2, 2]
 
 
 def test_after_a_refused_append_the_cacher_has_what_it_was_refused_for(near: Parts) -> None:

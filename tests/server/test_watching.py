@@ -276,7 +276,9 @@ def test_watches_under_way_are_counted(site: Site) -> None:
     labels = {"verb": "WATCH", "group": "", "version": "v1", "resource": "configmaps", "subresource": ""}
     labels["scope"] = "namespace"
     before = REGISTRY.get_sample_value("apiserver_longrunning_requests", labels) or 0.0
-    with site.watch("resourceVersion=1"):
+    with site.watch() as watch:
+        site.create("counted")
+        assert watch.next() is not None  # so it is under way indeed, not only begun
         assert REGISTRY.get_sample_value("apiserver_longrunning_requests", labels) == before + 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.errors import ApiError, ApplyConflict, BadRequest, StatusCause, UnknownError
-from tests.resources.managedfields.stored import APPS, CORE, Managed, Stored, fields
+from tests.resources.managedfields.stored import APPS, CORE, Managed, Stored, field_manager, fields
 
 
 def at(second: int) -> str:
@@ -320,3 +320,14 @@ def test_managed_fields_that_cannot_be_read_are_an_error() -> None:
     live = stored.body(metadata={"managedFields": [{"manager": "a", "operation": "Odd"}]})
     with pytest.raises(UnknownError, match=r"^failed to decode managed fields: operation must be `Apply` or `Update`$"):
         stored.manager.apply(live, stored.body(), "alice", at(1), force=False)
+
+
+def test_what_is_stored_may_be_what_cannot_be_applied_to() -> None:
+    manager = field_manager(f"{CORE}.ServiceAccount")
+    live = {"metadata": {"name": "a", "namespace": "b"}, "secrets": [{}]}
+    applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+    with pytest.raises(UnknownError) as caught:
+        manager.apply(live, applied, "alice", at(1), force=False)
+    assert str(caught.value).startswith(
+        "failed to create typed live object (b/a; /v1, Kind=ServiceAccount): .secrets: "
+    )

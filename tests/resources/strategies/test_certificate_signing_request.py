@@ -1,13 +1,29 @@
+from base64 import b64encode
 from typing import Any
 
 import pytest
 
-from ctrlmgr.resources.strategies.certificate_signing_request import CertificateSigningRequestStrategy
+from ctrlmgr.resources.strategies.certificate_signing_request import USAGES, CertificateSigningRequestStrategy
 from ctrlmgr.resources.validation import names
 from tests.resources.strategies.write import Written, create, stored, update
 
 STRATEGY = CertificateSigningRequestStrategy()
-SPEC: dict[str, Any] = {"request": "LS0t", "signerName": "example.com/s", "usages": ["client auth"]}
+REQUEST = """-----BEGIN CERTIFICATE REQUEST-----
+MIHHMG4CAQAwDDEKMAgGA1UEAwwBeDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IA
+BPR03yDqAoO4PZrLX2PrlJ7FQ57m0Yz7N03S3MMr3WZrb08nFk7kdCub1cV6wJfY
+y0kxj2czau+CsA+lO8M/aTSgADAKBggqhkjOPQQDAgNJADBGAiEA2xOfEH4B8WOy
+p8csq8gssuW3O6B5h4d7qTW1XFn40eECIQCDhcgHNicC08+hOQcQJL8tdHt0ML/0
+7CHIp4ZhFWIG/A==
+-----END CERTIFICATE REQUEST-----
+"""
+NO_REQUEST = "PEM block type must be CERTIFICATE REQUEST"
+
+
+def encoded(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+SPEC: dict[str, Any] = {"request": encoded(REQUEST), "signerName": "example.com/s", "usages": ["client auth"]}
 METADATA = {"name": "any name: at all"}
 APPROVED = {"conditions": [{"type": "Approved", "status": "True"}]}
 
@@ -42,6 +58,14 @@ def test_a_request_says_who_asked_and_is_not_approved() -> None:
             ],
         ),
         ({"usages": []}, ["usages: Required value"]),
+        ({"usages": ["any", "client auth", "any"]}, ['usages[2]: Duplicate value: "any"']),
+        (
+            {"usages": ["spying"]},
+            [
+                'usages[0]: Unsupported value: "spying": supported values: '
+                + ", ".join(f'"{each}"' for each in sorted(USAGES))
+            ],
+        ),
         ({"signerName": ""}, ["signerName: Required value"]),
         *(
             (
@@ -68,6 +92,30 @@ def test_a_request_says_who_asked_and_is_not_approved() -> None:
 )
 def test_requests(spec: dict[str, Any], messages: list[str]) -> None:
     assert created(**spec).messages == [f"spec.{each}" for each in messages]
+
+
+@pytest.mark.parametrize("headers", ["", "Comment: a\n\n"])
+def test_a_request_may_stand_among_other_things(headers: str) -> None:
+    dressed = REQUEST.replace("-----\n", f"-----\n{headers}", 1).replace("\n", "\r\n" if not headers else "\n")
+    assert created(request=encoded(f"What I want:\n{dressed}")).messages == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (None, NO_REQUEST),
+        ("", NO_REQUEST),
+        (encoded("please"), NO_REQUEST),
+        (encoded(REQUEST.replace("CERTIFICATE REQUEST", "CERTIFICATE")), NO_REQUEST),
+        (encoded(REQUEST.replace("MIHH", "M!HH")), NO_REQUEST),
+        (encoded(REQUEST[:100]), NO_REQUEST),
+        (encoded(REQUEST.replace("MIHH", "MIHI")), "x509: malformed certificate request"),
+        (encoded(REQUEST.replace("7CHI", "8CHI")), "x509: ECDSA verification failure"),
+    ],
+)
+def test_a_request_must_be_one_and_signed(request_: str | None, problem: str) -> None:
+    shown = "null" if request_ is None else f'"{request_}"'
+    assert created(request=request_).messages == [f"spec.request: Invalid value: {shown}: {problem}"]
 
 
 def test_what_was_asked_for_stays() -> None:
