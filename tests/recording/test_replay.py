@@ -70,9 +70,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # a hundred thousand events, and the machine may be busy with other tests
 @pytest.mark.parametrize("path", LARGER, ids=lambda path: path.name)
-def test_so_we_do_on_what_is_too_large_for_the_repository(path: Path, database: str) -> None:
-    report = replayed(path, database)
+def test_so_we_do_on_what_is_too_large_for_the_repository(path: Path) -> None:
+    report = replayed(path)
     assert report.divergences == ()
     assert report.checkpoints > 50
 
