@@ -29,12 +29,14 @@ __all__ = [
     "REGISTRY",
     "Durations",
     "MeasuredQueue",
+    "PodDeletionMetrics",
     "QueueReading",
     "ReconcileMetrics",
     "RepairMetrics",
     "RequestMetrics",
     "WatchMetrics",
     "in_flight",
+    "leader_election_status",
     "watch_queue",
 ]
 
@@ -245,6 +247,20 @@ _terminated = Counter(
 _in_flight = Gauge("apiserver_current_inflight_requests", "Requests being worked on", ["request_kind"])
 
 
+_master = Gauge(
+    "leader_election_master_status",
+    "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master",
+    ["name"],
+)
+
+
+def leader_election_status(name: str) -> Gauge:
+    """Return the gauge of whether this process leads by the lease `name` (client-go's `tools/leaderelection`)."""
+    status = _master.labels(name)
+    status.set(0)
+    return status
+
+
 def in_flight(request_kind: str) -> Gauge:
     """Return the gauge of requests being worked on, `readOnly` or `mutating`."""
     return _in_flight.labels(request_kind)
@@ -338,3 +354,24 @@ def _repair_metrics(name: str, values: str, errors: str) -> RepairMetrics:
 
 CLUSTER_IP_REPAIR = _repair_metrics("clusterip_repair", "clusterips", "ip_errors")
 NODE_PORT_REPAIR = _repair_metrics("nodeport_repair", "nodeports", "port_errors")
+
+
+class PodDeletionMetrics(NamedTuple):
+    """kube-controller-manager's metrics of the pod garbage collector, by `namespace` and `reason`."""
+
+    deleted: Counter
+    failed: Counter
+
+
+POD_DELETIONS = PodDeletionMetrics(
+    Counter(
+        "pod_gc_collector_force_delete_pods",
+        "Number of pods that are being forcefully deleted since the Pod GC Controller started.",
+        ["namespace", "reason"],
+    ),
+    Counter(
+        "pod_gc_collector_force_delete_pod_errors",
+        "Number of errors encountered when forcefully deleting the pods since the Pod GC Controller started.",
+        ["namespace", "reason"],
+    ),
+)

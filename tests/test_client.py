@@ -380,3 +380,26 @@ def test_a_failed_append_is_raised_and_wrote_says_whether_it_may_be_there(
     with pytest.raises(type(error)):
         client.create(pod())
     assert client.wrote is wrote
+
+
+def test_a_reconcile_writes_in_the_term_in_which_it_began_or_not_at_all(log: MemoryEventLog, clock: FakeClock) -> None:
+    log.append([Proposal(EventType.ADDED, pod("lease"), 0)], author=AUTHOR, fence=Fence("l", 1, takeover=True))
+    fences = [Fence("l", 1)]
+    client = make_client(log, clock, fence=lambda: fences[-1])
+    reconciling = client.for_reconcile(Cause(1, "c", "k", 1, 0, ()))
+    reconciling.create(pod("a"))
+    log.append([Proposal(EventType.ADDED, pod("again"), 0)], author=AUTHOR, fence=Fence("l", 2, takeover=True))
+    fences.append(Fence("l", 2))
+    with pytest.raises(Fenced, match="in which this reconcile began"):
+        reconciling.create(pod("b"))
+    client.for_reconcile(Cause(2, "c", "k", 1, 0, ())).create(pod("b"))
+    assert [event.term for event in events(log)] == [1, 1, 2, 2]
+
+
+def test_a_reconcile_begins_in_no_term_that_is_over(log: MemoryEventLog, clock: FakeClock) -> None:
+    def fence() -> Fence:
+        raise Fenced("this process does not lead")
+
+    client = make_client(log, clock, fence=fence)
+    with pytest.raises(Fenced, match="does not lead"):
+        client.for_reconcile(Cause(1, "c", "k", 1, 0, ()))

@@ -19,6 +19,7 @@ import click
 import pytest
 
 from ctrlmgr import cli
+from ctrlmgr.serve import CONTROLLERS
 from ctrlmgr.settings import FLAGS, keys, variable
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +73,10 @@ def test_every_setting_is_in_settings_md_at_its_default(key: str) -> None:
         table = table[name]
     assert tomllib.loads(f"value = {row[1]}")["value"] == table
     assert row[2].strip("`") == FLAGS.get(key, "")
+
+
+def test_every_controller_is_in_controllers_md() -> None:
+    assert re.findall(r"^\| `([a-z-]+)` \|", read("docs/controllers.md"), re.MULTILINE) == sorted(CONTROLLERS)
 
 
 def test_every_dependency_has_its_reason() -> None:

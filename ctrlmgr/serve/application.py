@@ -112,7 +112,7 @@ class Application:
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
         self._ready = checks
-        self._alive_checks = self._alive(leadership)
+        self._alive_checks = self._alive(leadership, controllers)
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
         more = debug_pages(_shown(settings), backend.workers, clock=clock)
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
@@ -201,9 +201,10 @@ class Application:
             return None
         return Leadership(settings, event_log, clock=clock, random=random)
 
-    def _alive(self, leadership: Leadership | None) -> list[Check]:
-        """Return what being alive takes: to answer and, as a leader, to have stopped in time if it had to."""
-        return [PING] if leadership is None else [PING, Check("leaderElection", leadership.elector.problem)]
+    def _alive(self, leadership: Leadership | None, controllers: Sequence[Watched]) -> list[Check]:
+        """Return what being alive takes: to answer, to have stopped leading in time, and no controller that failed."""
+        elected = [] if leadership is None else [Check("leaderElection", leadership.elector.problem)]
+        return [PING, *elected, *(Check(controller.name, controller.failure) for controller in controllers)]
 
     def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Check]:
         """Return what being ready takes: to reach the log, to know its content and to act on it."""

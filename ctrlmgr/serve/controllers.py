@@ -35,7 +35,7 @@ from ctrlmgr.controllers.service_accounts import CONTROLLER_NAME as SERVICE_ACCO
 from ctrlmgr.controllers.service_accounts import new_service_account_controller
 from ctrlmgr.controllers.ttl_after_finished import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
 from ctrlmgr.controllers.ttl_after_finished import new_ttl_after_finished_controller
-from ctrlmgr.errors import SettingsError
+from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers, Lister
 from ctrlmgr.manager import Controller, Periodic, Runnable
@@ -277,7 +277,7 @@ class Watched:
         self.name = controller.name
         self._controller = controller
         self._start_after = start_after
-        self._running = False
+        self._running = self._failed = False
 
     def run(self, stop: threading.Event) -> None:
         """Run it until stopped."""
@@ -285,6 +285,11 @@ class Watched:
         try:
             if not (self._start_after and stop.wait(self._start_after)):
                 self._controller.run(stop)
+        except Fenced:  # its term is over: there will be another
+            raise
+        except BaseException:
+            self._failed = True
+            raise
         finally:
             self._running = False
 
@@ -299,6 +304,10 @@ class Watched:
     def problem(self) -> str | None:
         """Return what is wrong, None while it runs."""
         return None if self._running else f"{self.name} is not running"
+
+    def failure(self) -> str | None:
+        """Return what is wrong, None unless it has failed."""
+        return f"{self.name} has failed" if self._failed else None
 
 
 def compaction(parts: Parts) -> Iterator[Runnable]:

@@ -198,6 +198,23 @@ class WorkQueue(Generic[K]):
             self._drained.notify_all()
             return self._wait_until_drained(timeout) if drain else True
 
+    def reopen(self) -> None:
+        """Take items again after `shut_down`, as if new: what was left is dropped, failures are forgotten.
+
+        Raises RuntimeError while anything is being processed.
+        """
+        with self._lock:
+            if self._processing:
+                raise RuntimeError(f"{self.name} is still at work")
+            self._queue.clear()
+            self._dirty.clear()
+            self._delayed.clear()
+            self._schedule.clear()
+            limited, self._limited = self._limited, set()
+            self._shutting_down = self._draining = False
+        for item in limited:
+            self._limiter.forget(item)
+
     def __len__(self) -> int:
         """Return how many items are ready, those being processed not counted."""
         with self._lock:

@@ -37,19 +37,15 @@ class Failover(NamedTuple):
     acted: float
 
 
-def _kill(leader: Candidate) -> None:
+def _kill(group: Group, leader: Candidate) -> None:
     leader.signal(signal.SIGKILL)
 
 
-def _stop(leader: Candidate) -> None:
+def _stop(group: Group, leader: Candidate) -> None:
     leader.signal(signal.SIGTERM)
 
 
-def _freeze(leader: Candidate) -> None:
-    leader.signal(signal.SIGSTOP)
-
-
-KINDS: dict[str, Callable[[Candidate], None]] = {"killed": _kill, "stopped": _stop, "frozen": _freeze}
+KINDS: dict[str, Callable[[Group, Candidate], None]] = {"killed": _kill, "stopped": _stop, "frozen": Group.freeze}
 
 
 def main() -> int:
@@ -97,7 +93,7 @@ def _round(group: Group, kind: str, dice: random.Random) -> Failover:
     other = group.other(leader)
     before = group.lease().term
     time.sleep(dice.uniform(0.0, _LONGEST_PAUSE))
-    KINDS[kind](leader)
+    KINDS[kind](group, leader)
     began = time.monotonic()
     service = group.service(other)
     group.await_term(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
@@ -18,6 +19,8 @@ from tests.e2e.serving import DEADLINE, Server
 
 KEY = Key("kube-system", "ctrlmgr")
 _LOOK = 0.01
+_TURNS = 20
+"""How often it is looked whether others get their turn to write, before somebody frozen is taken to have it."""
 _TOLD = 4000
 """Characters of each server's log that are told with a failure."""
 
@@ -84,6 +87,27 @@ class Group:
             if server.runs:
                 server.signal(signal.SIGCONT)
             server.close()
+
+    def freeze(self, server: Candidate) -> None:
+        """Stop a process where it is, but not while it has the turn to write a SQLite file: nobody could take that."""
+        while True:
+            server.signal(signal.SIGSTOP)
+            if self._can_be_written():
+                return
+            server.signal(signal.SIGCONT)
+
+    def _can_be_written(self) -> bool:
+        if not self._database.startswith("sqlite:"):
+            return True
+        with Path(self._database.removeprefix("sqlite:///") + "-lock").open("rb") as file:
+            for _ in range(_TURNS):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(_LOOK)
+                else:
+                    return True
+        return False
 
     def lease(self) -> Held:
         """Return what the Lease says."""

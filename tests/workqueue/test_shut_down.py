@@ -123,3 +123,27 @@ def test_done_after_shut_down_is_still_counted(queue: WorkQueue[str]) -> None:
     queue.shut_down()
     queue.done("a")
     assert sum(queue.measure().worked.counts) == 1
+
+
+def test_a_queue_that_is_reopened_is_as_good_as_new(clock: FakeClock, queue: WorkQueue[str]) -> None:
+    queue.add("left")
+    queue.add_after("later", 5)
+    queue.add_rate_limited("failed")
+    queue.shut_down()
+    queue.add("dropped")
+    queue.reopen()
+    clock.step(60)
+    assert len(queue) == 0
+    assert queue.num_requeues("failed") == 0
+    queue.add("new")
+    assert take(queue).item == "new"
+
+
+def test_a_queue_is_not_reopened_while_somebody_is_at_work(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    with queue.processing() as delivery:
+        assert delivery is not None
+        queue.shut_down()
+        with pytest.raises(RuntimeError, match="still at work"):
+            queue.reopen()
+    queue.reopen()

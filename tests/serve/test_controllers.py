@@ -1,0 +1,64 @@
+"""Controllers as `serve` starts them: one after the other, if so wanted."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from random import Random
+from typing import cast
+
+import pytest
+
+from ctrlmgr.errors import Fenced
+from ctrlmgr.manager import Controller
+from ctrlmgr.serve.controllers import watched
+from tests.background import DEADLINE, background
+from tests.manager.stage import Scripted, Stage
+
+
+def test_each_starts_an_interval_after_the_one_before_or_a_bit_later() -> None:
+    controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(4)]
+    after = [each._start_after for each in watched(controllers, 10.0, Random(1))]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(after)]
+    assert after[0] == 0
+    assert all(10 <= gap < 20 for gap in gaps)
+    assert len(set(gaps)) == 3
+
+
+def test_without_an_interval_all_start_at_once() -> None:
+    controllers = [Stage(Scripted(), name=f"c{number}").controller for number in range(3)]
+    assert [each._start_after for each in watched(controllers, 0.0, Random(1))] == [0, 0, 0]
+
+
+def test_one_that_is_stopped_before_its_turn_never_runs() -> None:
+    class Unwanted:
+        name = "unwanted"
+
+        def run(self, stop: threading.Event) -> None:
+            raise AssertionError
+
+    *_, last = watched([cast(Controller, Unwanted()), cast(Controller, Unwanted())], 3600.0, Random(1))
+    stop = threading.Event()
+    running = background(lambda: last.run(stop))
+    stop.set()
+    running.result(DEADLINE)
+    assert last.problem() == "unwanted is not running"
+
+
+def test_its_health_tells_a_controller_that_failed_from_one_whose_term_is_over() -> None:
+    class Failing:
+        name = "failing"
+        error: Exception = Fenced("term 1 is over")
+
+        def run(self, stop: threading.Event) -> None:
+            raise self.error
+
+    controller = Failing()
+    [each] = watched([cast(Controller, controller)], 0.0, Random(1))
+    with pytest.raises(Fenced):
+        each.run(threading.Event())
+    assert each.failure() is None
+    controller.error = KeyError("a bug")
+    with pytest.raises(KeyError):
+        each.run(threading.Event())
+    assert each.failure() == "failing has failed"
