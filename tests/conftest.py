@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import structlog
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
@@ -13,6 +15,18 @@ from ctrlmgr.testing.postgres import PostgresCluster
 
 TEMPLATE = "migrated"
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """Undo what running a command in this process does to logging: the stream it logs to is closed after the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    if root.handlers != handlers:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -65,10 +65,12 @@ class Worker:
 class Running:
     """A candidate whose election and informers run on threads."""
 
-    def __init__(self, shared: Shared, identity: str) -> None:
+    def __init__(self, shared: Shared, identity: str, error: BaseException | None = None) -> None:
+        """Have its worker fail with `error` in the first term, when that is told to."""
         self.diary = Diary()
         self.candidate = Candidate(shared, identity)
         self.worker = Worker(identity, self.diary)
+        self.worker.error = error
         self.election = Election(
             self.candidate.elector,
             self.candidate.informers.informer(LEASES),
@@ -167,8 +169,7 @@ def test_a_term_that_is_over_stops_the_work_and_the_process_stands_again(
 
 
 def test_a_write_refused_for_its_term_ends_the_term_and_not_the_process(shared: Shared) -> None:
-    running = Running(shared, "a")
-    running.worker.error = Fenced("term 1 is over")
+    running = Running(shared, "a", Fenced("term 1 is over"))
     running.worker.fails.set()
     running.diary.wait_for("a works", 2)
     running.end()
@@ -176,8 +177,7 @@ def test_a_write_refused_for_its_term_ends_the_term_and_not_the_process(shared: 
 
 
 def test_what_else_goes_wrong_in_a_term_ends_the_process_and_gives_nothing_back(shared: Shared) -> None:
-    running = Running(shared, "a")
-    running.worker.error = KeyError("a bug")
+    running = Running(shared, "a", KeyError("a bug"))
     running.worker.fails.set()
     with pytest.raises(KeyError):
         running.done.result(DEADLINE)
