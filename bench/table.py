@@ -1,6 +1,6 @@
-"""Turns the reports of the benchmarks into a page: `python -m bench.table bench/results.txt >docs/benchmarks.md`.
+"""Turns the reports of the benchmarks into a page: `python -m bench.table bench/results >docs/benchmarks.md`.
 
-A line `# name` begins a benchmark's part, its claims follow as `bench.report` prints them; other lines are left out.
+The folder has a file for each benchmark, `name.txt`, with what it printed; lines that are no claims are left out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _CLAIM = re.compile(
@@ -25,18 +25,22 @@ same run. Trust the ratios; [performance.md](performance.md) says what is behind
 _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
 
 
-def page(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the lines of the page for the lines of the reports."""
+def page(reports: Iterable[Path]) -> Iterator[str]:
+    """Yield the lines of the page for these reports."""
     yield _INTRODUCTION.format(cores=os.cpu_count(), python=f"CPython {platform.python_version()}").rstrip()
-    for line in lines:
-        if line.startswith("# "):
-            yield f"\n## python -m {line[2:].strip()}\n\n{_HEAD}"
-        elif found := _CLAIM.fullmatch(line.strip()):
-            verdict = "ok" if found["verdict"] == "ok" else "**missed**"
-            value, limit = (f"{found[each]} {found['unit']}" for each in ("value", "limit"))
-            yield f"| {found['name']} | {value} | {limit} | {found['ratio']} | {found['goal']} | {verdict} |"
+    for report in reports:
+        yield f"\n## python -m bench.{report.stem}\n\n{_HEAD}"
+        yield from filter(None, map(_row, report.read_text().splitlines()))
+
+
+def _row(line: str) -> str:
+    found = _CLAIM.fullmatch(line.strip())
+    if found is None:
+        return ""
+    verdict = "ok" if found["verdict"] == "ok" else "**missed**"
+    value, limit = (f"{found[each]} {found['unit']}" for each in ("value", "limit"))
+    return f"| {found['name']} | {value} | {limit} | {found['ratio']} | {found['goal']} | {verdict} |"
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open() as results:
-        print("\n".join(page(results)))
+    print("\n".join(page(sorted(Path(sys.argv[1]).glob("*.txt")))))

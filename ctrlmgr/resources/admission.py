@@ -13,9 +13,8 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
-from ctrlmgr.errors import StatusCause
 from ctrlmgr.resources.kind import Kind
-from ctrlmgr.resources.refusals import forbidden, not_found
+from ctrlmgr.resources.refusals import not_found, terminating
 from ctrlmgr.resources.strategy import View
 
 
@@ -34,7 +33,7 @@ def is_terminating(namespace: Object) -> bool:
 
 
 def admit_create(view: View, kind: Kind, namespace: str, name: str) -> Revision | None:
-    """Refuse to create in a namespace that is missing (`NotFound`) or terminating (`Forbidden`).
+    """Refuse to create in a namespace that is missing (`NotFound`) or terminating (`NamespaceTerminating`).
 
     Returns the revision of the Namespace, for `Proposal.within`; None if the kind has no namespace.
     """
@@ -44,9 +43,7 @@ def admit_create(view: View, kind: Kind, namespace: str, name: str) -> Revision 
     if found is None:
         raise not_found(NAMESPACES, namespace)
     if is_terminating(found):
-        cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
-        detail = f"unable to create new content in namespace {namespace} because it is being terminated"
-        raise forbidden(kind.resource, name or "Unknown", detail, cause)
+        raise terminating(kind.resource, name or "Unknown", namespace)
     return found.revision
 
 

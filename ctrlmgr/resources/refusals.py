@@ -8,6 +8,7 @@ from ctrlmgr.errors import (
     Conflict,
     Expired,
     Forbidden,
+    NamespaceTerminating,
     NotFound,
     RequestTimeout,
     StatusCause,
@@ -49,6 +50,14 @@ def forbidden(resource: Resource, name: str, detail: str, *causes: StatusCause) 
     """Return the 403 of something that nobody may do."""
     details = _about(resource, name)._replace(causes=causes)
     return Forbidden(f'{resource} "{name}" is forbidden: {detail}', details=details)
+
+
+def terminating(resource: Resource, name: str, namespace: str) -> NamespaceTerminating:
+    """Return the 403 of something new in a namespace that is on its way out."""
+    cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+    message = f"unable to create new content in namespace {namespace} because it is being terminated"
+    details = _about(resource, name)._replace(causes=(cause,))
+    return NamespaceTerminating(f'{resource} "{name}" is forbidden: {message}', details=details)
 
 
 def too_large_version(asked: int, current: int) -> RequestTimeout:

@@ -136,6 +136,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return postgres
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
 def test_informers_are_told_the_whole_history_across_restarts(url: str, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def changes(path: Path) -> list[tuple[str, Resource, int]]:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
 def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_path: Path) -> None:

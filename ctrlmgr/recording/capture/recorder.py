@@ -26,7 +26,7 @@ from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, 
 _LOOK_UP = 0.2
 """Seconds without a change after which there is time to flush, and to see whether to stop."""
 
-_LAST_WORDS = 10.0
+_LAST_WORDS = 15.0
 """Seconds that watches have at the end to tell of what has happened before it."""
 
 

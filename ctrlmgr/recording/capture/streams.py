@@ -21,8 +21,8 @@ from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, ServiceUnavailable
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
 
-_FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
-"""Seconds between tries, doubled each time (client-go's reflector begins with 0.8 and ends with 30)."""
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
+"""Seconds between tries, doubled each time: never as long as a recorder waits at the end for a watch to catch up."""
 
 _SHORTEST_WATCH = 240
 """Seconds that a watch lasts at least, twice that at most, as client-go's do: they must not all end at once."""
