@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _CLAIM = re.compile(
-    r"(?P<name>.+?) +(?P<value>[\d,.]+) (?P<unit>\S+) +limit +(?P<limit>[\d,.]+) "
+    r"(?P<name>.+?) +(?P<value>[\d,.]+) (?P<unit>\D+?) +limit +(?P<limit>[\d,.]+) "
     r"ratio +(?P<ratio>[\d.]+)  goal (?P<goal>[<>]= \S+)  (?P<verdict>ok|MISSED)"
 )
 _INTRODUCTION = """\
