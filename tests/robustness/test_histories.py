@@ -21,13 +21,18 @@ RATE = 10.0
 SMALL_WINDOW = "[watch_cache]\ncapacity = 100\n"
 """So that a good part of what watchers ask for is no longer in memory."""
 
-
 TRIES = 3
 """Runs in which something may have remained untried; none of them may have shown a fault."""
 
+FORGOTTEN = "there was no watch of the forgotten"
+"""With two servers it takes luck that one is asked for what is compacted; the runs with one server see to it."""
+
 
 def judge(
-    places: Callable[[Path], AbstractContextManager[Setting]], folder: Path, faults: Collection[str] = ALL
+    places: Callable[[Path], AbstractContextManager[Setting]],
+    folder: Path,
+    faults: Collection[str] = ALL,
+    spared: Collection[str] = (),
 ) -> None:
     for number in range(TRIES):
         plan = Plan(new_seed(), quiet=2.0, faults=faults)
@@ -37,7 +42,7 @@ def judge(
         with places(place) as setting:
             history = run(plan, setting)
         assert check(history) == []
-        untried = list(gaps(history, rate=RATE))
+        untried = [gap for gap in gaps(history, rate=RATE) if gap not in spared]
         if not untried:
             return
     assert untried == []
@@ -60,4 +65,4 @@ def test_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.postgres
 def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
-    judge(lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"))
+    judge(lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"), [FORGOTTEN])
