@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
@@ -259,7 +260,7 @@ def test_it_runs_in_a_manager_until_it_is_stopped() -> None:
     assert published.wait(DEADLINE)
     assert process.leases() == ["192.0.2.2:6443"]
     stop.set()
-    while not running.done():
+    while not wait([running], timeout=0.05).done:
         process.clock.step(0.05)  # the manager may be looking, in this rhythm, whether everything has started
     running.result()
     assert process.leases() == []
