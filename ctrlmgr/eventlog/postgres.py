@@ -135,7 +135,7 @@ class PostgresEventLog(SQLLog):
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
 
-    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+    def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
         # As a join with a condition it is planned for many objects as a hash of every event there is.
         nearest = (
             select(event.c.revision, event.c.previous)

@@ -104,7 +104,7 @@ class SQLiteEventLog(SQLLog):
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return cast(events.c.body, LargeBinary)
 
-    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+    def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
         probe, nearest = event.alias("probe"), event.alias("nearest")
         newest = select(func.max(probe.c.previous)).where(probe.c.object_id == object_.c.id, probe.c.previous <= at)
         return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())

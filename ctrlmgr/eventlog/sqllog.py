@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Select, case, func, select
+from sqlalchemy import BigInteger, Connection, Engine, Row, Select, bindparam, case, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
@@ -45,6 +46,7 @@ from ctrlmgr.eventlog.verify import Epoch, Stored
 
 _SCAN_CHUNK = 1000
 _SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
+_IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource", "namespace", "name"))
 
 
 class SQLLog(ABC):
@@ -85,7 +87,7 @@ class SQLLog(ABC):
         """Return the body column of `events` (the event table or an alias of it) as bytes."""
 
     @abstractmethod
-    def _nearest(self, at: Revision) -> tuple[FromClause, ColumnElement[bool]]:
+    def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
         """Return, of an object's events, the one with the greatest `previous` not above `at`; and how it is joined."""
 
     @abstractmethod
@@ -172,6 +174,7 @@ class SQLLog(ABC):
             return SchemaOutdated()
         return LogUnavailable(f"the event log cannot be read: {text}")
 
+    @cached_property
     def _events(self) -> Select[Any]:
         """Select events with the names of their place; the column order is what `_event` unpacks."""
         return select(
@@ -193,7 +196,7 @@ class SQLLog(ABC):
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
         """Return up to `limit` events after `revision`."""
-        query = self._events().where(event.c.revision > revision).order_by(event.c.revision).limit(limit)
+        query = self._events.where(event.c.revision > revision).order_by(event.c.revision).limit(limit)
         if resource is not None:
             query = query.where(object_.c.resource == str(resource))
         with self._read() as connection:
@@ -214,13 +217,13 @@ class SQLLog(ABC):
         with self._consistent_read() as connection:
             head = _head(connection).revision
             self._refuse_unreadable(connection, at, head, resource)
-            query = self._states(at)
+            query = self._states_now if at is None else self._states_then
             if resource is not None:
                 query = query.where(object_.c.resource == str(resource))
             if namespace is not None:
                 query = query.where(object_.c.namespace == namespace)
             query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
-            objects = [_object(row) for row in connection.execute(query)]
+            objects = [_object(row) for row in connection.execute(query, {"at": at})]
         return Snapshot(head if at is None else at, objects)
 
     def _refuse_unreadable(
@@ -232,36 +235,58 @@ class SQLLog(ABC):
             raise BadRequest(f"revision {at} is beyond the head, {head}")
         self._refuse_expired(connection, at, resource)
 
-    def _states(self, at: Revision | None) -> Select[Any]:
-        """Select each existing object's state, now or at a revision, by index probes alone.
+    def _columns(self, state: FromClause) -> Select[Any]:
+        return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
 
-        In the past: of an object's events take the one with the greatest `previous` not above the revision.
-        Either it is itself not above it, and is the state; or its `previous` is.
-        """
+    # A statement is made once: making one takes longer than running it, and leaves hundreds of objects in cycles.
+
+    @cached_property
+    def _states_now(self) -> Select[Any]:
+        """Select each existing object's state."""
         state = event.alias("state")
-        columns = select(state.c.revision, object_.c.resource, self._body(state).label("body"))
-        if at is None:
-            return columns.join_from(object_, state, state.c.revision == object_.c.head_revision).where(
-                object_.c.deleted.is_(False)
-            )
+        return (
+            self._columns(state)
+            .join_from(object_, state, state.c.revision == object_.c.head_revision)
+            .where(object_.c.deleted.is_(False))
+        )
+
+    @cached_property
+    def _states_then(self) -> Select[Any]:
+        """Select each object's state as it was at revision `:at`, by index probes alone.
+
+        Of an object's events take the one with the greatest `previous` not above the revision. Either it is itself
+        not above it, and is the state; or its `previous` is.
+        """
+        at = bindparam("at", type_=BigInteger)
+        state = event.alias("state")
         nearest, is_its_own = self._nearest(at)
         revision = case((nearest.c.revision <= at, nearest.c.revision), else_=nearest.c.previous)
         return (
-            columns.join_from(object_, nearest, is_its_own)
+            self._columns(state)
+            .join_from(object_, nearest, is_its_own)
             .join(state, state.c.revision == revision)
             .where(state.c.type != EventType.DELETED)
         )
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object now or at a revision."""
-        query = self._states(at).where(
-            object_.c.resource == str(resource), object_.c.namespace == key.namespace, object_.c.name == key.name
-        )
-        with self._consistent_read() as connection:
-            if at is not None:
+        place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
+        if at is None:
+            with self._read() as connection:
+                row = connection.execute(self._state_now, place).first()
+        else:
+            with self._consistent_read() as connection:
                 self._refuse_unreadable(connection, at, _head(connection).revision, resource)
-            row = connection.execute(query).first()
+                row = connection.execute(self._state_then, {**place, "at": at}).first()
         return _object(row) if row else None
+
+    @cached_property
+    def _state_now(self) -> Select[Any]:
+        return self._states_now.where(*_IS_THE_PLACE)
+
+    @cached_property
+    def _state_then(self) -> Select[Any]:
+        return self._states_then.where(*_IS_THE_PLACE)
 
     def head(self) -> Head:
         """Return where the log ends."""
@@ -318,7 +343,7 @@ class SQLLog(ABC):
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
         """Yield every retained event from `start` on with all that verify needs, in chunks."""
-        query = self._events().add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
+        query = self._events.add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
         after, size = start - 1, _SCAN_CHUNK
         while True:
             chunk = query.where(event.c.revision > after).order_by(event.c.revision).limit(size)
