@@ -108,6 +108,31 @@ class Committer:
         with self._lock:
             self._enqueue(pending)
 
+    def alone(self, write: Callable[[], list[Event]]) -> list[Event]:
+        """Have `write` commit something of its own on this thread, between two groups, and publish what it returns.
+
+        It is tried once; raises what it raises, or `LogClosed`.
+        """
+        with self._lock:
+            self._queued += 1
+            self._flushing += 1  # so that whoever is at work says when it is done
+            while self._working and not self._closing:
+                self._condition.wait()
+            self._flushing -= 1
+            if self._closing:
+                self._ended += 1
+                raise LogClosed
+            self._working = True
+        try:
+            events = write()
+            self._publish(events)
+            return events
+        finally:
+            with self._lock:
+                self._working = False
+                self._ended += 1
+                self._condition.notify_all()
+
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile; raises `LogClosed`."""
         with self._lock:
@@ -197,9 +222,13 @@ class Committer:
         self._lock.release()
         try:
             self._writer.idle()
+        except Exception as error:  # whatever it was: all appends wait for the thread that this would end
+            log.warning("housekeeping put off", error=str(error) or type(error).__name__)
         finally:
             self._lock.acquire()
             self._working = False
+            if self._flushing:
+                self._condition.notify_all()
 
     def _work(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
         try:

@@ -106,10 +106,7 @@ def _remove(connection: Connection, doomed: Any) -> None:
     """Delete events; the survivors behind them remember the hash they are chained to."""
     if not doomed:
         return
-    parent = event.alias("parent")
-    parent_hash = select(parent.c.hash).where(parent.c.revision == event.c.revision - 1).scalar_subquery()
-    behind = sorted({revision + 1 for revision in doomed} - set(doomed))
-    connection.execute(update(event).where(event.c.revision.in_(behind)).values(parent_hash=parent_hash))
+    _chain_on(connection, doomed)
     reconciles = (
         connection.execute(
             select(event.c.reconcile_id).where(event.c.revision.in_(doomed), event.c.reconcile_id != 0).distinct()
@@ -119,6 +116,21 @@ def _remove(connection: Connection, doomed: Any) -> None:
     )
     connection.execute(delete(event).where(event.c.revision.in_(doomed)))
     _forget_reconciles(connection, reconciles)
+
+
+def _chain_on(connection: Connection, doomed: Any) -> None:
+    """Give the hashes of doomed events to those right behind them, unless what was right before those went earlier."""
+    parent, other = event.alias("parent"), event.alias("other")
+    # Not simply the revision after or before: where the log was imported, revisions have gaps.
+    after = select(func.min(other.c.revision)).where(other.c.revision > parent.c.revision).scalar_subquery()
+    behind = set(connection.execute(select(after).where(parent.c.revision.in_(doomed))).scalars()) - {None}
+    before = select(func.max(other.c.revision)).where(other.c.revision < event.c.revision).correlate(event)
+    parent_hash = select(parent.c.hash).where(parent.c.revision == before.scalar_subquery()).correlate(event)
+    connection.execute(
+        update(event)
+        .where(event.c.revision.in_(sorted(behind - set(doomed))), event.c.parent_hash.is_(None))
+        .values(parent_hash=parent_hash.scalar_subquery())
+    )
 
 
 def _forget_reconciles(connection: Connection, candidates: Any) -> None:

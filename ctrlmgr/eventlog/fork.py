@@ -31,6 +31,7 @@ from ctrlmgr.eventlog.tables import (
     lease_term,
     log_epoch,
     log_head,
+    log_import,
     object_,
     reconcile,
     reconcile_trigger,
@@ -67,9 +68,9 @@ def _open_engine(url: str) -> Engine:
         from ctrlmgr.eventlog import sqlite
 
         return sqlite.open_engine(Path(url.removeprefix("sqlite:///")))
-    from ctrlmgr.eventlog import postgres_connection
+    from ctrlmgr.eventlog import postgres_servers
 
-    return postgres_connection.open_engine(url)
+    return postgres_servers.open_engine(url)
 
 
 class _Copy:
@@ -92,6 +93,7 @@ class _Copy:
         self._copy_reconciles()
         self._copy_terms()
         self._copy_floors()
+        self._copy_imports()
         return self._begin_epoch(own.uuid, uuid, now)
 
     def _insert(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -179,6 +181,11 @@ class _Copy:
                 raise Expired(self._at, row["floor"])
             row["floor"] = min(row["floor"], self._at)
         self._insert(compaction_floor, rows)
+
+    def _copy_imports(self) -> None:
+        """Copy where the other log was imported, as far as we go."""
+        rows = [row for row in self._rows(log_import, "") if row["after_revision"] < self._at]
+        self._insert(log_import, [{**row, "last_revision": min(row["last_revision"], self._at)} for row in rows])
 
     def _begin_epoch(self, own: str, other: str, now: int) -> Head:
         """Put the other log's incarnations before ours, and ours at the end.

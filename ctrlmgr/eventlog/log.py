@@ -2,7 +2,8 @@
 
 Every implementation guarantees:
 - **Order.** Revisions are gapless and commit order is revision order: who has seen revision n has missed nothing
-  below it. (A restore from backup starts a new incarnation and is the one, recorded, exception.)
+  below it. (Two exceptions are recorded: a restore from backup, which starts a new incarnation, and what was imported
+  with revisions of its own, `imports`. Commit order is revision order there too.)
 - **Atomic, conditional.** The proposals of one append become events together or not at all; each is checked
   against the object's current revision, and its Namespace's if it names that (`Proposal.within`), under the same
   lock that assigns the new ones.
@@ -21,6 +22,7 @@ from typing import Protocol
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.imports import Imported, Stretch
 
 
 class Appending(Protocol):
@@ -50,6 +52,17 @@ class EventLog(Protocol):
         exist), `Conflict` (one of these is at another revision), `Fenced`, `LogUnavailable`, `OutcomeUnknown`,
         `TooManyRequests`, `LogClosed`.
         """
+
+    def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
+        """Add recorded events, atomically and durably, at the revisions they were recorded at; return what they became.
+
+        Revisions must ascend and be beyond the head. What an event means to the log is settled: see `imports`. The
+        caller's thread does it, between two groups of appends. Raises `BadRequest` for a revision that is not beyond
+        the one before, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
+        """
+
+    def imports(self) -> Sequence[Stretch]:
+        """Return the parts of the log that were imported, oldest first: there, and only there, revisions have gaps."""
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Record how a reconcile that appended something ended; queued, not waited for."""

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from operator import attrgetter
 from random import Random
 from uuid import UUID
@@ -19,7 +20,7 @@ from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
-from ctrlmgr.eventlog.chain import GENESIS, link
+from ctrlmgr.eventlog.chain import GENESIS, Place, link
 from ctrlmgr.eventlog.event import (
     Author,
     Cause,
@@ -32,6 +33,7 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
+from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
@@ -50,7 +52,8 @@ class MemoryEventLog:
         self._uuid = str(UUID(int=random.getrandbits(128), version=4))
         self._changed = threading.Condition()
         # Everything below is guarded by _changed.
-        self._events: list[Event] = []  # ascending; gapless above every floor
+        self._events: list[Event] = []  # ascending; gapless above every floor, but for what was imported
+        self._imports: list[Stretch] = []
         self._places: dict[_Place, list[Event]] = {}  # a place's retained events, ascending, never empty
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
@@ -91,6 +94,33 @@ class MemoryEventLog:
         """Append atomically."""
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
+    def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
+        """Add events with revisions of their own; see the protocol."""
+        with self._open():
+            after = self._head
+            placed = place_batch(events, after, self._hash, self._slot_of, self._random.getrandbits(63))
+            added = [event for _, event in placed]
+            if not added:
+                return added
+            self._keep(added)
+            stretch = extended(self._imports, after, self._head)
+            if self._imports and self._imports[-1].after == stretch.after:
+                self._imports.pop()
+            self._imports.append(stretch)
+            for observer in self._observers:
+                observer(added)
+            self._changed.notify_all()
+        return added
+
+    def _slot_of(self, at: Place) -> Slot:
+        resource, namespace, name = at
+        return self._slot((Resource.parse(resource), Key(namespace, name)))
+
+    def imports(self) -> Sequence[Stretch]:
+        """Return the imported parts of the log, oldest first."""
+        with self._open():
+            return list(self._imports)
+
     @contextmanager
     def _open(self) -> Iterator[None]:
         """Hold the lock of a log that is not closed."""
@@ -104,15 +134,18 @@ class MemoryEventLog:
         if fence and (fenced := fence_refusal(fence, self._terms.get(fence.lease, 0))):
             raise fenced
         events = self._place(pending)
-        for event in events:
-            self._places.setdefault((event.resource, event.key), []).append(event)
-        self._events += events
-        self._head, self._hash = events[-1].revision, events[-1].hash
+        self._keep(events)
         if fence and fence.takeover:
             self._terms[fence.lease] = fence.term
         if pending.cause:
             self._reconciles.setdefault(pending.cause.id, Reconcile(pending.cause, None))
         return events
+
+    def _keep(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._places.setdefault((event.resource, event.key), []).append(event)
+        self._events += events
+        self._head, self._hash = events[-1].revision, events[-1].hash
 
     def _place(self, pending: PendingAppend) -> list[Event]:
         """Give each proposal its revision and hash, or raise the first refusal; changes nothing."""
@@ -253,12 +286,11 @@ class MemoryEventLog:
         """Drop events; those behind a dropped one remember the hash they are chained to."""
         if not forgotten:
             return
-        hashes = {event.revision: event.hash for event in self._events if event.revision in forgotten}
         causes = {event.reconcile for event in self._events if event.revision in forgotten}
+        for before, event in pairwise(self._events):
+            if before.revision in forgotten:
+                self._parents.setdefault(event.revision, before.hash)  # one that is there already is nearer
         self._events = [event for event in self._events if event.revision not in forgotten]
-        for event in self._events:
-            if parent := hashes.get(event.revision - 1):
-                self._parents[event.revision] = parent
         for cause in causes - {event.reconcile for event in self._events}:
             self._reconciles.pop(cause, None)
         for revision in forgotten:

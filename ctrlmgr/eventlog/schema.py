@@ -17,7 +17,7 @@ from ctrlmgr.errors import LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.tables import log_epoch, log_head
 
-LATEST = "0003"
+LATEST = "0004"
 """The newest migration; a test holds it to what the folder has."""
 
 
@@ -78,9 +78,14 @@ def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
     return found
 
 
+_BUSY_MILLISECONDS = 60_000
+"""How long one waits for another who migrates the same file: processes that are started together do."""
+
+
 def _lock(connection: Connection) -> None:
     """Let one process at a time migrate, from before the first look until the commit."""
     if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('ctrlmgr migrations'))")

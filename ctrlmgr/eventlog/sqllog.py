@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -23,7 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavailable, OutcomeUnknown, SchemaOutdated
-from ctrlmgr.eventlog import compaction
+from ctrlmgr.eventlog import compaction, import_rows
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.committer import Committer, GroupWriter
 from ctrlmgr.eventlog.event import (
@@ -38,6 +38,7 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
+from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.schema import new_uuid
 from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile_trigger
@@ -137,6 +138,27 @@ class SQLLog(ABC):
         append_id = self._random.getrandbits(63)
         return PendingAppend(proposals, author, fence, cause, recorded_at=self._clock.now(), append_id=append_id)
 
+    def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
+        """Add recorded events at the revisions they were recorded at."""
+        append_id = self._random.getrandbits(63)
+        return self._committer.alone(lambda: self._import(events, append_id))
+
+    def _import(self, events: Sequence[Imported], append_id: int) -> list[Event]:
+        written: list[Event] | None = None
+        try:
+            with self._write() as connection:
+                written = import_rows.write(connection, events, append_id)
+        except LogUnavailable as error:
+            if written:
+                raise OutcomeUnknown(f"the import may or may not be in the log: {error}") from error
+            raise
+        return written
+
+    def imports(self) -> Sequence[Stretch]:
+        """Return the imported parts of the log."""
+        with self._read() as connection:
+            return import_rows.stretches(connection)
+
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile."""
         self._committer.finish(reconcile, outcome)
@@ -215,7 +237,7 @@ class SQLLog(ABC):
     ) -> Snapshot:
         """Return what exists now, or existed at revision `at`."""
         with self._consistent_read() as connection:
-            head = _head(connection).revision
+            head = read_head(connection).revision
             self._refuse_unreadable(connection, at, head, resource)
             query = self._states_now if at is None else self._states_then
             if resource is not None:
@@ -276,7 +298,7 @@ class SQLLog(ABC):
                 row = connection.execute(self._state_now, place).first()
         else:
             with self._consistent_read() as connection:
-                self._refuse_unreadable(connection, at, _head(connection).revision, resource)
+                self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
                 row = connection.execute(self._state_then, {**place, "at": at}).first()
         return _object(row) if row else None
 
@@ -291,7 +313,7 @@ class SQLLog(ABC):
     def head(self) -> Head:
         """Return where the log ends."""
         with self._read() as connection:
-            return _head(connection)
+            return read_head(connection)
 
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any) has been compacted."""
@@ -305,7 +327,7 @@ class SQLLog(ABC):
         by as much as the clocks are.
         """
         with self._read() as connection:
-            low, high = 0, _head(connection).revision
+            low, high = 0, read_head(connection).revision
             while low < high:
                 middle = (low + high + 1) // 2
                 row = connection.execute(
@@ -401,7 +423,8 @@ class SQLLog(ABC):
             return
         self._committer.close()
         if self._anchor:
-            self._anchor.write(self.head())
+            with suppress(LogUnavailable):  # the anchor may trail the log
+                self._anchor.write(self.head())
         self._closed = True
         self._release()
         self._engine.dispose()
@@ -411,7 +434,8 @@ class SQLLog(ABC):
         """Close the connections that do not come from the engine's pool; a seam."""
 
 
-def _head(connection: Connection) -> Head:
+def read_head(connection: Connection) -> Head:
+    """Return where the log ends; raises `SchemaOutdated` when there is none."""
     row = connection.execute(select(log_head.c.uuid, log_head.c.revision, log_head.c.hash)).first()
     if row is None:
         raise SchemaOutdated

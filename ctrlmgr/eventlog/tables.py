@@ -111,6 +111,14 @@ compaction_floor = Table(
     Column("floor", BigInteger, nullable=False),
 )
 
+log_import = Table(
+    "log_import",
+    metadata,
+    # A stretch of the log whose revisions somebody else gave out: only there do they have gaps.
+    Column("after_revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_revision", BigInteger, nullable=False),
+)
+
 reconcile = Table(
     "reconcile",
     metadata,
@@ -134,4 +142,4 @@ reconcile_trigger = Table(
     sqlite_with_rowid=False,
 )
 
-TABLES = (log_epoch, log_head, object_, event, lease_term, compaction_floor, reconcile, reconcile_trigger)
+TABLES = (log_epoch, log_head, object_, event, lease_term, compaction_floor, log_import, reconcile, reconcile_trigger)

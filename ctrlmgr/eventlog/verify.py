@@ -2,7 +2,8 @@
 
 Guarantees: a flipped bit in anything stored about an event, a missing, added or reordered event, and a log cut
 short behind its anchor are found, and the first damaged revision is named. Stretches that compaction has removed
-are bridged by the parent hash that it left on the event behind them.
+are bridged by the parent hash that it left on the event behind them. Where the log was imported, and only there,
+revisions may be left out; that nothing was removed is told by the chain, which goes on across such a gap.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt
 from ctrlmgr.eventlog.chain import Stamp, content_digest, link
 from ctrlmgr.eventlog.event import Event, Head
+from ctrlmgr.eventlog.imports import Stretch, covered
 
 _REPORT_EVERY = 1000
 
@@ -51,6 +53,9 @@ class Verifiable(Protocol):
     def epochs(self) -> Sequence[Epoch]:
         """Return the incarnations, oldest first."""
 
+    def imports(self) -> Sequence[Stretch]:
+        """Return what was imported, oldest first."""
+
 
 class Verification(NamedTuple):
     """A sound log: the events checked, and the head they lead to."""
@@ -59,49 +64,60 @@ class Verification(NamedTuple):
     head: Head
 
 
+class _Marks(NamedTuple):
+    """Where revisions may be missing: compacted up to `floor`, at the beginning of an epoch, imported."""
+
+    floor: Revision
+    epochs: list[Epoch]
+    imports: Sequence[Stretch]
+
+
 def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:
     """Check a whole log; `progress` is called now and then with the number of events checked.
 
     Raises `LogCorrupt`, naming the first damaged revision.
     """
-    head, floor = log.head(), log.floor()
-    epochs = list(log.epochs())
+    head = log.head()
+    marks = _Marks(log.floor(), list(log.epochs()), log.imports())
     revision, chain, count = 0, b"", 0
     for stored in log.stored():
         if stored.event.revision > head.revision:
             break  # appended since
-        revision, chain = _check(stored, revision, chain, floor, epochs)
+        revision, chain = _check(stored, revision, chain, marks)
         count += 1
         if count % _REPORT_EVERY == 0:
             progress(count)
-    _check_end(head, revision, chain, epochs)
+    _check_end(head, revision, chain, marks.epochs)
     progress(count)
     return Verification(count, head)
 
 
-def _check(
-    stored: Stored, after: Revision, chain: bytes, floor: Revision, epochs: list[Epoch]
-) -> tuple[Revision, bytes]:
+def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tuple[Revision, bytes]:
     """Check one event against the hash of the one before it; return its revision and hash."""
     event, revision = stored.event, stored.event.revision
-    parent = _parent(stored, after, chain, floor, epochs)
+    parent = _parent(stored, after, chain, marks)
     place = (str(event.resource), stored.key.namespace, stored.key.name)
     stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
     digest = content_digest(place, event.object.body, event.type.value, stamp)
     if link(parent, revision, event.previous, digest) != event.hash:
-        raise LogCorrupt(f"revision {revision} is damaged: its content does not match its hash", revision=revision)
+        # Across a gap that was imported both look the same.
+        missing = f", or one after {after} is missing" if revision > after + 1 and parent is chain else ""
+        text = f"revision {revision} is damaged: its content does not match its hash{missing}"
+        raise LogCorrupt(text, revision=revision)
     return revision, event.hash
 
 
-def _parent(stored: Stored, after: Revision, chain: bytes, floor: Revision, epochs: list[Epoch]) -> bytes:
+def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> bytes:
     """Return the hash this event must be chained to, or raise when events are missing before it."""
     revision = stored.event.revision
-    started = [epoch for epoch in epochs if after <= epoch.after_revision < revision]
+    started = [epoch for epoch in marks.epochs if after <= epoch.after_revision < revision]
     if started and started[-1].after_revision == revision - 1:
         return started[-1].parent_hash
-    if stored.parent is not None and revision <= floor + 1:
+    if stored.parent is not None and (
+        revision <= marks.floor + 1 or covered(marks.imports, max(after, marks.floor), revision)
+    ):
         return stored.parent
-    if revision == after + 1:
+    if revision == after + 1 or covered(marks.imports, after, revision):
         return chain
     raise LogCorrupt(f"revision {after + 1} is missing: revision {revision} follows {after}", revision=after + 1)
 

@@ -54,6 +54,11 @@ class Change(NamedTuple):
     new: Object | None
     revision: Revision
 
+    @property
+    def object(self) -> Object:
+        """The object as it is now, or as it last was."""
+        return self.new or self.old  # type: ignore[return-value]  # no change has neither
+
 
 Handler = Callable[[Change], None]
 SyncHandler = Callable[[], None]

@@ -17,13 +17,19 @@ the log to pass *our* head, which a gap makes true at once, and reads from there
 (replay, tests, tools) the next reader closes it, on its own thread, before it is answered; while one runs,
 readers leave it alone, so that a hundred of them do not read the same rows and an event loop never touches
 the database for it. Both read the log without holding the lock. What two of them read twice is dropped the
-second time, because a batch is only ever taken from head + 1 on.
+second time, because of a batch only what is beyond the head is ever taken.
+
+Where the log was imported, revisions have gaps that are right. Whether one is, only the log can say: so `publish` takes
+no batch with a gap before it or in it, and what is read from the log is asked about (`EventLog.imports`).
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import Protocol
 
 import structlog
@@ -32,6 +38,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import Expired, LogCorrupt, LogUnavailable
 from ctrlmgr.eventlog.event import Event
+from ctrlmgr.eventlog.imports import covered
 from ctrlmgr.eventlog.log import EventLog
 
 log = structlog.get_logger(__name__)
@@ -41,6 +48,8 @@ _BATCH = 500
 
 _LOOK_UP = 0.5
 """Seconds after which the follower looks whether it should stop."""
+
+_revision = attrgetter("revision")
 
 _RETRY = 1.0
 """Seconds between attempts while the log cannot be reached."""
@@ -54,6 +63,9 @@ class Feed(Protocol):
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
         """Return up to `limit` events after `revision`, ascending and without holes; `Expired` if some are gone."""
+
+    def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
+        """Return the same without asking the log, where somebody follows it; None if only the log has them."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
@@ -80,8 +92,10 @@ class WatchCache:
         self._trim_at = capacity + capacity // 4 + 1
         # The lock is never held while the log is called: the log may hold its own while it calls `publish`.
         self._changed = threading.Condition(threading.Lock())
-        # Revisions have no gaps, so `_events[i].revision == _start + 1 + i`: finding a place is a subtraction.
+        # Everything after `_start` up to `_end` is in `_events`. Nearly always revisions have no gaps, so
+        # `_events[i].revision == _start + 1 + i`: finding a place is a subtraction.
         self._start: Revision = log.head().revision
+        self._end: Revision = self._start
         self._events: list[Event] = []
         # The newest revision known to be in the log; beyond our head, there is a gap to close.
         self._known: Revision = self._start
@@ -102,12 +116,23 @@ class WatchCache:
 
         Raises `Expired` when the window and the log have both forgotten some of them.
         """
+        held = self.held_after(revision, limit=limit)
+        return self._log.events_after(revision, limit=limit) if held is None else held
+
+    def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
+        """Return what the window has of up to `limit` events after `revision`; None if some are older than it."""
         self._close_our_gap()
         with self._changed:
-            at = revision - self._start
-            if at >= 0:
-                return self._events[at : at + limit]
-        return self._log.events_after(revision, limit=limit)
+            if revision < self._start:
+                return None
+            at = self._place(revision)
+            return self._events[at : at + limit]
+
+    def _place(self, revision: Revision) -> int:
+        """Return how many events of the window are up to `revision`, which is not before it; the lock is held."""
+        if self._end - self._start == len(self._events):
+            return revision - self._start
+        return bisect_right(self._events, revision, key=_revision)
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
@@ -129,40 +154,64 @@ class WatchCache:
             self._wakers = (*self._wakers, wake)
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Take what is new of `events` (ascending, without holes); safe from any threads at the same time.
+        """Take what is new of `events` (ascending); safe from any threads at the same time.
 
-        What the window has is dropped; a batch that starts beyond the next revision is only noted, for whom
-        see the module's docstring. Raises `LogCorrupt` when the batch itself has a hole.
+        What the window has is dropped; a batch that starts beyond the next revision, or has a gap, is only noted, for
+        whom see the module's docstring.
         """
         if not events:
             return
         first, last = events[0].revision, events[-1].revision
-        if last - first + 1 != len(events):
-            raise LogCorrupt(f"revisions {first} to {last} came as {len(events)} events", revision=first)
+        has_gap = last - first + 1 != len(events)
         with self._changed:
-            if last <= self._head():
+            if last <= self._end:
                 return
             self._known = max(self._known, last)
-            reached = self._take(events)
+            follows = not has_gap and first <= self._end + 1
+            if follows:
+                self._take(events[self._end + 1 - first :])
             self._changed.notify_all()
-        if reached is not None:
-            self._wake(reached)
+        if follows:
+            self._wake(last)
 
     def catch_up(self) -> Revision:
         """Read the log from the head on until it has no more, and return the head then.
 
         When the log has compacted what comes next, the window starts anew at the log's head; readers from
-        before that are told `Expired` by the log. Never called on the committing thread.
+        before that are told `Expired` by the log. Never called on the committing thread. Raises `LogCorrupt` when the
+        log has a hole that is not one it was imported with.
         """
         while True:
+            after = self.head()
             try:
-                events = self._log.events_after(self.head(), limit=_BATCH)
+                events = self._log.events_after(after, limit=_BATCH)
             except Expired:
                 self._start_at(self._log.head().revision)
                 continue
-            self.publish(events)
+            self._follow_on(after, events)
             if len(events) < _BATCH:
                 return self.head()
+
+    def _follow_on(self, after: Revision, events: Sequence[Event]) -> None:
+        """Take what is new of what the log has after a revision that we have."""
+        if not events:
+            return
+        if events[-1].revision - after != len(events):
+            self._require_imported(after, events)
+        last = events[-1].revision
+        with self._changed:
+            if last <= self._end:
+                return
+            self._known = max(self._known, last)
+            self._take(events[bisect_right(events, self._end, key=_revision) :])
+            self._changed.notify_all()
+        self._wake(last)
+
+    def _require_imported(self, after: Revision, events: Sequence[Event]) -> None:
+        imports = self._log.imports()
+        for before, revision in pairwise([after, *map(_revision, events)]):
+            if revision != before + 1 and not covered(imports, before, revision):
+                raise LogCorrupt(f"revision {revision} follows {before}", revision=before + 1)
 
     def run(self, stop: threading.Event) -> None:
         """Follow what other processes append until `stop`; an unreachable log is tried again every second."""
@@ -186,7 +235,7 @@ class WatchCache:
 
     def _head(self) -> Revision:
         """Return the head; the lock is held."""
-        return self._start + len(self._events)
+        return self._end
 
     def _gap_is_ours(self) -> bool:
         """Whether there is a gap that readers have to close; the lock is held."""
@@ -198,24 +247,21 @@ class WatchCache:
         if ours:
             self.catch_up()
 
-    def _take(self, events: Sequence[Event]) -> Revision | None:
-        """Append what follows the head and return the new head, None across a gap; the lock is held."""
-        skip = self._head() + 1 - events[0].revision
-        if skip < 0:
-            return None
-        self._events.extend(events[skip:])
+    def _take(self, events: Sequence[Event]) -> None:
+        """Append what follows the head; the lock is held."""
+        self._events.extend(events)
+        self._end = events[-1].revision
         if len(self._events) >= self._trim_at:
             surplus = len(self._events) - self._capacity
+            self._start = self._events[surplus - 1].revision
             del self._events[:surplus]
-            self._start += surplus
-        return self._head()
 
     def _start_at(self, revision: Revision) -> None:
         """Forget the window and start at `revision`, unless it has got there meanwhile."""
         with self._changed:
             if revision <= self._head():
                 return
-            self._start, self._events = revision, []
+            self._start, self._end, self._events = revision, revision, []
             self._known = max(self._known, revision)
             self._changed.notify_all()
         self._wake(revision)

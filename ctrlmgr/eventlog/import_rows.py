@@ -1,0 +1,133 @@
+"""Imported events as rows: one transaction of SQL that both databases understand, made beside the committer's.
+
+Guarantees: under the log's head lock a batch is in the log as a whole, with its chain, its objects and the stretch that
+says that it was imported; nobody who appends meanwhile can come in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, update
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.eventlog.admission import EMPTY, Slot
+from ctrlmgr.eventlog.chain import Place
+from ctrlmgr.eventlog.event import Event, EventType
+from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
+from ctrlmgr.eventlog.pending import resource_name
+from ctrlmgr.eventlog.tables import event, log_head, log_import, object_
+
+_LOOK_UPS = 200
+"""Places asked for in one statement."""
+
+_Row = dict[str, Any]
+_MOVING = ("head_revision", "deleted", "uid", "create_revision")
+_MOVE = (
+    update(object_)
+    .where(object_.c.id == bindparam("new_id"))
+    .values({name: bindparam(f"new_{name}") for name in _MOVING})
+)
+
+
+def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> list[Event]:
+    """Add a batch to the log, whose head is locked, and return its events; raises what `place_batch` does."""
+    head = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
+    rows = _known(connection, batch)
+
+    def slot_of(at: Place) -> Slot:
+        row = rows.get(at)
+        return Slot(row["head_revision"], not row["deleted"]) if row else EMPTY
+
+    placed = place_batch(batch, head.revision, bytes(head.hash), slot_of, append_id)
+    if not placed:
+        return []
+    _write_objects(connection, rows, placed)
+    connection.execute(insert(event), [_event_row(each, rows[at]["id"]) for at, each in placed])
+    events = [each for _, each in placed]
+    last = events[-1]
+    _remember(connection, head.revision, last.revision)
+    connection.execute(update(log_head).values(revision=last.revision, hash=last.hash))
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_notify("ctrlmgr", str(last.revision))))
+    return events
+
+
+def stretches(connection: Connection) -> list[Stretch]:
+    """Return what was imported, oldest first."""
+    return [Stretch(*row) for row in connection.execute(select(log_import).order_by(log_import.c.after_revision))]
+
+
+def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Row]:
+    """Return the rows of the places that a batch touches, as far as there are any."""
+    places = list({_place_of(each) for each in batch})
+    columns = tuple_(object_.c.resource, object_.c.namespace, object_.c.name)
+    found: dict[Place, _Row] = {}
+    for start in range(0, len(places), _LOOK_UPS):
+        query = select(object_).where(columns.in_(places[start : start + _LOOK_UPS]))
+        for row in connection.execute(query).mappings():
+            found[row["resource"], row["namespace"], row["name"]] = dict(row)
+    return found
+
+
+def _place_of(each: Imported) -> Place:
+    return (resource_name(each.object.resource), each.object.namespace, each.object.name)
+
+
+def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequence[tuple[Place, Event]]) -> None:
+    """Bring the rows of the places up to date, in `rows` and in the database."""
+    known = set(rows)
+    newest = connection.execute(select(func.coalesce(func.max(object_.c.id), 0))).scalar_one()
+    for at, each in placed:
+        if at not in rows:
+            newest += 1
+            rows[at] = {"id": newest, "resource": at[0], "namespace": at[1], "name": at[2], "create_revision": 0}
+        _move(rows[at], each)
+    changed = {at: rows[at] for at, _ in placed}
+    if new := [row for at, row in changed.items() if at not in known]:
+        connection.execute(insert(object_), new)
+    if old := [_moved(row) for at, row in changed.items() if at in known]:
+        connection.execute(_MOVE, old)
+
+
+def _moved(row: _Row) -> Mapping[str, Any]:
+    """Return the parameters of `_MOVE`."""
+    return {f"new_{name}": row[name] for name in ("id", *_MOVING)}
+
+
+def _move(row: _Row, each: Event) -> None:
+    row["head_revision"] = each.revision
+    row["deleted"] = each.type is EventType.DELETED
+    row["uid"] = each.object.uid
+    if each.type is EventType.ADDED:
+        row["create_revision"] = each.revision
+
+
+def _event_row(each: Event, object_id: int) -> Mapping[str, Any]:
+    return {
+        "revision": each.revision,
+        "object_id": object_id,
+        "previous": each.previous,
+        "type": each.type.value,
+        "recorded_at": each.recorded_at,
+        "actor": each.actor,
+        "user_agent": each.user_agent,
+        "term": 0,
+        "reconcile_id": 0,
+        "append_id": each.append_id,
+        "hash": each.hash,
+        "body": each.object.body.decode(),
+    }
+
+
+def _remember(connection: Connection, after: Revision, last: Revision) -> None:
+    """Note the stretch that an import from `after` to `last` makes or grows."""
+    before = stretches(connection)
+    stretch = extended(before, after, last)
+    if before and stretch.after == before[-1].after:
+        connection.execute(
+            update(log_import).where(log_import.c.after_revision == stretch.after).values(last_revision=last)
+        )
+    else:
+        connection.execute(insert(log_import).values(after_revision=stretch.after, last_revision=last))

@@ -1,0 +1,155 @@
+"""Bringing a recording into a log, at the revisions that it was recorded at.
+
+Guarantees:
+- The log holds the recording's objects byte for byte, each at its own revision, in the order of those. A log that
+  begins with a recording answers nothing about the time before it (`Expired`).
+- One line is held at a time, and the current state of what was recorded; only what there was at the beginning is
+  gathered, for that may come in the order of a list.
+- What the log has already is passed over: so an import that was broken off goes on where it was, and a recording that
+  begins where the log ends, as the further files of a rotated one do, continues it. One that does not is refused.
+- Who wrote a change is told from its managedFields; where nothing tells for certain, it is `recording`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import RecordingError
+from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported
+from ctrlmgr.recording.attribution import Managed, writer_of
+from ctrlmgr.recording.format import Change, RecordingReader
+from ctrlmgr.recording.playing.timetable import is_opening, stated_at
+
+UNKNOWN = Author("recording")
+"""Who wrote what nothing tells of."""
+
+BATCH = 1000
+"""Events in one transaction."""
+
+
+class Tally(NamedTuple):
+    """What came of a recording."""
+
+    imported: int
+    passed_over: int
+    """Changes that the log had already."""
+
+
+class Importer:
+    """Imports recordings into a log, one after the other; used by one thread."""
+
+    def __init__(self, log: EventLog) -> None:
+        """Import into `log`."""
+        self._log = log
+        self._managed: dict[tuple[Resource, Key], Managed] = {}  # of what there is
+        self._time = 0  # of the change before
+
+    def run(self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None) -> Tally:
+        """Import a recording; `tell` is called with its reader now and then.
+
+        Raises `RecordingError` for a recording that cannot be used, or does not continue the log. What stands above the
+        fault is in the log then, unless that is still the beginning.
+        """
+        changes = (entry for entry in reader if isinstance(entry, Change))
+        opening, following = _split(changes)
+        self._time = _began(opening, following)
+        known = _Known(self._log, reader.path)
+        imported = self._import(known.unknown(opening), lambda: tell(reader))
+        if opening and known.head < opening[-1].object.revision:
+            self._begin(opening)
+        rest = chain([following] if following else (), changes)
+        imported += self._import(known.unknown(rest), lambda: tell(reader))
+        return Tally(imported, known.passed_over)
+
+    def _import(self, changes: Iterator[tuple[Change, bool]], tell: Callable[[], None]) -> int:
+        batch: list[Imported] = []
+        count = 0
+        try:
+            for change, is_known in changes:
+                event = self._event(change)
+                if is_known:
+                    continue
+                batch.append(event)
+                if len(batch) == BATCH:
+                    count += len(self._log.import_events(batch))
+                    batch = []
+                    tell()
+        finally:
+            count += len(self._log.import_events(batch))
+            tell()
+        return count
+
+    def _event(self, change: Change) -> Imported:
+        obj = change.object
+        if change.recorded_at:
+            self._time = change.recorded_at
+        elif change.type is not EventType.DELETED:
+            self._time = max(self._time, stated_at(obj))
+        return Imported(change.type, obj, self._time, self._author(change.type, obj))
+
+    def _author(self, type: EventType, obj: Object) -> Author:
+        place = (obj.resource, obj.key)
+        before = self._managed.pop(place, None)
+        if type is EventType.DELETED:
+            return UNKNOWN
+        now = self._managed[place] = Managed(obj)
+        manager, certain = writer_of(before, now)
+        return Author(manager) if manager and certain else UNKNOWN
+
+    def _begin(self, opening: list[Change]) -> None:
+        """Have a log that begins with this recording say that it knows nothing of what was before."""
+        if sum(1 for _ in islice(self._log.scan(), len(opening) + 1)) == len(opening):
+            self._log.compact(opening[-1].object.revision)  # nothing is forgotten by that: all there is, is current
+
+
+def _split(changes: Iterator[Change]) -> tuple[list[Change], Change | None]:
+    """Return what there was at the beginning, in the order of revisions, and the first change that came then."""
+    opening: list[Change] = []
+    following = None
+    for change in changes:
+        began = opening[0].recorded_at if opening else change.recorded_at
+        if not is_opening(change, began):
+            following = change
+            break
+        opening.append(change)
+    return sorted(opening, key=lambda each: each.object.revision), following
+
+
+def _began(opening: Iterable[Change], following: Change | None) -> int:
+    """Return when the recording began, as far as lines without a time of their own need to know."""
+    told = max((each.recorded_at for each in opening), default=0)
+    told = told or (following.recorded_at if following else 0)
+    return told or max((stated_at(each.object) for each in opening), default=0)
+
+
+class _Known:
+    """What the log had before: told apart by reading it alongside, for both go by revisions."""
+
+    def __init__(self, log: EventLog, path: str) -> None:
+        self.passed_over = 0
+        self._log = log
+        self._path = path
+        self.head: Revision = log.head().revision
+        self._events: Iterator[Event] = iter(())
+
+    def unknown(self, changes: Iterable[Change]) -> Iterator[tuple[Change, bool]]:
+        """Yield the changes, and whether the log has each; raises `RecordingError` where it ought to and does not."""
+        for change in changes:
+            is_known = change.object.revision <= self.head
+            if is_known:
+                self._require(change)
+                self.passed_over += 1
+            yield change, is_known
+
+    def _require(self, change: Change) -> None:
+        obj = change.object
+        if not self.passed_over:
+            self._events = self._log.scan(start=obj.revision)
+        event = next((event for event in self._events if event.revision >= obj.revision), None)
+        if event is None or (event.revision, event.resource, event.key) != (obj.revision, obj.resource, obj.key):
+            text = f"{obj.resource} {obj.key} of revision {obj.revision} is not in the log, which is at {self.head}"
+            raise RecordingError(self._path, change.line, f"{text}: the recording does not go on from there")

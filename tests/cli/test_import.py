@@ -1,0 +1,132 @@
+"""`ctrlmgr import`, what can be done with an imported log, and what `ctrlmgr serve --at` refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.cli import ExitCode
+from tests.cli.conftest import Run
+from tests.inspection import story
+from tests.recording.samples import SMALL, small_lines, write_lines
+
+
+@pytest.fixture
+def url(run: Run, tmp_path: Path) -> str:
+    """The URL of a log with the small recording in it."""
+    url = f"sqlite:///{tmp_path}/incident.db"
+    done = run("import", str(SMALL), "--database", url)
+    assert (done.code, done.out) == (0, "")
+    assert "421 changes up to revision 772 are in sqlite:///" in done.err
+    return url
+
+
+def test_an_imported_log_is_one_to_look_at(run: Run, url: str) -> None:
+    assert "ok: 421 events, head 772" in run("verify", "--database", url).out
+    assert "kubernetes" in run("get", "services", "--at", "400", "--database", url).out
+    told = json.loads(run("history", "endpoints", "kubernetes", "-o", "json", "--database", url).out)
+    assert told
+    for command in ("why", "blame"):
+        assert run(command, "endpoints", "kubernetes", "--database", url).code == 0
+    asked = run("sql", "-c", "SELECT count(*) AS n FROM objects", "-o", "json", "--database", url)
+    assert json.loads(asked.out)[0]["n"] == 9
+
+
+def test_a_fork_of_it_is_sound_and_its_gaps_are_known(run: Run, url: str) -> None:
+    fork = url.replace("incident", "fork")
+    assert run("fork", "--at", "500", "--from", url, "--database", fork).code == 0
+    assert "head 500" in run("verify", "--database", fork).out
+
+
+def test_it_is_recorded_as_it_was(run: Run, url: str, tmp_path: Path) -> None:
+    again = tmp_path / "again.jsonl"
+    assert run("record", "--database", url, "--no-redact", "-o", str(again)).code == 0
+    objects = [json.loads(line)["object"] for line in again.read_bytes().splitlines()]
+    recorded = [json.loads(line) for line in small_lines()]
+    assert objects == [line["object"] for line in recorded if line["type"] != "BOOKMARK"]
+
+
+def test_the_past_before_it_began_is_refused(run: Run, url: str) -> None:
+    refused = run("get", "services", "--at", "10", "--database", url)
+    assert (refused.code, refused.err.strip()) == (1, "error: too old resource version: 10 (207)")
+
+
+def test_a_log_that_is_not_empty_is_left_alone_unless_one_says_so(run: Run, url: str) -> None:
+    refused = run("import", str(SMALL), "--database", url)
+    assert refused.code == ExitCode.USAGE
+    assert "is not empty: it is at revision 772; --append goes on from there" in refused.err
+    done = run("import", str(SMALL), "--append", "--database", url)
+    assert done.code == 0
+    assert "0 changes up to revision 772" in done.err
+    assert "421 had been there" in done.err
+
+
+def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
+    bad, url = write_lines(tmp_path / "bad.jsonl", [*small_lines()[:200], b"{"]), f"sqlite:///{tmp_path}/bad.db"
+    refused = run("import", str(bad), "--database", url)
+    assert refused.code == ExitCode.RECORDING
+    assert refused.err.startswith(f"error: {bad}:201: not a JSON document")
+    assert refused.err.count("\n") == 1
+    assert "(the log is at revision" in refused.err
+    assert run("import", str(SMALL), "--append", "--database", url).code == 0
+    assert "ok: 421 events" in run("verify", "--database", url).out
+
+
+def test_memory_is_no_place_to_import_to(run: Run) -> None:
+    refused = run("import", str(SMALL), "--database", "memory:")
+    assert refused.code == ExitCode.USAGE
+    assert "memory: ends with this command" in refused.err
+
+
+# `ctrlmgr serve --at`
+
+
+@pytest.fixture
+def story_url(tmp_path: Path) -> str:
+    return story.write(f"sqlite:///{tmp_path}/story.db")
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "said"),
+    [
+        ("999", 1, "revision 999 is beyond the head"),
+        ("0", 1, "0 is before the log begins, which is at revision 1 (2026-01-02T03:04:0"),
+        ("2020-01-01T00:00:00Z", 1, "2020-01-01T00:00:00Z is before the log begins, which is at revision 1"),
+        ("yesterday", 1, "'yesterday' is no moment"),
+    ],
+)
+def test_a_past_that_is_none_is_refused(run: Run, story_url: str, at: str, code: int, said: str) -> None:
+    refused = run("serve", "--at", at, "--database", story_url)
+    assert refused.code == code
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_past_that_compaction_has_taken_is_refused(run: Run, story_url: str) -> None:
+    assert run("compact", "--before", "10", "--database", story_url).code == 0
+    refused = run("serve", "--at", "5", "--database", story_url)
+    assert (refused.code, refused.err) == (1, "error: too old resource version: 5 (10)\n")
+
+
+def test_an_address_that_is_taken_is_refused(run: Run, story_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused = run("serve", "--at", "5", "--listen", address, "--database", story_url)
+    assert refused.code == ExitCode.USAGE
+    assert f"cannot listen on {address}" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_database_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
+    refused = run("serve", "--at", "5", "--database", f"sqlite:///{tmp_path}/none.db")
+    assert refused.code == ExitCode.DATABASE
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
+    refused = run("serve", "--at", "5", "--recording", str(SMALL))
+    assert refused.code == ExitCode.USAGE
+    assert "in a recording one seeks" in refused.err
