@@ -1,5 +1,7 @@
 # Sourced by scripts/test and scripts/bench, after environment.sh: where PostgreSQL's server programs are.
 #
+# Where PgBouncer is, too, which some tests put in front of it.
+#
 # The tests start a throw-away server of their own on a free port, so all that is needed is the programs; no server
 # that runs already is touched, and none is left running.
 
@@ -46,4 +48,34 @@ install_package() {
         apt-get install -qq -y --no-install-recommends postgresql; } >/dev/null || installed=1
     rm -f "$drop_in"
     return "$installed"
+}
+
+# Print the path of a PgBouncer that runs.
+find_pgbouncer() {
+    for program in "${CTRLMGR_TEST_PGBOUNCER:-}" "$(command -v pgbouncer 2>/dev/null)" /usr/sbin/pgbouncer \
+        .venv/pgbouncer/usr/sbin/pgbouncer; do
+        if [ -n "$program" ] && [ -x "$program" ] && "$program" --version >/dev/null 2>&1; then
+            (cd "$(dirname "$program")" && printf '%s/pgbouncer\n' "$(pwd)")
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Fetch PgBouncer and print where it is: the distribution's package, unpacked beside the environment so that nothing is
+# started, with the libraries it needs installed.
+get_pgbouncer() {
+    say "PgBouncer is missing: fetching the distribution's package into .venv/pgbouncer"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+            apt-get install -qq -y --no-install-recommends libevent-2.1-7 libc-ares2; } >/dev/null 2>&1 || true
+    fi
+    if command -v apt-get >/dev/null; then
+        mkdir -p .venv/pgbouncer
+        (cd .venv/pgbouncer && apt-get download -qq pgbouncer >/dev/null 2>&1 && dpkg-deb -x pgbouncer*.deb .) || true
+    fi
+    find_pgbouncer && return 0
+    fail "the tests need PgBouncer, and it could not be fetched. Install it (Debian, Ubuntu: apt install pgbouncer; \
+Fedora: dnf install pgbouncer; macOS: brew install pgbouncer) or set CTRLMGR_TEST_PGBOUNCER to its path, and run this \
+again."
 }

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import configparser
+import re
 import runpy
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from ctrlmgr import cli
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -19,3 +27,29 @@ def test_a_controller_of_ones_own_shows_all_reasons_of_its_write(capsys: pytest.
 
 def test_every_example_is_run_here() -> None:
     assert [path.name for path in sorted(EXAMPLES.glob("*.py"))] == ["limits_controller.py"]
+
+
+@pytest.mark.parametrize(
+    ("file", "language"), [("systemd/ctrlmgr.service", "ini"), ("container/Containerfile", "dockerfile")]
+)
+def test_what_the_documentation_shows_is_the_example(file: str, language: str) -> None:
+    page = (EXAMPLES.parent / "docs" / "high-availability.md").read_text()
+    assert re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL) == [(EXAMPLES / file).read_text()]
+
+
+def test_the_unit_is_one_that_works(tmp_path: Path) -> None:
+    text = (EXAMPLES / "systemd" / "ctrlmgr.service").read_text()
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]  # keys as they are written, says its documentation
+    unit.read_string(text)
+    program, command, *arguments = shlex.split(unit["Service"]["ExecStart"])
+    with cli.ctrlmgr.make_context("ctrlmgr", [command, *arguments], resilient_parsing=True) as context:
+        known = cli.ctrlmgr.get_command(context, command)
+        assert known is not None
+        assert not set(arguments[::2]) - {option for parameter in known.params for option in parameter.opts}
+    assert unit["Service"]["Type"] == "notify"
+    if analyze := shutil.which("systemd-analyze"):
+        file = tmp_path / "ctrlmgr.service"
+        file.write_text(text.replace(program, sys.executable).replace("User=ctrlmgr", "User=root"))
+        told = subprocess.run([analyze, "verify", file], capture_output=True, text=True, check=False).stderr
+        assert "ctrlmgr" not in told

@@ -73,6 +73,7 @@ def test_the_file_can_be_named_by_the_environment_and_the_flag_beats_it(tmp_path
 VALUES = {
     "data_dir": "/elsewhere",
     "database.url": "memory:",
+    "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",
     "server.role": "api-only",
     "server.listen": "[::1]:0",

@@ -12,6 +12,7 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
+from ctrlmgr.eventlog.imports import Imported
 from ctrlmgr.eventlog.log import Appending, EventLog
 from ctrlmgr.eventlog.opening import migrate_log, open_log
 from ctrlmgr.eventlog.verify import Verification, verify
@@ -25,6 +26,7 @@ __all__ = [
     "EventType",
     "Fence",
     "Head",
+    "Imported",
     "Outcome",
     "Proposal",
     "Reconcile",

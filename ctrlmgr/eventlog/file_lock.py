@@ -32,13 +32,20 @@ class FileLock:
     """The turn to write: an advisory lock that a dying process loses and that threads share through a mutex."""
 
     def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
-        """Use the file at `path`, made when missing; give up after `patience` seconds."""
+        """Use the file at `path`, made when missing; give up after `patience` seconds.
+
+        Raises `LogUnavailable` where the disk is full.
+        """
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._clock = clock
         self._patience = patience
         self._mutex = threading.Lock()
         if os.fstat(self._file).st_size < _SIZE:
-            os.ftruncate(self._file, _SIZE)
+            try:
+                _allocate(self._file, _SIZE)
+            except OSError as error:
+                os.close(self._file)
+                raise LogUnavailable(f"{path} cannot be written: {error.strerror}") from error
         self._page = mmap.mmap(self._file, _SIZE)
         self._head = memoryview(self._page).cast("q")
 
@@ -98,3 +105,11 @@ class FileLock:
         self._head.release()
         self._page.close()
         os.close(self._file)
+
+
+def _allocate(file: int, size: int) -> None:
+    """Make a file so long, on disk: to touch in memory what the disk then has no room for would be the end of us."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)

@@ -30,12 +30,13 @@ def open_log(
     migrate: bool = False,
     patience: float = 10.0,
     anchor: Path | None = None,
+    pool_size: int = 8,
 ) -> SQLLog | MemoryEventLog:
-    """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` or `memory:`.
+    """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres_url`) or `memory:`.
 
     `migrate` brings the schema up to date first; `patience` is how many seconds a failing database is tried
-    again. The anchor is kept at `anchor`, for SQLite by default beside the database. Raises `SettingsError` for a
-    URL that is none of these, and what `SQLLog` raises.
+    again, `pool_size` how many connections to PostgreSQL read at a time. The anchor is kept at `anchor`, for SQLite
+    by default beside the database. Raises `SettingsError` for a URL that is none of these, and what `SQLLog` raises.
     """
     if url == MEMORY:
         return MemoryEventLog(clock=clock, random=random)
@@ -50,7 +51,24 @@ def open_log(
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres import PostgresEventLog
 
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor)
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor, pool_size=pool_size)
+    raise _unknown(url)
+
+
+def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: float = 10.0) -> SQLLog:
+    """Open the log at `url` to read it alone: nothing is made, migrated or written, and its anchor is not looked at.
+
+    A SQLite file is opened read-only. Raises `SettingsError` for a log in memory, which only its process can read, and
+    what `SQLLog` raises.
+    """
+    if url.startswith(_SQLITE):
+        from ctrlmgr.eventlog.sqlite_reading import SQLiteReading
+
+        return SQLiteReading(_sqlite_path(url), clock=clock, random=random)
+    if url.startswith(_POSTGRES):
+        from ctrlmgr.eventlog.postgres import PostgresEventLog
+
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write when it must
     raise _unknown(url)
 
 

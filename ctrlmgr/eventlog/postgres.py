@@ -5,6 +5,10 @@ Guarantees beyond the protocol's:
   needs several, is thrown out by the server when it stands still for a second.
 - A dropped connection or a restarted server costs time, not an append and not a read: within `patience` seconds
   everything is tried again, and what an interrupted append has done is found out, never guessed.
+- The primary may change: reads, appends and following go on with the new one, whose log is made sure to be the same
+  one (`postgres_servers`); nothing is acknowledged, and nothing new is read, from one that was replaced.
+- A server that does not answer is given up on: reading has no more than `pool_size` connections, and who finds none
+  free is told so within seconds.
 - Following others needs no luck with notifications: LISTEN is a hint, the head is looked at regularly anyway, and
   where a self-test shows that hints do not arrive (a pooler in transaction mode) it is looked at often.
 - How durable "durable" is, is the database's setting: with a synchronous standby an acknowledged append survives
@@ -14,7 +18,7 @@ Guarantees beyond the protocol's:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,27 +26,35 @@ from random import Random
 from typing import Any
 
 import psycopg
+import structlog
 from sqlalchemy import Connection, LargeBinary, func, select, true
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
-from ctrlmgr.eventlog.postgres_connection import connect, open_engine, read_failure
+from ctrlmgr.eventlog.event import Event, Head
+from ctrlmgr.eventlog.postgres_connection import BoundedConnection, read_failure
+from ctrlmgr.eventlog.postgres_servers import POOL_SIZE, Servers, open_engine
 from ctrlmgr.eventlog.postgres_writer import PostgresWriter
 from ctrlmgr.eventlog.schema import require_latest
-from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog.sqllog import SQLLog, read_head
 from ctrlmgr.eventlog.tables import event, object_
 
 __all__ = ["PostgresEventLog", "open_engine"]
+
+log = structlog.get_logger(__name__)
 
 _POLL_WITH_HINTS = 1.0
 _POLL_WITHOUT_HINTS = 0.03
 _ECHO_PATIENCE = 1.0
 _SLICE = 0.2
-"""Seconds: between looks at the head with and without hints, for the self-test's echo, between looks at `closed`."""
+_HEAD_PATIENCE = 4.0
+"""Seconds: between looks at the head with and without hints, for the self-test's echo, between looks at `closed`, for
+the answer to where the log ends."""
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 2.0
@@ -52,15 +64,17 @@ _STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
 class HeadWatch:
     """A connection that looks at the log's head and listens for hints that it has moved; for one thread at a time."""
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]]) -> None:
+    def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
         """Connect with `connect` on first use, and again whenever the connection is lost."""
         self._connect = connect
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: BoundedConnection | None = None
         self.poll = _POLL_WITHOUT_HINTS  # seconds; how long a look at the head stays good without a hint
 
     def revision(self) -> Revision:
         """Return the log's head revision; raises psycopg.Error, after which the next call connects again."""
         try:
+            if self._connection is not None and self._connection.is_former():
+                self.close()
             connection = self._connection or self._listen()
             row = connection.execute("SELECT revision FROM log_head WHERE id = 1").fetchone()
         except psycopg.Error:
@@ -68,9 +82,12 @@ class HeadWatch:
             raise
         return int(row[0]) if row else 0
 
-    def _listen(self) -> psycopg.Connection[Any]:
+    def _listen(self) -> BoundedConnection:
         """Connect, listen, and find out whether what is sent is heard."""
         self._connection = connection = self._connect()
+        if connection.is_pooled:  # what it listens to there, others would hear
+            self.poll = _POLL_WITHOUT_HINTS
+            return connection
         connection.execute("LISTEN ctrlmgr")
         connection.execute("SELECT pg_notify('ctrlmgr', '0')")
         heard = next(connection.notifies(timeout=_ECHO_PATIENCE, stop_after=1), None)
@@ -79,7 +96,7 @@ class HeadWatch:
 
     def hint(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for a hint; False if none came. Raises psycopg.Error."""
-        if self._connection is None:
+        if self._connection is None or self._connection.is_pooled:
             return False
         try:
             return next(self._connection.notifies(timeout=timeout, stop_after=1), None) is not None
@@ -105,15 +122,18 @@ class PostgresEventLog(SQLLog):
         random: Random,
         patience: float = 10.0,
         anchor: Path | None = None,
+        pool_size: int = POOL_SIZE,
     ) -> None:
-        """Open a migrated database; see `SQLLog`."""
-        engine = open_engine(url)
+        """Open a migrated database with up to `pool_size` connections for reading; see `SQLLog`."""
+        self._servers = Servers(url)
+        for place in self._servers.unverified:
+            log.warning("the database does not prove who it is", server=str(place), better="sslmode=verify-full")
+        connect = partial(self._servers.connect, patience=patience)
+        engine = self._servers.engine(pool_size)
         self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._watch = HeadWatch(partial(connect, engine, patience=patience, role="watch", writable=False))
+        self._watch = HeadWatch(partial(connect, "watch"))
         self._watcher = threading.Lock()  # one thread at a time waits on _watch
-        self._postgres_writer = PostgresWriter(
-            partial(connect, engine, patience=patience, role="append", writable=True), known=0
-        )
+        self._postgres_writer = PostgresWriter(partial(connect, "append"), known=0)
         try:
             require_latest(engine)
             super().__init__(
@@ -130,7 +150,13 @@ class PostgresEventLog(SQLLog):
         except BaseException:
             engine.dispose()
             raise
-        self._postgres_writer.saw(self.head().revision)
+        head = self.head()
+        self._uuid = head.uuid
+        self._postgres_writer.saw(head.revision)
+        self.observe(self._saw)
+
+    def _saw(self, events: Sequence[Event]) -> None:
+        self._servers.saw(Head(self._uuid, events[-1].revision, events[-1].hash))
 
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
@@ -161,11 +187,28 @@ class PostgresEventLog(SQLLog):
         while not self._closed:
             try:
                 return self._autocommit.connect()
+            except PoolTimeout as error:
+                raise LogUnavailable(f"all connections for reading are busy ({error})") from error
             except DBAPIError as error:
                 if self._clock.monotonic() + delay > deadline:
                     raise self._translated(error) from error
             delay = self._back_off(delay)
         raise LogClosed
+
+    def head(self) -> Head:
+        """Return where the log ends; given up on after a few seconds, which is what tells that a database hangs."""
+        with self._read() as connection:
+            _be_quick(connection)
+            head = read_head(connection)
+        self._servers.saw(head)
+        return head
+
+    def begin_epoch(self, reason: str, *, above: Revision) -> Head:
+        """Start a new incarnation; see `SQLLog`."""
+        head = super().begin_epoch(reason, above=above)
+        self._uuid = head.uuid
+        self._servers.saw(head)
+        return head
 
     def _back_off(self, delay: float) -> float:
         """Sleep about `delay` seconds and return the next, longer delay; jitter keeps a crowd from coming at once."""
@@ -230,6 +273,12 @@ class PostgresEventLog(SQLLog):
         with self._watcher:
             self._watch.close()
         self._postgres_writer.disconnect()
+
+
+def _be_quick(connection: Connection) -> None:
+    """Have the next answer awaited for a short time only, until the connection goes back to the pool."""
+    borrowed: Any = connection.connection.dbapi_connection
+    borrowed.patience = _HEAD_PATIENCE
 
 
 @contextmanager

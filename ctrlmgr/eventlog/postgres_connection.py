@@ -1,36 +1,27 @@
 """Connections to PostgreSQL, and what their failures mean.
 
 Guarantees:
-- A call on a connection that nobody answers any more ends: dead peers are noticed by the network's timeouts within
-  about 10 seconds, a server that is alive but stuck by the call's own.
+- A call on a connection that nobody answers any more ends: dead peers are noticed by the network's timeouts
+  (`postgres_url`), a server that is alive but stuck by the call's own.
 - A failure is definite (`LogUnavailable` and the errors that stop us: nothing was written) only if the server itself
   has said so. Everything else is `OutcomeUnknown`.
-- Behind a pooler that hands its sessions around, nothing that lives in a session is relied on.
 """
 
 from __future__ import annotations
 
 import select
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import psycopg
 from psycopg.abc import RV, PQGen
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from psycopg.pq import TransactionStatus
 
 from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, OutcomeUnknown, SchemaOutdated
-from ctrlmgr.eventlog import postgres_arrays
+from ctrlmgr.eventlog.postgres_url import Place
 
-_DRIVER = "postgresql+psycopg"
-_DEFAULTS: dict[str, str | int] = {
-    "application_name": "ctrlmgr",
-    "connect_timeout": 5,  # seconds
-    "keepalives": 1,
-    "keepalives_idle": 5,  # seconds until the first probe
-    "keepalives_interval": 2,  # seconds between probes
-    "keepalives_count": 3,  # probes lost until the peer counts as dead
-    "tcp_user_timeout": 8000,  # milliseconds that sent data may stay unacknowledged
-}
-"""Connection parameters that a URL may set otherwise."""
+_LOOK: Final = 0.1
+"""Seconds between looks whether to go on waiting for an answer."""
 
 OLDER_THAN_WRITER = "CM001"
 COMPACTED = "CM002"
@@ -38,69 +29,49 @@ COMPACTED = "CM002"
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection whose every wait for the server ends after `patience` seconds, with OperationalError."""
+    """A connection that is given up when the server says nothing for `patience` seconds or is the primary no more.
+
+    The call under way then ends with OperationalError, and the connection is of no more use.
+    """
 
     patience: float | None = None
+    place: Place | None = None
+    """Where the server is."""
+    is_pooled = False
+    """Whether a pooler may give each transaction another session of the server."""
+    is_former: Callable[[], bool] = staticmethod(lambda: False)
+    """Tells whether another server has become the primary since."""
 
-    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+    def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
         """Wait for the server; see psycopg."""
-        return super().wait(gen, interval, self.patience if timeout is None else timeout)
+        if timeout is not None:  # somebody wants to know what has come until then
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(self._guarded(gen), _LOOK)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.pgconn.finish()
+            raise
+
+    def _guarded(self, gen: PQGen[RV]) -> PQGen[RV]:
+        """Do what `gen` does, but for waiting too long."""
+        silence = 0.0
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                silence = 0.0 if ready else silence + _LOOK
+                if silence and (self.is_former() or (self.patience is not None and silence > self.patience)):
+                    raise psycopg.OperationalError(f"the server has said nothing for {silence:.0f} s")
+                state = gen.send(ready)
+        except StopIteration as stop:
+            result: RV = stop.value
+            return result
 
 
-def parse_url(url: str) -> URL:
-    """Read `postgresql://…`, `postgres://…` or SQLAlchemy's own form of it; the driver is always psycopg."""
-    return make_url(f"{_DRIVER}://{url.partition('://')[2]}")
-
-
-def open_engine(url: str) -> Engine:
-    """Return an engine whose pool checks a connection before it lends it."""
-    parsed = parse_url(url)
-    engine = create_engine(parsed, connect_args=_defaults(parsed), pool_pre_ping=True)
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: psycopg.Connection[Any], _: object) -> None:
-        if is_pooled(connection):
-            connection.prepare_threshold = None
-
-    return engine
-
-
-def _defaults(url: URL) -> dict[str, str | int]:
-    return {name: value for name, value in _DEFAULTS.items() if name not in url.query}
-
-
-def connect(engine: Engine, *, patience: float, role: str, writable: bool) -> BoundedConnection:
-    """Open an autocommit connection of its own to the engine's database.
-
-    `patience` (seconds) bounds each wait for an answer, `role` is added to the application name, `writable` asks
-    for a server that accepts writes when the URL names several. Raises psycopg.OperationalError.
-    """
-    _, arguments = engine.dialect.create_connect_args(engine.url)
-    arguments = {**_defaults(engine.url), **arguments}
-    arguments["application_name"] = f"{arguments['application_name']} {role}"
-    if writable:
-        arguments.setdefault("target_session_attrs", "read-write")
-    connection = BoundedConnection.connect(**arguments, autocommit=True)
-    connection.patience = patience
-    connection.prepare_threshold = None if is_pooled(connection) else 0
-    postgres_arrays.register(connection)
-    return connection
-
-
-def is_pooled(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the session at the other end is not the one that was greeted: a pooler stands between.
-
-    PgBouncer greets with a process id of its own making, and in transaction mode breaks prepared statements.
-    """
-    autocommit, connection.autocommit = connection.autocommit, True
-    row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    connection.autocommit = autocommit
-    return row is None or row[0] != connection.info.backend_pid
-
-
-def is_open(connection: psycopg.Connection[Any]) -> bool:
-    """Whether an idle connection still leads somewhere, as far as can be told without asking the server."""
-    if connection.closed:
+def is_open(connection: BoundedConnection) -> bool:
+    """Whether an idle connection still leads to the primary, as far as can be told without asking anybody."""
+    if connection.closed or connection.is_former():
         return False
     try:
         while select.select([connection.fileno()], [], [], 0)[0]:

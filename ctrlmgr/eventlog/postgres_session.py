@@ -10,18 +10,20 @@ Guarantees beyond those of `session`:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import psycopg
 
 from ctrlmgr.clock import Clock
-from ctrlmgr.eventlog.postgres_connection import connect, is_open, is_pooled, open_engine
+from ctrlmgr.eventlog.postgres_connection import BoundedConnection, is_open
+from ctrlmgr.eventlog.postgres_servers import Servers
 from ctrlmgr.eventlog.session import number_of
 
 _LOOK_AGAIN: Final = 0.25
 _MISSING: Final = 0.7
 _PATIENCE: Final = 1.0
-_CONNECT_PATIENCE: Final = "2"
+_CONNECT_PATIENCE: Final = 2
 _PAUSE: Final = 1.0
 """Seconds: between looks, until a session counts as ended, for an answer, for a connection, between connections."""
 
@@ -44,11 +46,11 @@ class PostgresSessions:
     look_again = _LOOK_AGAIN
     may_be_lost = True
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], *, clock: Clock) -> None:
+    def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
         """Connect with `connect` when needed."""
         self._connect = connect
         self._clock = clock
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: BoundedConnection | None = None
         self._connects_at = 0.0  # not before then again (monotonic seconds)
         self._held = ""
         # Since when (monotonic seconds) this session has been seen to be missing.
@@ -93,7 +95,7 @@ class PostgresSessions:
             return False
         return row is not None and not row[0]
 
-    def _open(self) -> psycopg.Connection[Any] | None:
+    def _open(self) -> BoundedConnection | None:
         """Return the connection, a new one if it was lost; None where there is none. Raises psycopg.Error."""
         if self._connection is not None and is_open(self._connection):
             return self._connection
@@ -103,7 +105,7 @@ class PostgresSessions:
             return None
         self._connects_at = now + _PAUSE
         connection = self._connect()
-        if is_pooled(connection):
+        if connection.is_pooled:
             connection.close()
             self._connects_at = float("inf")
             return None
@@ -120,7 +122,6 @@ class PostgresSessions:
 
 def postgres_sessions(url: str, *, clock: Clock) -> PostgresSessions:
     """Return the sessions of the database at `url`."""
-    engine = open_engine(url)
-    address = engine.url.update_query_dict({"connect_timeout": _CONNECT_PATIENCE, **engine.url.query})
-    engine = open_engine(address.render_as_string(hide_password=False))
-    return PostgresSessions(lambda: connect(engine, patience=_PATIENCE, role="leader", writable=True), clock=clock)
+    servers = Servers(url)
+    connect = partial(servers.connect, "leader", patience=_PATIENCE, connect_timeout=_CONNECT_PATIENCE)
+    return PostgresSessions(connect, clock=clock)

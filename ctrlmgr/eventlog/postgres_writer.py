@@ -28,7 +28,7 @@ from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray
-from ctrlmgr.eventlog.postgres_connection import COMPACTED, append_failure, is_open
+from ctrlmgr.eventlog.postgres_connection import COMPACTED, BoundedConnection, append_failure, is_open
 
 _CALL = (
     b"SELECT head, verdicts, culprits, actuals, revisions, previouses, hashes FROM log_append("
@@ -44,10 +44,10 @@ _encode_json = msgspec.json.Encoder().encode
 class PostgresWriter:
     """Commits groups; used by one thread at a time, except `saw`."""
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], known: Revision) -> None:
+    def __init__(self, connect: Callable[[], BoundedConnection], known: Revision) -> None:
         """Connect with `connect` when there is something to write; `known` is a revision the log has reached."""
         self._connect = connect
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: BoundedConnection | None = None
         self._warning: str | None = None  # what the server had to add to the call under way
         # A revision the log has certainly reached. Growing late costs the server a longer look for earlier tries;
         # growing too early is what must never happen.
@@ -96,7 +96,7 @@ class PostgresWriter:
             return self._first_try[1]
         return since
 
-    def _open(self) -> psycopg.Connection[Any]:
+    def _open(self) -> BoundedConnection:
         if self._connection is not None and is_open(self._connection):
             return self._connection
         self.disconnect()
@@ -114,7 +114,7 @@ class PostgresWriter:
 
     def _call(
         self,
-        connection: psycopg.Connection[Any],
+        connection: BoundedConnection,
         known: Revision,
         group: Sequence[PendingAppend],
         outcomes: Sequence[Finished],
@@ -138,7 +138,7 @@ class PostgresWriter:
             self.commit((), outcomes, since=since)
         return answers
 
-    def _catch_up(self, connection: psycopg.Connection[Any]) -> None:
+    def _catch_up(self, connection: BoundedConnection) -> None:
         row = connection.execute("SELECT revision FROM log_head WHERE id = 1").fetchone()
         if row is not None:
             self.saw(row[0])

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import cast as cast_type
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine, func, select
 from sqlalchemy import event as engine_events
@@ -58,7 +59,22 @@ def open_engine(path: Path) -> Engine:
     return engine
 
 
-def _own_connection(engine: Engine) -> sqlite3.Connection:
+def open_read_only(path: Path) -> Engine:
+    """Return an engine for a SQLite file that cannot be written through it; nothing is made when it is missing."""
+    engine = create_engine(
+        f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true",
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+
+    @engine_events.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA cache_size = -16384")
+
+    return engine
+
+
+def own_connection(engine: Engine) -> sqlite3.Connection:
     """Return a connection configured like the pool's but not in it: ours to keep open and to close."""
     pooled = engine.raw_connection()
     connection = pooled.dbapi_connection
@@ -84,10 +100,10 @@ class SQLiteEventLog(SQLLog):
             undo.callback(engine.dispose)
             require_latest(engine)
             self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
-            self._sqlite_writer = SQLiteWriter(_own_connection(engine), self._lock)
+            self._sqlite_writer = SQLiteWriter(own_connection(engine), self._lock)
             undo.callback(self._sqlite_writer.close)
             # data_version means something only on a connection that stays open; one thread at a time waits on it.
-            self._waiting = _own_connection(engine)
+            self._waiting = own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
             self._closing = threading.Condition()

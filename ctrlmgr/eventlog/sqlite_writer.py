@@ -9,7 +9,8 @@ for as long as nobody else has written (`data_version` says so, under the write 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -261,18 +262,39 @@ class SQLiteWriter:
             at += rows * columns
 
     def idle(self) -> None:
-        """Empty the WAL while nobody writes, so that neither it nor the next start grows long."""
+        """Empty the WAL while nobody writes, so that neither it nor the next start grows long.
+
+        It waits for no reader, who may be frozen: all who write would wait with it. Raises `LogUnavailable` when it
+        cannot be done now: the disk is full, or somebody keeps the turn to write.
+        """
         if not self._dirty:
             return
-        self._dirty = False
-        with self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            with self._lock, self._without_patience():
+                busy, _, _ = self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            raise LogUnavailable(f"the database cannot be tidied: {error}") from error
+        self._dirty = bool(busy)
+
+    @contextmanager
+    def _without_patience(self) -> Iterator[None]:
+        usual = self._one("PRAGMA busy_timeout")[0]
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {usual}")
 
     def close(self) -> None:
-        """Close the connection, under the lock: the last one to close a database checkpoints it."""
-        with self._lock:
-            self._connection.close()
-        self._lock.close()
+        """Close the connection, under the lock: the last one to close a database checkpoints it.
+
+        Where somebody keeps that for too long, because it was frozen, it is closed without.
+        """
+        with ExitStack() as stack:
+            stack.callback(self._lock.close)
+            with suppress(LogUnavailable):
+                stack.enter_context(self._lock)
+            stack.callback(self._connection.close)
 
 
 @lru_cache(maxsize=16)

@@ -97,6 +97,12 @@ def select(name: str, dialect: str) -> str:
     return render(template, dialect).strip()
 
 
+def description(name: str) -> str:
+    """Return what a view says of itself, in its first line."""
+    template = (migrations_folder() / "views" / f"{name}.sql").read_text(encoding="utf-8")
+    return template.partition("\n")[0].removeprefix("-- ")
+
+
 def render(template: str, dialect: str) -> str:
     """Put what `dialect` says in the place of each call in braces; raises KeyError for a name nobody knows."""
     words, write_path = (_SQLITE, str) if dialect == "sqlite" else (_POSTGRES, _path_array)

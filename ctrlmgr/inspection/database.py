@@ -6,6 +6,8 @@ Guarantees:
 - `objects_at(REVISION)` can be asked like a table on both databases. SQLite knows no such thing; it is put into the
   query before SQLite sees it.
 - A query sees one state of the log. No transaction stays open after it.
+- A query takes no longer than the connection's patience, if it has one: then it is `RequestTimeout`. A connection may
+  be used by any thread, one at a time.
 - The database must have this version's schema: otherwise `SchemaOutdated`.
 """
 
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from ctrlmgr.errors import LogUnavailable, QueryRefused, SchemaOutdated, SettingsError
+from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.errors import LogUnavailable, QueryRefused, RequestTimeout, SchemaOutdated, SettingsError
 from ctrlmgr.eventlog import schema, views
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ class Database(ABC):
         """Run one statement and return all its rows; `parameters` are what `:name` in it stands for.
 
         Without parameters a colon has no meaning. Raises `QueryRefused` for what is no query or a wrong one,
-        `LogUnavailable` when the database does not answer.
+        `LogUnavailable` when the database does not answer, `RequestTimeout` when it takes too long.
         """
 
     @abstractmethod
@@ -82,16 +85,16 @@ class Database(ABC):
         schema.require_version(rows[0][0] if rows else None)
 
 
-def open_database(url: str) -> Database:
-    """Open the log's database at `url` for reading; nothing is created by looking.
+def open_database(url: str, *, patience: float | None = None) -> Database:
+    """Open the log's database at `url` for reading; nothing is created by looking. A query may take `patience` seconds.
 
     Raises `SettingsError` for a URL that names no database on disk, `SchemaOutdated` when there is no log of this
     version's schema, `LogUnavailable` when it cannot be reached.
     """
     if url.startswith(_SQLITE):
-        return SQLiteDatabase(Path(url.removeprefix(_SQLITE)))
+        return SQLiteDatabase(Path(url.removeprefix(_SQLITE)), patience=patience)
     if url.startswith(_POSTGRES):
-        return PostgresDatabase(url)
+        return PostgresDatabase(url, patience=patience)
     raise SettingsError(f"database.url: {url.split(':', 1)[0]!r} cannot be asked; use sqlite:///PATH or postgresql://…")
 
 
@@ -110,31 +113,40 @@ class SQLiteDatabase(Database):
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: float | None = None, clock: Clock | None = None) -> None:
         """Open the file; see `open_database`."""
+        self._patience = patience
+        self._clock = clock or SystemClock()
+        self._ends_at = 0.0
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
         self._objects_at = views.select("objects_at", self.dialect)
         try:
             uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             for setting in (*_SETTINGS, "schema_version"):  # the last is a look into the file
                 self._connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {error}") from error
         self._connection.set_authorizer(_authorize)
-        self._connection.set_progress_handler(lambda: None, _STEPS)
+        self._connection.set_progress_handler(self._is_late, _STEPS)
         self._require_schema()
 
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run one statement."""
         statement = _OBJECTS_AT.sub(lambda call: f"({self._objects_at.replace(':revision', call[1])}\n)", statement)
+        self._ends_at = self._clock.monotonic() + (self._patience or 0.0)
         try:
             cursor = self._connection.execute(statement, parameters or {})
             rows = cursor.fetchall()
         except (sqlite3.Error, sqlite3.Warning) as error:
+            if str(error) == "interrupted" and self._patience is not None and self._is_late():
+                raise _too_long(self._patience) from error
             raise _sqlite_failure(error) from error
         return Rows(tuple(column[0] for column in cursor.description or ()), rows)
+
+    def _is_late(self) -> bool:
+        return self._patience is not None and self._clock.monotonic() > self._ends_at
 
     def close(self) -> None:
         """Close the file."""
@@ -148,6 +160,10 @@ def _authorize(action: int, first: str | None, *_: str | None) -> int:
     if action == sqlite3.SQLITE_UPDATE and first in ("sqlite_master", "sqlite_schema"):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
+
+
+def _too_long(patience: float) -> RequestTimeout:
+    return RequestTimeout(f"the question was given up after {patience:g} s; ask for less at a time")
 
 
 def _sqlite_failure(error: Exception) -> BaseException:
@@ -165,6 +181,9 @@ def _sqlite_failure(error: Exception) -> BaseException:
 _PATIENCE = 10.0
 """Seconds that the server may take to let us in."""
 
+_CANCELLED = "57014"
+"""PostgreSQL's code for a statement that was cancelled: its `statement_timeout` had passed."""
+
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
@@ -173,19 +192,17 @@ class PostgresDatabase(Database):
 
     dialect = "postgresql"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, patience: float | None = None) -> None:
         """Connect; see `open_database`."""
+        self._patience = patience
         import psycopg
 
-        from ctrlmgr.eventlog.postgres_connection import connect, open_engine
+        from ctrlmgr.eventlog.postgres_servers import Servers
 
-        engine = open_engine(url)
         try:
-            self._connection = connect(engine, patience=_PATIENCE, role="inspect", writable=False)
+            self._connection = Servers(url).connect("inspect", patience=_PATIENCE, standby=True)
         except psycopg.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
-        finally:
-            engine.dispose()
         self._connection.patience = None  # a long question takes its time; Ctrl-C ends it
         if self._connection.prepare_threshold is not None:  # else a pooler would keep it for others
             self._connection.execute("SET jit = off")  # compiling takes longer than what it would speed up
@@ -202,9 +219,13 @@ class PostgresDatabase(Database):
         if parameters:
             statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
         try:
+            if self._patience is not None:  # for this transaction alone, so that it may go through a pooler
+                self._connection.execute(f"SET LOCAL statement_timeout = {round(self._patience * 1000)}".encode())
             cursor = self._connection.execute(statement.encode(), parameters or None, prepare=prepare)
             rows = cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
+            if error.sqlstate == _CANCELLED and self._patience is not None:
+                raise _too_long(self._patience) from error
             raise _postgres_failure(error, self._connection) from error
         finally:
             if not self._connection.closed:

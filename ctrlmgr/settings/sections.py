@@ -70,10 +70,14 @@ _RETENTIONS = Kind(
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseSettings:
-    """Where the event log and its anchor are; see `Settings.database_url` and `anchor_path` for what empty means."""
+    """Where the event log and its anchor are; see `Settings.database_url` and `anchor_path` for what empty means.
+
+    `pool_size` is how many connections to PostgreSQL a process reads with.
+    """
 
     url: Annotated[str, TEXT] = ""
     anchor: Annotated[str, TEXT] = ""
+    pool_size: Annotated[int, whole(2)] = 8
 
 
 @dataclass(frozen=True, kw_only=True)

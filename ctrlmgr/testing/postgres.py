@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,15 +68,26 @@ class PostgresCluster:
     Raises `PostgresMissing`, or `subprocess.CalledProcessError` with the server's output in its notes.
     """
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
-        """Create and start a cluster; `settings` are lines for its postgresql.conf."""
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        address: str = "127.0.0.1",
+        standby_of: PostgresCluster | None = None,
+    ) -> None:
+        """Create and start a cluster; `settings` are lines for its postgresql.conf.
+
+        It listens on `address`. As `standby_of` another cluster it is a copy of that one which follows it.
+        """
+        self.address = address
+        self._settings = {} if settings is None else settings
         self._bin = find_program("initdb").resolve().parent
         self._root = Path(tempfile.mkdtemp(prefix="ctrlmgr-postgres-"))
         self._data = self._root / "data"
-        self._password = secrets.token_hex(16)
+        self._password: str = standby_of._password if standby_of else secrets.token_hex(16)
         self._account = _server_account()
         try:
-            self._create({} if settings is None else settings)
+            self._create(standby_of)
             self._start_on_a_free_port()
         except BaseException:
             self.close()
@@ -88,29 +99,64 @@ class PostgresCluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _create(self, settings: Mapping[str, str]) -> None:
+    def _create(self, primary: PostgresCluster | None) -> None:
         password_file = self._root / "password"
         password_file.write_text(self._password)
         if self._account:
             for path in (self._root, password_file):
                 os.chown(path, self._account.pw_uid, self._account.pw_gid)
-        self._run(
-            "initdb", "--pgdata", str(self._data), "--username", USER, "--pwfile", str(password_file),
-            "--auth-local", "trust", "--auth-host", "scram-sha-256", "--encoding", "UTF8", "--no-locale",
-            "--no-sync",
-        )  # fmt: skip
+        if primary is None:
+            self._run(
+                "initdb", "--pgdata", str(self._data), "--username", USER, "--pwfile", str(password_file),
+                "--auth-local", "trust", "--auth-host", "scram-sha-256", "--encoding", "UTF8", "--no-locale",
+                "--no-sync",
+            )  # fmt: skip
+        else:
+            self._copy(primary)
         lines = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": self.address,
             "unix_socket_directories": str(self._root),
             "max_connections": "200",
-            **settings,
+            **self._settings,
         }
         with (self._data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in lines.items())
 
+    def _copy(self, primary: PostgresCluster) -> None:
+        source = f"host={primary.address} port={primary.port} user={USER} password={self._password}"
+        self._run(
+            "pg_basebackup", "--pgdata", str(self._data), "--dbname", source, "--write-recovery-conf",
+            "--checkpoint", "fast", "--wal-method", "stream", "--no-sync",
+        )  # fmt: skip
+
+    def let_in(self, *rules: str) -> None:
+        """Add lines to pg_hba.conf, and have the server read them."""
+        with (self._data / "pg_hba.conf").open("a") as file:
+            file.writelines(f"{rule}\n" for rule in rules)
+        self._run("pg_ctl", "reload")
+
+    def keep(self, file: Path) -> Path:
+        """Copy a file to where only the server can read it; return its place."""
+        copy = Path(shutil.copy(file, self._root))
+        copy.chmod(0o600)
+        if self._account:
+            os.chown(copy, self._account.pw_uid, self._account.pw_gid)
+        return copy
+
+    def follow(self, primary: PostgresCluster) -> None:
+        """Become a standby of another cluster with the same password: as a new copy of it, on the same port."""
+        self._end()
+        shutil.rmtree(self._data)
+        self._create(primary)
+        self.start()
+
+    def promote(self) -> None:
+        """End being a standby, and wait until it takes writes."""
+        self._run("pg_ctl", "promote", "-w", "-t", str(_START_SECONDS))
+
     def _start_on_a_free_port(self) -> None:
         for tries_left in reversed(range(_PORT_TRIES)):
-            self.port = _free_port()
+            self.port = _free_port(self.address)
             try:
                 self.start()
             except subprocess.CalledProcessError:  # somebody took the port between our look and the start
@@ -135,26 +181,55 @@ class PostgresCluster:
 
     def kill(self) -> None:
         """Kill the server's first process with SIGKILL, and wait until the others have noticed and ended too."""
-        processes = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
-        first = int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+        others = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
+        first = self._first_process()
         os.kill(first, signal.SIGKILL)
-        for pid in (first, *processes):
+        for pid in (first, *others):
             _await_end(pid)
+
+    def _first_process(self) -> int:
+        return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+
+    def processes(self) -> list[int]:
+        """Return the process ids of the server, the first one's first (Linux)."""
+        first = self._first_process()
+        return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+
+    def freeze(self) -> None:
+        """Stop every process of the server where it is: its host answers for it, it does not."""
+        for pid in self.processes():  # the first one first, so that it makes no more
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen server go on."""
+        for pid in reversed(self.processes()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def close(self) -> None:
         """Stop the server if it runs, and remove every file."""
         try:
-            if (self._data / "postmaster.pid").exists():
-                self.stop("immediate")
-        except subprocess.CalledProcessError as error:
-            if "Is server running?" not in "".join(error.__notes__):
-                raise
+            self._end()
         finally:
             shutil.rmtree(self._root, ignore_errors=True)
 
+    def _end(self) -> None:
+        """See to it that the server does not run, in whatever state it is."""
+        if not (self._data / "postmaster.pid").exists():
+            return
+        with suppress(OSError):  # one that was killed has left its file
+            self.thaw()
+        try:
+            self.stop("immediate")
+        except subprocess.CalledProcessError as error:
+            told = "".join(error.__notes__)
+            if "Is server running?" not in told and "No such process" not in told:
+                raise
+
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
         """Return the SQLAlchemy URL of a database; `port` is for those who put a proxy in front."""
-        return f"postgresql+psycopg://{USER}:{self._password}@127.0.0.1:{port or self.port}/{database}"
+        return f"postgresql+psycopg://{USER}:{self._password}@{self.address}:{port or self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run one SQL statement as the superuser, in a transaction of its own, and return its rows."""
@@ -224,8 +299,8 @@ def _await_end(pid: int) -> None:
     raise TimeoutError(f"process {pid} of the PostgreSQL cluster does not end")
 
 
-def _free_port() -> int:
+def _free_port(address: str) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((address, 0))
         port: int = probe.getsockname()[1]
         return port

@@ -34,6 +34,7 @@ class ScriptedWriter:
         self.outcomes: list[Finished] = []
         self.threads: list[int] = []
         self.idled = threading.Event()
+        self.problem: Exception | None = None
         self.revision = 10
 
     def commit(
@@ -56,6 +57,8 @@ class ScriptedWriter:
 
     def idle(self) -> None:
         self.idled.set()
+        if self.problem is not None:
+            raise self.problem
 
 
 @pytest.fixture
@@ -296,6 +299,19 @@ def test_a_quiet_moment_is_used_for_housekeeping(writer: ScriptedWriter, monkeyp
         enqueue(append)
         append.result(10)
         assert writer.idled.wait(10)
+    line.close()
+
+
+def test_housekeeping_that_fails_ends_nothing(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "_IDLE", 0.01)
+    writer.problem = LogUnavailable("the disk is full")
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    for _ in range(2):
+        assert writer.idled.wait(10)
+        writer.idled.clear()
+        append = pending("a")
+        line.submit(append)  # the thread's to commit: were it gone, nobody would
+        assert append.result(10)
     line.close()
 
 

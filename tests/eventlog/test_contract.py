@@ -9,6 +9,7 @@ import pytest
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import EventLogContract, VerifiableLog
+from ctrlmgr.testing.import_contract import ImportContract
 from ctrlmgr.testing.namespace_contract import NamespaceContract
 
 
@@ -38,4 +39,8 @@ class TestEventLog(EventLogContract):
 
 
 class TestNamespaces(NamespaceContract):
+    pass
+
+
+class TestImports(ImportContract):
     pass

@@ -23,7 +23,7 @@ from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.eventlog.proxy import Proxy, like_a_transaction_pooler
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(400)]
 
 WRITER = Path(__file__).with_name("writer_process.py")
 PATIENCE = 20.0

@@ -25,7 +25,7 @@ from ctrlmgr.eventlog import Author, Cause, Fence, Outcome, open_log, verify
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.postgres import PostgresEventLog
 from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
-from ctrlmgr.eventlog.postgres_connection import parse_url
+from ctrlmgr.eventlog.postgres_url import parse_url
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 
@@ -226,7 +226,7 @@ def test_every_spelling_of_the_url_is_understood(postgres_url: str, scheme: str)
     log = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
     assert log.head().revision == 0
     log.close()
-    assert parse_url(url).drivername == "postgresql+psycopg"
+    assert parse_url(url).url.drivername == "postgresql+psycopg"
 
 
 def test_a_closed_log_says_so(postgres_url: str) -> None:

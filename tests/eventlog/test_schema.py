@@ -8,7 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Connection, Engine, inspect
 
 from ctrlmgr.eventlog import migrate_log, schema
 from ctrlmgr.eventlog.sqlite import open_engine
@@ -48,6 +48,21 @@ def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     before = (tmp_path / "log.db").read_bytes()
     assert migrate_log(url, clock=FakeClock(), random=random.Random(2)) == schema.LATEST
     assert (tmp_path / "log.db").read_bytes() == before
+
+
+def test_processes_that_start_together_wait_for_the_one_that_migrates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience: list[int] = []
+    run = schema._run_migrations
+
+    def migrate(connection: Connection) -> None:
+        patience.append(connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one())
+        run(connection)
+
+    monkeypatch.setattr(schema, "_run_migrations", migrate)
+    migrate_log(f"sqlite:///{tmp_path / 'log.db'}", clock=FakeClock(), random=random.Random(1))
+    assert patience == [60_000], "milliseconds: a loaded machine takes seconds to migrate"
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

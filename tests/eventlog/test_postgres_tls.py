@@ -1,0 +1,89 @@
+"""Connections that have to know whom they talk to: a real server with a certificate for `db.example`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import LogUnavailable
+from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.eventlog.postgres import PostgresEventLog
+from ctrlmgr.server.tls import ensure_certificates
+from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
+from ctrlmgr.testing.postgres import PostgresCluster
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(400)]
+
+NAME = "db.example"
+
+
+class Secured(NamedTuple):
+    """A server, the authority that its certificate is of, and another one."""
+
+    cluster: PostgresCluster
+    authority: Path
+    other: Path
+
+    def url(self, host: str, query: str) -> str:
+        """Return the URL of its log as if it were on another host."""
+        account = self.cluster.url("log").rpartition("@")[0]
+        return f"{account}@{host}:{self.cluster.port}/log?hostaddr=127.0.0.1&{query}"
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    ours, others = (
+        ensure_certificates(tmp_path_factory.mktemp(name), [NAME], clock=SystemClock()) for name in ("ours", "others")
+    )
+    with PostgresCluster() as cluster:
+        for setting, file in (("ssl_cert_file", ours.serving), ("ssl_key_file", ours.serving_key)):
+            cluster.execute(f"ALTER SYSTEM SET {setting} = '{cluster.keep(file)}'")
+        cluster.execute("ALTER SYSTEM SET ssl = on")
+        cluster.execute("CREATE DATABASE log")
+        cluster.restart()
+        migrate_log(cluster.url("log"), clock=SystemClock(), random=random.Random(1))
+        yield Secured(cluster, ours.authority, others.authority)
+
+
+def opened(url: str) -> PostgresEventLog:
+    return PostgresEventLog(url, clock=SystemClock(), random=random.Random(2), patience=0.2)
+
+
+def test_another_host_is_spoken_to_when_its_certificate_is_right(secured: Secured) -> None:
+    log = opened(secured.url(NAME, f"sslrootcert={secured.authority}"))
+    assert log.append([add(thing("a"))], author=AUTHOR)
+    in_use = secured.cluster.execute(
+        "SELECT DISTINCT s.ssl FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)"
+        " WHERE a.application_name LIKE 'ctrlmgr%'"
+    )
+    assert in_use == [(True,)]
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "wrong_authority", "problem"),
+    [
+        (NAME, True, "certificate verify failed"),
+        ("elsewhere.example", False, 'does not match host name "elsewhere.example"'),
+    ],
+)
+def test_it_is_not_when_that_is_wrong(secured: Secured, host: str, wrong_authority: bool, problem: str) -> None:
+    authority = secured.other if wrong_authority else secured.authority
+    with pytest.raises(LogUnavailable, match=problem):
+        opened(secured.url(host, f"sslrootcert={authority}"))
+
+
+def test_it_is_not_when_nobody_says_which_authority_is_right(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(LogUnavailable, match="certificate"):
+        opened(secured.url(NAME, ""))
+    log = opened(secured.url(NAME, "sslmode=require"))
+    assert log.head()
+    log.close()

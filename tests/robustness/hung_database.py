@@ -1,0 +1,127 @@
+"""How long requests take while PostgreSQL stands still: `python -m tests.robustness.hung_database --rounds 5`.
+
+Each round every process of the server is stopped (SIGSTOP), so that its host answers for it and it does not; requests
+are sent, and it goes on. Prints what was answered and after how long. Ends with 1 if what needs the database was not
+refused within 5 s, if what does not need it took longer than 1 s, or if anything had to be restarted to go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.serving import Served
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+_DATABASE = "hung"
+_REFUSED_WITHIN = 5.0
+_CACHED_WITHIN = 1.0
+_READY_WITHIN = 15.0
+_NOTICED_AFTER = 8.0
+"""Seconds after which `/readyz` must tell of it."""
+
+
+class Answered(NamedTuple):
+    """What a request was answered, and after how many seconds."""
+
+    what: str
+    code: int
+    seconds: float
+
+
+@contextmanager
+def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, Served]]:
+    """A server on a PostgreSQL that nobody else uses."""
+    with PostgresCluster() as cluster:
+        cluster.execute(f"CREATE DATABASE {_DATABASE}")
+        migrate_log(cluster.url(_DATABASE), clock=SystemClock(), random=random.Random(1))
+        server = Served(folder, "--database", cluster.url(_DATABASE))
+        try:
+            server.start()
+            yield cluster, server
+        finally:
+            server.close()
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, served_on_its_own(Path(folder)) as (cluster, server):
+        for number in range(rounds):
+            problems += _round(number, cluster, server)
+    for problem in problems:
+        _say(problem)
+    return 1 if problems else 0
+
+
+def _round(number: int, cluster: PostgresCluster, server: Served) -> list[str]:
+    asked: list[tuple[str, Callable[[], Answered], float]] = [
+        (
+            "create",
+            lambda: _ask(server, "POST", CONFIG_MAPS, {"metadata": {"name": f"round-{number}"}}),
+            _REFUSED_WITHIN,
+        ),
+        ("list the newest", lambda: _ask(server, "GET", CONFIG_MAPS), _REFUSED_WITHIN),
+        ("get the newest", lambda: _ask(server, "GET", f"{CONFIG_MAPS}/kube-root-ca.crt"), _REFUSED_WITHIN),
+        ("list from the cache", lambda: _ask(server, "GET", f"{CONFIG_MAPS}?resourceVersion=0"), _CACHED_WITHIN),
+        ("livez", lambda: _ask(server, "GET", "/livez"), _CACHED_WITHIN),
+    ]
+    cluster.freeze()
+    try:
+        began = time.monotonic()
+        with ThreadPoolExecutor(len(asked)) as pool:
+            answers = [pool.submit(ask) for _, ask, _ in asked]
+        time.sleep(max(0.0, began + _NOTICED_AFTER - time.monotonic()))
+        ready = _ask(server, "GET", "/readyz")
+    finally:
+        cluster.thaw()
+    problems = [] if ready.code == 500 else ["readyz did not tell of it"]
+    for (name, _, within), answer in zip(asked, answers, strict=True):
+        problems += _judge(name, answer.result(), within)
+    return problems + _await_recovery(server)
+
+
+def _judge(name: str, answer: Answered, within: float) -> list[str]:
+    _say(f"{name}: {answer.code} after {answer.seconds:.2f} s")
+    expected = (503, 504) if within == _REFUSED_WITHIN else (200,)
+    problems = [] if answer.code in expected else [f"{name} was answered {answer.code}"]
+    return problems if answer.seconds <= within else [*problems, f"{name} took {answer.seconds:.2f} s"]
+
+
+def _await_recovery(server: Served) -> list[str]:
+    began = time.monotonic()
+    while _ask(server, "GET", "/readyz").code != 200:
+        if time.monotonic() - began > _READY_WITHIN:
+            return ["it did not recover"]
+        time.sleep(0.05)
+    _say(f"ready again after {time.monotonic() - began:.2f} s")
+    return []
+
+
+def _ask(server: Served, method: str, path: str, body: object = None) -> Answered:
+    began = time.monotonic()
+    code, _ = server.request(method, path, body)
+    return Answered(path, code, time.monotonic() - began)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
