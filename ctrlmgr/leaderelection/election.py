@@ -143,8 +143,7 @@ class Election:
 
     def _on_lease(self, change: Change) -> None:
         """Learn what has become of a lease; on the informers' thread."""
-        lease = change.new or change.old
-        if lease is None or lease.key != self._elector.key:
+        if change.object.key != self._elector.key:
             return
         term = self._elector.observe(change.new, change.revision)
         if term > self._resumed and self._running is None:

@@ -6,6 +6,7 @@ Guarantees:
 - No key is reconciled by two workers at once.
 - A reconcile that raises harms nobody else: it is counted, logged once, and tried again with the same triggers,
   rate limited by key and overall. `TerminalError` is not tried again.
+- A reconcile that asks to be run again later and has written nothing leaves its triggers to that later one.
 - What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
 - `run` returns only when no worker is inside a reconcile.
 - Between `stand_by` and `resume` nothing is kept of what the watches bring; after `resume` it is as if the informers
@@ -26,7 +27,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from ctrlmgr import threads
-from ctrlmgr.api.resource import Key
+from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.client import ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import (
@@ -35,6 +36,7 @@ from ctrlmgr.errors import (
     LogClosed,
     LogCorrupt,
     LogRolledBack,
+    OutcomeUnknown,
     SchemaOutdated,
     ShutDown,
     TerminalError,
@@ -236,16 +238,16 @@ class Controller:
         except Exception as error:  # a reconciler is foreign code: whatever it raises is contained here
             self._retry(delivery, error)
             return "error", _summary(error)
-        return self._succeed(delivery, result), ""
+        return self._succeed(delivery, result, unanswered=() if client.wrote else delivery.triggers), ""
 
-    def _succeed(self, delivery: Delivery[Key], result: Result) -> str:
+    def _succeed(self, delivery: Delivery[Key], result: Result, unanswered: Sequence[Revision]) -> str:
         self.queue.forget(delivery.item)
         if result.requeue_after is None:
             self._metrics.success.inc()
             log.debug("reconciled")
             return "ok"
         self._metrics.requeue_after.inc()
-        self.queue.add_after(delivery.item, result.requeue_after)
+        self.queue.add_after(delivery.item, result.requeue_after, unanswered)
         log.debug("reconciled", requeue_after=result.requeue_after)
         return "requeued"
 
@@ -269,7 +271,7 @@ class Controller:
         if not isinstance(error, CtrlmgrError):
             self._metrics.panics.inc()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
-        if isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race):
+        if _is_part_of_the_job(error):
             log.info("reconcile failed", error=_summary(error), dropped=drop)
         else:
             log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=error)
@@ -277,6 +279,13 @@ class Controller:
             self.queue.forget(delivery.item)
         else:
             self.queue.add_rate_limited(delivery.item, delivery.triggers)
+
+
+def _is_part_of_the_job(error: Exception) -> bool:
+    """Whether an error says nothing against the reconciler: somebody was quicker, or the database is away."""
+    if isinstance(error, OutcomeUnknown):
+        return True  # the next reconcile sees what came of it
+    return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
 
 
 def _summary(error: Exception) -> str:

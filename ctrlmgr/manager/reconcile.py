@@ -18,7 +18,10 @@ from ctrlmgr.client import Client
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile that succeeded goes on: again in `requeue_after` seconds, or (None) with the next change."""
+    """How a reconcile that succeeded goes on: again in `requeue_after` seconds, or (None) with the next change.
+
+    One that comes again is the same matter: the triggers for which nothing has been written are the next one's too.
+    """
 
     requeue_after: float | None = None
 

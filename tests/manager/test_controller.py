@@ -21,6 +21,7 @@ from ctrlmgr.errors import (
     LogUnavailable,
     NamespaceTerminating,
     NotFound,
+    OutcomeUnknown,
     SchemaOutdated,
     TerminalError,
 )
@@ -166,6 +167,20 @@ def test_a_requeue_comes_when_the_result_says() -> None:
     assert reconciler.keys == [A, A]
 
 
+def test_what_a_requeued_reconcile_has_not_answered_is_left_to_the_next() -> None:
+    later = Result(requeue_after=60)
+    stage = Stage(Scripted(lambda key, client: later, then(creates("made"), lambda key, client: later), creates("b")))
+    stage.controller.queue.add(A, [3, 5])
+    stage.process_all()
+    stage.controller.queue.add_after(A, 10, [7])
+    stage.clock.step(60)
+    stage.process_all()
+    assert last_reconcile(stage).cause.triggers == (3, 5, 7)
+    stage.clock.step(60)
+    stage.process_all()
+    assert last_reconcile(stage).cause.triggers == ()
+
+
 def test_a_failed_key_is_tried_again_later_and_later_with_the_same_triggers() -> None:
     stage = Stage(Scripted(fails(Conflict()), fails(ValueError("no")), creates("made")))
     stage.controller.queue.add(A, [3, 5])
@@ -265,6 +280,7 @@ def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None
         pytest.param(NotFound(), id="somebody else deleted it"),
         pytest.param(NamespaceTerminating(), id="its namespace is going"),
         pytest.param(LogUnavailable(), id="an unreachable log"),
+        pytest.param(OutcomeUnknown(), id="a log that did not answer"),
     ],
 )
 def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_panic(error: Exception) -> None:

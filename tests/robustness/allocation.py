@@ -34,6 +34,7 @@ from tests.robustness.faults import new_seed
 from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.run import Setting, server_of
 from tests.robustness.serving import Served
+from tests.robustness.verdicts import say, verdict
 
 PROMPT = 1.0
 """Seconds within which a full range is to be refused."""
@@ -162,7 +163,7 @@ def main() -> int:
     """Do what the command line says."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
-    _say(f"seed {seed}")
+    say(f"seed {seed}")
     with (
         tempfile.TemporaryDirectory(prefix="ctrlmgr-allocation-") as folder,
         places(Path(folder), arguments.database, arguments.processes) as setting,
@@ -170,15 +171,12 @@ def main() -> int:
         outcome = allocate(Plan(seed, arguments.threads, arguments.kills), setting)
     ledger, wrong = outcome.ledger, list(outcome.wrong)
     answers = sum(outcome.tally.answers.values())
-    _say(f"{answers} requests in {outcome.seconds:.0f} s, {arguments.kills} kills: {dict(outcome.tally.answers)}")
-    _say(f"{ledger.revisions} revisions checked, claimed: {dict(ledger.claimed)}, in use: {len(ledger.used)}")
-    _say(f"a full range refused in {outcome.refusal:.3f} s at the most")
+    say(f"{answers} requests in {outcome.seconds:.0f} s, {arguments.kills} kills: {dict(outcome.tally.answers)}")
+    say(f"{ledger.revisions} revisions checked, claimed: {dict(ledger.claimed)}, in use: {len(ledger.used)}")
+    say(f"a full range refused in {outcome.refusal:.3f} s at the most")
     if outcome.refusal > PROMPT:
         wrong.append(f"a full range was refused after {outcome.refusal} s only")
-    for sentence in wrong:
-        _say(f"WRONG {sentence}")
-    _say("sound" if not wrong else f"{len(wrong)} complaints")
-    return 1 if wrong else 0
+    return verdict(wrong)
 
 
 def _arguments() -> argparse.Namespace:
@@ -201,11 +199,6 @@ def places(folder: Path, database: str, servers: int) -> Iterator[Setting]:
         yield on_sqlite(folder)._replace(servers=servers)
     else:
         yield Setting(folder, database, servers)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from tests.robustness.questions import Question, Questions
 from tests.robustness.raw import PATIENCE
 from tests.robustness.run import server_of
 from tests.robustness.serving import Served
+from tests.robustness.verdicts import say
 
 GROWTH = 48 << 20
 """Resident bytes by which a server may have grown when all rounds are over, since half of them were."""
@@ -143,7 +144,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="for repeating a run")
     arguments = parser.parse_args()
     seed = new_seed() if arguments.seed is None else arguments.seed
-    _say(f"seed {seed}")
+    say(f"seed {seed}")
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-fuzz-") as folder:
         server = server_of(on_sqlite(Path(folder), settings=SETTINGS))
         try:
@@ -157,32 +158,27 @@ def main() -> int:
 
 def _run(server: Served, seed: int, seconds: float) -> int:
     fuzzer = Fuzzer(server, seed)
-    _say(f"{len(fuzzer.operations)} operations, {server.resident() >> 20} MiB")
+    say(f"{len(fuzzer.operations)} operations, {server.resident() >> 20} MiB")
     began, sizes, told = time.monotonic(), list[int](), 0
     while (elapsed := time.monotonic() - began) < seconds:
         count = fuzzer.round()
         sizes.append(server.resident())
-        _say(f"{elapsed:5.0f} s: {count} requests, {sizes[-1] >> 20} MiB, {len(fuzzer.wrong)} complaints")
+        say(f"{elapsed:5.0f} s: {count} requests, {sizes[-1] >> 20} MiB, {len(fuzzer.wrong)} complaints")
         for each in fuzzer.wrong[told:]:
-            _say(f"WRONG {each}")
+            say(f"WRONG {each}")
         told = len(fuzzer.wrong)
     fuzzer.close()
     server.stop()
     grown = max(sizes) - sizes[len(sizes) // 2]
-    _say(", ".join(f"{count} {answer}" for answer, count in sorted(fuzzer.answers.items())))
+    say(", ".join(f"{count} {answer}" for answer, count in sorted(fuzzer.answers.items())))
     for fault, count in fuzzer.faults.most_common():
-        _say(f"{count} times {fault}")
-    _say(f"grown by {grown >> 10} KiB since half of the rounds, the bound is {GROWTH >> 10}")
+        say(f"{count} times {fault}")
+    say(f"grown by {grown >> 10} KiB since half of the rounds, the bound is {GROWTH >> 10}")
     _, *tracebacks = server.log.split("Traceback")
     for each in tracebacks:
-        _say(f"WRONG Traceback{each[:_TRACEBACK]}")
-    _say(f"{len(tracebacks)} tracebacks in the log, {len(fuzzer.wrong)} complaints")
+        say(f"WRONG Traceback{each[:_TRACEBACK]}")
+    say(f"{len(tracebacks)} tracebacks in the log, {len(fuzzer.wrong)} complaints")
     return 1 if fuzzer.wrong or tracebacks or grown > GROWTH else 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -91,23 +91,10 @@ class Group:
     def freeze(self, server: Candidate) -> None:
         """Stop a process where it is, but not while it has the turn to write a SQLite file: nobody could take that."""
         while True:
-            server.signal(signal.SIGSTOP)
-            if self._can_be_written():
+            freeze(server.pid)
+            if can_be_written(self._database):
                 return
             server.signal(signal.SIGCONT)
-
-    def _can_be_written(self) -> bool:
-        if not self._database.startswith("sqlite:"):
-            return True
-        with Path(self._database.removeprefix("sqlite:///") + "-lock").open("rb") as file:
-            for _ in range(_TURNS):
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    time.sleep(_LOOK)
-                else:
-                    return True
-        return False
 
     def lease(self) -> Held:
         """Return what the Lease says."""
@@ -168,6 +155,31 @@ def violations(events: Sequence[Event]) -> Iterator[str]:
             yield f"revision {event.revision}: {event.actor} wrote in term {event.term}, which was given back"
         elif event.actor == "system:controller:endpoint-controller" and not event.term:
             yield f"revision {event.revision}: {event.actor} wrote without a term"
+
+
+def freeze(process: int) -> None:
+    """Stop a process, and return when none of its threads runs any more: what one does in the kernel it ends first."""
+    os.kill(process, signal.SIGSTOP)
+    until(lambda: all(map(_is_stopped, Path(f"/proc/{process}/task").iterdir())))
+
+
+def _is_stopped(thread: Path) -> bool:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def can_be_written(database: str) -> bool:
+    """Say whether others get their turn to write: whoever has it for a SQLite file keeps it while it is frozen."""
+    if not database.startswith("sqlite:"):
+        return True
+    with Path(database.removeprefix("sqlite:///") + "-lock").open("rb") as file:
+        for _ in range(_TURNS):
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOOK)
+            else:
+                return True
+    return False
 
 
 def until(claim: Callable[[], object]) -> None:

@@ -20,6 +20,7 @@ from tests.robustness.mutant_server import MUTANTS, SOUND
 from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.run import Plan, Setting, run
 from tests.robustness.serving import Served
+from tests.robustness.verdicts import say
 
 TRIES = 3
 _WINDOW = "[watch_cache]\ncapacity = 50\n"
@@ -33,10 +34,10 @@ def main() -> int:
     """Try the mutants that are named, or all."""
     Served.module = "tests.robustness.mutant_server"
     if _is_killed(SOUND):
-        _say("not even the server as it is passes: the checks say nothing")
+        say("not even the server as it is passes: the checks say nothing")
         return 1
     survivors = [name for name in sys.argv[1:] or MUTANTS if not _is_killed(name)]
-    _say(f"{len(survivors)} survived: {', '.join(survivors)}" if survivors else "none survived")
+    say(f"{len(survivors)} survived: {', '.join(survivors)}" if survivors else "none survived")
     return 1 if survivors else 0
 
 
@@ -46,9 +47,9 @@ def _is_killed(name: str) -> bool:
         seed = new_seed()
         complaints = _complaints(name, seed)
         if complaints:
-            _say(f"{name}: {len(complaints)} complaints (seed {seed}), such as\n    {complaints[0][:300]}")
+            say(f"{name}: {len(complaints)} complaints (seed {seed}), such as\n    {complaints[0][:300]}")
             return True
-    _say(f"{name}: survived")
+    say(f"{name}: survived")
     return False
 
 
@@ -67,11 +68,6 @@ def _setting(name: str, folder: Path) -> Iterator[Setting]:
         return
     with PostgresCluster() as cluster, on_postgres(folder, cluster, servers=2) as setting:
         yield setting
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

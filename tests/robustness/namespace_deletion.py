@@ -27,6 +27,7 @@ from tests.robustness.allocation import places
 from tests.robustness.faults import new_seed
 from tests.robustness.run import Setting, server_of
 from tests.robustness.serving import Served
+from tests.robustness.verdicts import say, verdict
 from tests.robustness.wire import Connection
 
 DOOMED, OTHER = "doomed", "other"
@@ -198,21 +199,18 @@ def main() -> int:
     """Do what the command line says."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
-    _say(f"seed {seed}")
+    say(f"seed {seed}")
     with (
         tempfile.TemporaryDirectory(prefix="ctrlmgr-namespace-") as folder,
         places(Path(folder), arguments.database, arguments.processes) as setting,
     ):
         outcome = delete(Plan(seed, arguments.objects, arguments.kills), setting)
     wrong = list(outcome.wrong)
-    _say(f"emptied after {outcome.emptied:.1f} s, {arguments.kills} kills in them; {outcome.revisions} revisions")
-    _say(f"gone {outcome.released:.2f} s after the last finalizer")
+    say(f"emptied after {outcome.emptied:.1f} s, {arguments.kills} kills in them; {outcome.revisions} revisions")
+    say(f"gone {outcome.released:.2f} s after the last finalizer")
     if outcome.released > PROMPT:
         wrong.append(f"it took {outcome.released:.1f} s")
-    for sentence in wrong:
-        _say(f"WRONG {sentence}")
-    _say("sound" if not wrong else f"{len(wrong)} complaints")
-    return 1 if wrong else 0
+    return verdict(wrong)
 
 
 def _arguments() -> argparse.Namespace:
@@ -223,11 +221,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--database", default="sqlite", choices=("sqlite", "postgres"))
     return parser.parse_args()
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import uvloop
 
-from tests.robustness.faults import ALL, Faults
+from tests.robustness.disturbing import ALL, Faults
 from tests.robustness.history import History, Read, Selection
 from tests.robustness.readers import Reader, page_of
 from tests.robustness.serving import Served
@@ -70,14 +70,14 @@ def run(plan: Plan, setting: Setting) -> History:
             history = runner.run(_run(plan, setting, servers, tail))
         for server in servers:
             server.stop()
-            history.tracebacks += _tracebacks(server.log)
+            history.tracebacks += tracebacks(server.log)
         tail.read()
         history.log = tail.log
         tail.verify()
         return history
 
 
-def _tracebacks(log: str) -> list[str]:
+def tracebacks(log: str) -> list[str]:
     """Return what a log says of each request that failed unexpectedly."""
     return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
@@ -99,24 +99,25 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
     async with asyncio.TaskGroup() as everybody:
         for informer in informers:
             everybody.create_task(informer.run())
-        for each in _crowd(plan, world):
+        for each in crowd(plan, world):
             everybody.create_task(each.run())
         everybody.create_task(faults.compact(plan.compact_every))
         await _warm_up(plan, world)
         await faults.run(plan.faulty, plan.between_faults)
         world.loaded = False
         last = await write_the_last(world)
-        await _reach(informers, last)
+        await reach(informers, last)
         world.ended.set()
     for number in range(len(servers)):
-        await _read_everything(world, number)
+        await read_everything(world, number)
     return world.history
 
 
-def _crowd(plan: Plan, world: World) -> Iterator[Writer | Reader | Watcher]:
-    yield from (Writer(world, number, plan.write_pause) for number in range(plan.writers))
-    yield from (Reader(world, number, plan.write_pause) for number in range(plan.readers))
-    yield from (Watcher(world, number, slow=number == 0) for number in range(plan.watchers))
+def crowd(plan: Plan, world: World, first: int = 0) -> Iterator[Writer | Reader | Watcher]:
+    """Yield who uses the servers, numbered from `first` on."""
+    yield from (Writer(world, first + number, plan.write_pause) for number in range(plan.writers))
+    yield from (Reader(world, first + number, plan.write_pause) for number in range(plan.readers))
+    yield from (Watcher(world, first + number, slow=number == 0) for number in range(plan.watchers))
 
 
 async def _warm_up(plan: Plan, world: World) -> None:
@@ -128,7 +129,7 @@ async def _warm_up(plan: Plan, world: World) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
+async def reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
     """Wait until every informer has been told of what concerns it; who has not is for the checks to name."""
     deadline = asyncio.get_running_loop().time() + _END
     while asyncio.get_running_loop().time() < deadline:
@@ -137,7 +138,7 @@ async def _reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def _read_everything(world: World, server: int) -> None:
+async def read_everything(world: World, server: int) -> None:
     connection = world.connections()[server]
     for resource in RESOURCES:
         read = Read(server=server, resource=resource, selection=Selection(), whole=True)

@@ -21,6 +21,7 @@ from tests.robustness.faults import new_seed
 from tests.robustness.history import History
 from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.run import Plan, Setting, run
+from tests.robustness.verdicts import say, verdict
 
 RATE = 50.0
 """Acknowledged writes a second without which a run proves nothing (etcd's bound for slow clusters)."""
@@ -32,7 +33,7 @@ def main() -> int:
     if arguments.judge:
         return _judge(History.load(arguments.judge))
     seed = new_seed() if arguments.seed is None else arguments.seed
-    _say(f"seed {seed}")
+    say(f"seed {seed}")
     with _setting(arguments) as setting:
         history = run(Plan(seed, faulty=arguments.seconds, between_faults=3.0), setting)
     if arguments.save:
@@ -68,22 +69,14 @@ def _setting(arguments: argparse.Namespace) -> Iterator[Setting]:
 
 
 def _judge(history: History) -> int:
-    _say(f"{len(history.log)} events, {acknowledged_rate(history):.0f} writes a second before the first fault")
-    _say(f"writes: {_counts(f'{write.verb} {write.code}' for write in history.writes)}")
-    _say(f"reads: {_counts(page.code for read in history.reads for page in read.pages)}")
-    _say(f"watches: {_counts(watch.ended for watch in history.watches)}")
-    _say(f"told: {_counts(each.type for watch in history.watches for each in watch.deliveries)}")
-    _say(f"faults: {_counts(fault.kind for fault in history.faults)}, {len(history.compactions)} compactions")
+    say(f"{len(history.log)} events, {acknowledged_rate(history):.0f} writes a second before the first fault")
+    say(f"writes: {_counts(f'{write.verb} {write.code}' for write in history.writes)}")
+    say(f"reads: {_counts(page.code for read in history.reads for page in read.pages)}")
+    say(f"watches: {_counts(watch.ended for watch in history.watches)}")
+    say(f"told: {_counts(each.type for watch in history.watches for each in watch.deliveries)}")
+    say(f"faults: {_counts(fault.kind for fault in history.faults)}, {len(history.compactions)} compactions")
     wrong = [*check(history), *(f"coverage: {gap}" for gap in gaps(history, rate=RATE))]
-    for sentence in wrong:
-        _say(f"WRONG {sentence}")
-    _say("sound" if not wrong else f"{len(wrong)} complaints")
-    return 1 if wrong else 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    return verdict(wrong)
 
 
 def _counts(things: Iterator[object]) -> str:

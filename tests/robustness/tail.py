@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ctrlmgr.api.object import Object
@@ -59,6 +60,11 @@ class Tail:
         """Return what the log still holds."""
         with self._turn:
             return [logged(event) for event in self._log.scan()]
+
+    def violations(self, judge: Callable[[Sequence[Event]], Iterator[str]]) -> list[str]:
+        """Return what somebody says of the events that the log still holds."""
+        with self._turn:
+            return list(judge(list(self._log.scan())))
 
     def close(self) -> None:
         self._log.close()

@@ -11,7 +11,8 @@ import pytest
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.checks import check
 from tests.robustness.checks.coverage import gaps
-from tests.robustness.faults import ALL, new_seed
+from tests.robustness.disturbing import ALL
+from tests.robustness.faults import new_seed
 from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.run import Plan, Setting, run
 

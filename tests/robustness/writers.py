@@ -124,17 +124,24 @@ class Last(NamedTuple):
     revision: int
 
 
-async def write_the_last(world: World) -> list[Last]:
-    """Create an object of each resource in each namespace and color; each must be acknowledged."""
+async def write_the_last(world: World, ending: str = "", tries: int = 1) -> list[Last]:
+    """Create an object of each resource in each namespace and color; each must be acknowledged, in so many tries.
+
+    `ending` tells what is written from what was written at an earlier end.
+    """
     connections = world.connections()
     written: list[Last] = []
     with closing(connections):
         for number, (resource, namespace, color) in enumerate(product(RESOURCES, NAMESPACES, COLORS)):
-            server, name = number % len(connections), f"{LAST}{number}"
-            write = Write(
-                id=name, server=server, verb="create", resource=resource, namespace=namespace, name=name, called=0
-            )
-            await submit(world, connections[server], write, _body(write, color, ""))
+            server = number % len(connections)
+            for attempt in range(1, tries + 1):
+                name = f"{LAST}{ending}{number}" + ("" if attempt == 1 else f"-{attempt}")
+                write = Write(
+                    id=name, server=server, verb="create", resource=resource, namespace=namespace, name=name, called=0
+                )
+                await submit(world, connections[server], write, _body(write, color, ""))
+                if write.acknowledged:
+                    break
             assert write.acknowledged, f"all is well again, but {write}"
             written.append(Last(resource, namespace, name, color, write.revision))
     return written

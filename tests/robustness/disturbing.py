@@ -1,9 +1,8 @@
-"""Faults: what befalls the servers and their database while they are used."""
+"""What befalls servers and their database while they are used, for as long as a run wants; see `faults` for more."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Collection
@@ -111,8 +110,3 @@ class Faults:
         fault = self._world.fault("database", -1)
         await asyncio.to_thread(self._cut)
         fault.ended = self._world.now()
-
-
-def new_seed() -> int:
-    """Return a seed for a run that was given none."""
-    return random.SystemRandom().randrange(1 << 32)

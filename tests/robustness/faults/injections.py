@@ -1,0 +1,319 @@
+"""The faults: on what stage each is played, what it does, and how all is made well again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.faults import stage
+from tests.robustness.faults.machine import Network, SmallDisk, WallClock, inside
+from tests.robustness.faults.small_postgres import SmallPostgres
+from tests.robustness.faults.stage import DEFAULT_LEASE, LEASE, SHORT, Member, Stage
+from tests.robustness.leaders import can_be_written, freeze
+from tests.robustness.replicated import ReplicatedPostgres
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+
+
+class Ground(NamedTuple):
+    """What a round has to start with."""
+
+    folder: Path
+    dice: random.Random
+    cluster: PostgresCluster | None
+    """None: the database is to be a SQLite file."""
+    is_short: bool = False
+    """Whether nothing may last longer than it must."""
+
+
+class Struck(NamedTuple):
+    """What was done to whom, in the words of a history's `Fault`; -1 is the database."""
+
+    kind: str
+    server: int
+    told: str
+
+
+class Injection:
+    """A fault of one round. Here it is none at all, on an ordinary stage."""
+
+    name: ClassVar[str] = "none"
+    databases: ClassVar[tuple[str, ...]] = (SQLITE, POSTGRESQL)
+    flags: tuple[str, ...] = SHORT
+
+    def __init__(self, ground: Ground) -> None:
+        """Be played on `ground`, as its dice will have it."""
+        self.ground = ground
+        self.dice = ground.dice
+        self.count = self.dice.choice((2, 2, 2, 3))
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        """Make what it takes; raises `Missing`."""
+        folder = self.ground.folder
+        with ExitStack() as stack:
+            cluster = self.ground.cluster
+            url = stack.enter_context(stage.database_of(cluster)) if cluster else stage.sqlite_url(folder)
+            yield self.on(url)
+
+    def on(self, url: str) -> Stage:
+        """Return the stage on a database."""
+        return Stage(self.ground.folder, url, stage.members(self.ground.folder, url, self.count, *self.flags))
+
+    def strike(self, at: Stage) -> Struck:
+        """Do it, for as long as it is to last."""
+        return Struck("none", 0, "nothing")
+
+    def heal(self, at: Stage) -> None:
+        """Put right what does not come right by itself."""
+
+    def choose(self, at: Stage, leader: float) -> int:
+        """Return the number of a server: of the leader, with that probability."""
+        return at.leader() if self.dice.random() < leader else self.dice.randrange(len(at.members))
+
+    def last(self, least: float, most: float) -> float:
+        """Let some time go by; return how many seconds it was."""
+        seconds = self.dice.uniform(least, most)
+        time.sleep(seconds)
+        return seconds
+
+
+class Kill(Injection):
+    """SIGKILL, and started again."""
+
+    name = "kill"
+    _server = 0
+
+    def strike(self, at: Stage) -> Struck:
+        self._server = self.choose(at, leader=0.6)
+        at.members[self._server].kill()
+        away = self.last(0.0, 2.0)
+        return Struck("kill", self._server, f"server {self._server}, away for {away:.1f} s")
+
+    def heal(self, at: Stage) -> None:
+        at.members[self._server].start()
+
+
+class Freeze(Injection):
+    """SIGSTOP for longer than a lease is good for, now and then with the lease as it is by default."""
+
+    name = "stop"
+    _server = 0
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        is_long = self.dice.random() < 0.1 and not ground.is_short
+        self._lease = DEFAULT_LEASE if is_long else LEASE
+        self.flags = () if self._lease == DEFAULT_LEASE else SHORT
+
+    def strike(self, at: Stage) -> Struck:
+        self._server = self.choose(at, leader=0.8)
+        freeze(at.members[self._server].pid)
+        holds_turn = not can_be_written(at.url)
+        seconds = self.last(self._lease * 1.05, self._lease * 1.3)
+        told = f"server {self._server}, for {seconds:.1f} s" + (", having the turn to write" if holds_turn else "")
+        # With the turn to write a SQLite file it holds up everybody; that is how SQLite's locks are.
+        return Struck("database", -1, told) if holds_turn else Struck(self._kind, self._server, told)
+
+    @property
+    def _kind(self) -> str:
+        """What it counts as: who is away for so long may cost clients their patience."""
+        return "kill" if self._lease == DEFAULT_LEASE else "pause"
+
+    def heal(self, at: Stage) -> None:
+        os.kill(at.members[self._server].pid, signal.SIGCONT)
+
+
+class TurnClock(Injection):
+    """The wall clock of one server or of all jumps about, by hours and by a day."""
+
+    name = "clock"
+    _JUMPS = (-7200, -3600, -60, 60, 3600, 86_400)
+
+    def on(self, url: str) -> Stage:
+        folder = self.ground.folder
+        self._clocks = [WallClock(folder / f"clock-{number}") for number in range(self.count)]
+        members = [
+            Member(folder / f"server-{number}", "--database", url, *self.flags, variables=clock.variables)
+            for number, clock in enumerate(self._clocks)
+        ]
+        return Stage(folder, url, members)
+
+    def strike(self, at: Stage) -> Struck:
+        turned = self._clocks if self.dice.random() < 0.3 else [self._clocks[self.choose(at, leader=0.6)]]
+        jumps = [self.dice.choice(self._JUMPS) for _ in range(3)]
+        for jump in jumps:
+            for clock in turned:
+                clock.turn(jump)
+            self.last(0.2, 1.5)
+        return Struck("clock", -1, f"{len(turned)} clocks, by {', '.join(f'{jump:+d} s' for jump in jumps)}")
+
+    def heal(self, at: Stage) -> None:
+        for clock in self._clocks:
+            clock.turn(0)
+
+
+class RestartDatabase(Injection):
+    """The database server stops, in order or as in a crash, and comes back after a while."""
+
+    name = "restart-db"
+    databases = (POSTGRESQL,)
+
+    def strike(self, at: Stage) -> Struck:
+        mode = self.dice.choice(("fast", "immediate"))
+        self._cluster.stop(mode)
+        away = self.last(0.0, 3.0)
+        return Struck("database", -1, f"{mode}, away for {away:.1f} s")
+
+    def heal(self, at: Stage) -> None:
+        self._cluster.start()
+
+    @property
+    def _cluster(self) -> PostgresCluster:
+        assert self.ground.cluster is not None
+        return self.ground.cluster
+
+
+class CutConnections(Injection):
+    """Connections to the database end: some or all, once or again and again, by the server or by the network."""
+
+    name = "cut"
+    databases = (POSTGRESQL,)
+
+    def strike(self, at: Stage) -> Struck:
+        way = self.dice.choice((self._some, self._all, self._reset))
+        times = self.dice.choice((1, 1, 3, 8))
+        for _ in range(times):
+            way(at)
+            self.last(0.0, 0.4)
+        return Struck("database", -1, f"{way.__name__.removeprefix('_')}, {times} times")
+
+    def _some(self, at: Stage) -> None:
+        self._end(at, f"random() < {self.dice.choice((0.2, 0.5))}")
+
+    def _all(self, at: Stage) -> None:
+        self._end(at, "true")
+
+    def _end(self, at: Stage, which: str) -> None:
+        cluster, name = self.ground.cluster, at.url.rpartition("/")[2]
+        assert cluster is not None
+        cluster.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND {which}")
+
+    def _reset(self, at: Stage) -> None:
+        assert self.ground.cluster is not None
+        command = [
+            "ss",
+            "--kill",
+            "--no-header",
+            "--tcp",
+            "state",
+            "established",
+            f"dport = {self.ground.cluster.port}",
+        ]
+        subprocess.run(command, capture_output=True, check=True)
+
+
+class Promote(Injection):
+    """The primary is lost, its synchronous standby takes over; now and then the old one comes back as standby."""
+
+    name = "promote"
+    databases = (POSTGRESQL,)
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        with ReplicatedPostgres() as self._pair:
+            self._has_standby = True
+            yield self.on(self._pair.url)
+
+    def strike(self, at: Stage) -> Struck:
+        self._join()
+        mode = self.dice.choice(("fast", "immediate", "kill"))
+        self._pair.stop_primary(mode)
+        away = self.last(0.0, 2.0)
+        self._pair.promote()
+        self._has_standby = False
+        return Struck("database", -1, f"{mode}, promoted after {away:.1f} s")
+
+    def heal(self, at: Stage) -> None:
+        if self.dice.random() < 0.5:
+            self._join()
+
+    def _join(self) -> None:
+        if not self._has_standby:
+            self._pair.rejoin_old_primary()
+            self._has_standby = True
+
+
+class FillDisk(Injection):
+    """The database's disk is full for a while."""
+
+    name = "disk-full"
+    _SIZES: ClassVar[Mapping[str, int]] = {SQLITE: 24, POSTGRESQL: 192}
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        kind = POSTGRESQL if self.ground.cluster else SQLITE
+        with ExitStack() as stack:
+            self._disk = stack.enter_context(SmallDisk(self.ground.folder / "disk", self._SIZES[kind]))
+            self._cluster = SmallPostgres(self._disk.folder) if self.ground.cluster else None
+            if self._cluster is None:
+                yield self.on(stage.sqlite_url(self._disk.folder))
+                return
+            stack.enter_context(self._cluster)
+            yield self.on(stack.enter_context(stage.database_of(self._cluster)))
+
+    def strike(self, at: Stage) -> Struck:
+        self._disk.fill()
+        full = self.last(0.5, 5.0)
+        return Struck("database", -1, f"for {full:.1f} s")
+
+    def heal(self, at: Stage) -> None:
+        self._disk.empty()
+        if self._cluster is not None:
+            self._cluster.recover()
+
+
+class Partition(Injection):
+    """One server and the database cannot reach one another, while clients reach both."""
+
+    name = "partition"
+    databases = (POSTGRESQL,)
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        self.count = 2
+        with Network() as self._network, inside(self._network.near):
+            address = self._network.database
+            with SmallPostgres(settings={"listen_addresses": address}, address=address) as cluster:
+                cluster.let_in("host all all 10.99.1.0/30 scram-sha-256")
+                with stage.database_of(cluster) as url:
+                    yield self.on(url)
+
+    def on(self, url: str) -> Stage:
+        folder, network = self.ground.folder, self._network
+        near = Member(folder / "server-0", "--database", url, *self.flags)
+        far = Member(folder / "server-1", "--database", url, *self.flags, namespace=network.far, address=network.server)
+        return Stage(folder, url, [near, far])
+
+    def strike(self, at: Stage) -> Struck:
+        seen, led = self.dice.random() < 0.5, at.leader() == 1
+        self._network.cut(at_our_end=seen)
+        seconds = self.last(1.0, 7.0)
+        how = "by its own end" if seen else "in silence"
+        return Struck("kill", 1, f"{how}, for {seconds:.1f} s" + (", while it led" if led else ""))
+
+    def heal(self, at: Stage) -> None:
+        self._network.mend()
+
+
+INJECTIONS: Mapping[str, type[Injection]] = {
+    each.name: each for each in (Kill, Freeze, TurnClock, RestartDatabase, CutConnections, Promote, FillDisk, Partition)
+}

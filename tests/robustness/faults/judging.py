@@ -1,0 +1,70 @@
+"""What must be true after a fault, beyond what histories show: terms, controllers, quiet, the chain of hashes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tests.robustness.faults.stage import Stage
+from tests.robustness.history import Logged
+from tests.robustness.tail import Tail
+
+_QUIET = 1.5
+"""Seconds without a write after which nobody is taken to be about to write any more."""
+_PATIENCE = 60.0
+_LOOK = 0.1
+_LEASES = "leases.coordination.k8s.io"
+
+
+def settle(tail: Tail, sound: Callable[[Sequence[Logged]], Iterator[str]]) -> list[str]:
+    """Wait until nobody writes any more but to leases, and `sound` has nothing to say of the log.
+
+    Return what it has to say when that does not come to be, or that they go on writing.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    seen, since = -1, time.monotonic()
+    while time.monotonic() < deadline:
+        tail.read()
+        newest = next((event.revision for event in reversed(tail.log) if event.resource != _LEASES), 0)
+        now = time.monotonic()
+        if newest != seen:
+            seen, since = newest, now
+        elif now - since >= _QUIET and not list(sound(tail.log)):
+            return []
+        time.sleep(_LOOK)
+    last = [f"{event.type} {event.resource} {event.namespace}/{event.name}" for event in tail.log[-3:]]
+    return list(sound(tail.log)) or [f"controllers: they go on writing after {_PATIENCE:g} s: {last}"]
+
+
+def converged(log: Sequence[Logged]) -> Iterator[str]:
+    """Yield what controllers and allocators have left undone, by what Services need, all of which select."""
+    there: dict[str, set[tuple[str, str]]] = {}
+    for event in log:
+        places, place = there.setdefault(event.resource, set()), (event.namespace, event.name)
+        if event.type == "DELETED":
+            places.discard(place)
+        else:
+            places.add(place)
+    services = there.get("services", set())
+    endpoints = there.get("endpoints", set())
+    if services != endpoints:
+        yield f"controllers: Endpoints without a Service or the other way round: {sorted(services ^ endpoints)}"
+    addresses = there.get("ipaddresses.networking.k8s.io", set())
+    if len(services) != len(addresses):
+        yield f"allocators: {len(addresses)} addresses for {len(services)} services"
+    for _, namespace in there.get("namespaces", set()):
+        for resource, name in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
+            if (namespace, name) not in there.get(resource, set()):
+                yield f"controllers: there is no {resource}/{name} in {namespace}"
+
+
+def verified(stage: Stage) -> Iterator[str]:
+    """Yield what `ctrlmgr verify` says if it finds fault, from where a server keeps its own."""
+    folder = stage.members[0].folder
+    command = [sys.executable, "-m", "ctrlmgr", "verify", "--database", stage.url, "--data-dir", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
+    if done.returncode:
+        yield f"verify: ended with {done.returncode}: {done.stdout}{done.stderr}"

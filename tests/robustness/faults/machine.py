@@ -1,0 +1,177 @@
+"""What faults need of the machine: networks of their own to cut, small disks to fill, clocks to turn.
+
+Guarantees: nothing of the machine's own network is touched, all addresses are in namespaces that are made here; what is
+made is removed in the end. What the machine cannot do, or may not, is `Missing` and says why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ctrlmgr.errors import CtrlmgrError
+
+_CLONE_NEWNET = 0x40000000
+_NEAR, _FAR = "10.99.{}.1", "10.99.{}.2"
+_CHUNK = 1 << 16
+_LIBRARIES = (Path(__file__).parents[3] / ".venv" / "faketime", Path("/usr/lib"), Path("/usr/lib64"))
+"""Where libfaketime may be; scripts/test puts it into the first one if it is not installed."""
+_numbers = itertools.count(1)
+
+
+class Missing(CtrlmgrError):
+    """This machine cannot do that."""
+
+
+class Network:
+    """Two network namespaces with two cables between them: one to a database, one for everybody else.
+
+    `near` has the database and the clients, `far` one server. A context manager; `Missing` without `ip` or the right.
+    """
+
+    database = _NEAR.format(1)
+    """The address of the database, as both sides see it."""
+    server = _FAR.format(2)
+    """The address of the server on the far side."""
+
+    def __init__(self) -> None:
+        """Make it."""
+        name = f"ctrlmgr-{os.getpid()}-{next(_numbers)}"
+        self.near, self.far = f"{name}-near", f"{name}-far"
+
+    def __enter__(self) -> Network:
+        try:
+            for namespace in (self.near, self.far):
+                _run("ip", "netns", "add", namespace)
+                _run("ip", "-n", namespace, "link", "set", "lo", "up")
+            for cable in (1, 2):
+                self._lay(cable)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _lay(self, cable: int) -> None:
+        link = f"cable{cable}"
+        _run("ip", "-n", self.near, "link", "add", link, "type", "veth", "peer", "name", link, "netns", self.far)
+        for namespace, address in ((self.near, _NEAR), (self.far, _FAR)):
+            _run("ip", "-n", namespace, "address", "add", f"{address.format(cable)}/30", "dev", link)
+            _run("ip", "-n", namespace, "link", "set", link, "up")
+
+    def cut(self, *, at_our_end: bool) -> None:
+        """Unplug the database's cable: at the server's end, which that sees, or at the other, which it does not."""
+        self._set("down", self.far if at_our_end else self.near)
+
+    def mend(self) -> None:
+        """Plug it in again."""
+        for namespace in (self.near, self.far):
+            self._set("up", namespace)
+
+    def _set(self, state: str, namespace: str) -> None:
+        _run("ip", "-n", namespace, "link", "set", "cable1", state)
+
+    def close(self) -> None:
+        """Remove it all."""
+        for namespace in (self.near, self.far):
+            with suppress(Missing):
+                _run("ip", "netns", "delete", namespace)
+
+
+@contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Have this thread, and all that it starts meanwhile, be in a network namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    other = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.setns(other, _CLONE_NEWNET):
+            raise Missing(f"setns: {os.strerror(ctypes.get_errno())}")
+        yield
+    finally:
+        libc.setns(own, _CLONE_NEWNET)
+        os.close(own)
+        os.close(other)
+
+
+class SmallDisk:
+    """A filesystem of its own, in memory, that can be filled up; a context manager."""
+
+    def __init__(self, folder: Path, mebibytes: int) -> None:
+        """Mount it at `folder`."""
+        self.folder = folder
+        self._size = mebibytes
+        self._filler = folder / "filler"
+
+    def __enter__(self) -> SmallDisk:
+        self.folder.mkdir()
+        _run("mount", "-t", "tmpfs", "-o", f"size={self._size}m,mode=0755", "tmpfs", str(self.folder))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with suppress(Missing):
+            _run("umount", "--lazy", str(self.folder))
+
+    def fill(self) -> None:
+        """Leave no byte of it."""
+        with self._filler.open("ab", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(_CHUNK))
+
+    def empty(self) -> None:
+        """Give it back."""
+        self._filler.unlink(missing_ok=True)
+
+
+class WallClock:
+    """The wall clock of one process, which others turn while it runs (libfaketime).
+
+    Only what the process takes for the time of day is turned. The clocks that count since the machine's start are left
+    alone: nothing turns those on a real machine either.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Keep by how much it is turned in `file`; raises `Missing` without libfaketime."""
+        self._file = file
+        self._library = _find_library()
+        self.turn(0)
+
+    def turn(self, seconds: int) -> None:
+        """Have it be so many seconds ahead of the machine's, from now on."""
+        written = self._file.with_suffix(".new")
+        written.write_text(f"{seconds:+d}\n")
+        written.replace(self._file)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment of the process whose clock it is."""
+        return {
+            "LD_PRELOAD": str(self._library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else it turns what threads wait by, too, and they starve one another
+        }
+
+
+def _find_library() -> Path:
+    for place in _LIBRARIES:
+        for found in sorted(place.glob("**/faketime/libfaketimeMT.so.1")):
+            return found
+    raise Missing("there is no libfaketime (Debian's package libfaketime)")
+
+
+def _run(program: str, *arguments: str) -> None:
+    if shutil.which(program) is None:
+        raise Missing(f"there is no program {program}")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Missing(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")

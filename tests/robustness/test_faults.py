@@ -1,0 +1,56 @@
+"""Each fault once, with real processes; `python -m tests.robustness.faults` plays hundreds of rounds."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.faults import new_seed
+from tests.robustness.faults.injections import INJECTIONS, Ground
+from tests.robustness.faults.machine import Missing
+from tests.robustness.faults.round import Row
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+IN_A_ROW = ("kill", "restart-db", "cut")
+"""What can be played on one stage."""
+
+
+def play(*names: str, cluster: PostgresCluster | None = None) -> None:
+    """Play rounds in a row; skips, with the reason, what this machine cannot do."""
+    seed = new_seed()
+    database = "postgresql" if cluster else "sqlite"
+    print(f"seed {seed}: python -m tests.robustness.faults --database {database} --faults {','.join(names)}")  # noqa: T201  # for more of it
+    dice = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-faults-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # a database server that is not root has its files in there
+        row = Row([INJECTIONS[each](Ground(folder, dice, cluster, is_short=True)) for each in names], seed)
+        try:
+            wrong = row.play()
+        except Missing as missing:
+            pytest.skip(f"this machine cannot do it: {missing}")
+    assert wrong == []
+    assert [outcome.fault for outcome in row.outcomes] == list(names)
+    assert all(outcome.acknowledged for outcome in row.outcomes), "nobody wrote anything"
+
+
+@pytest.mark.parametrize("names", [("clock", "stop"), ("disk-full",)])
+def test_on_sqlite(names: tuple[str, ...]) -> None:
+    play(*names)
+
+
+@pytest.mark.postgres
+def test_processes_connections_and_the_server_of_postgresql() -> None:
+    with PostgresCluster() as own:  # others use the shared one
+        play(*IN_A_ROW, cluster=own)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ["promote", "disk-full", "partition"])
+def test_what_is_around_postgresql(name: str, cluster: PostgresCluster) -> None:
+    play(name, cluster=cluster)
