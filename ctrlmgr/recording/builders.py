@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from ctrlmgr import __version__
-from ctrlmgr.client import EngineClient, LogClient
+from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
 from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
@@ -64,7 +64,7 @@ def _namespaces(informers: Informers, client: LogClient, log: EventLog, clock: C
     return new_namespace_controller(
         informers,
         content.items(),
-        EngineClient(run.engine, run, requester),
+        EngineClient(run.engine, run, requester, manager=CONTROLLER_MANAGER),
         log,
         clock=clock,
         random=random,

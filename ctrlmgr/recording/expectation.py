@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource, Revision
+from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.format import Change
@@ -33,7 +34,7 @@ class Ownership(NamedTuple):
 
 
 OWNERSHIPS = (
-    Ownership("endpoint-controller", ENDPOINTS, "kube-controller-manager", parent=SERVICES, causes=(SERVICES, PODS)),
+    Ownership("endpoint-controller", ENDPOINTS, CONTROLLER_MANAGER, parent=SERVICES, causes=(SERVICES, PODS)),
 )
 """Every kind that replay knows to be a controller's work."""
 
@@ -96,6 +97,6 @@ class Expectation:
         return caused and manager == self.ownership.manager
 
 
-def ownerships_of(controllers: Iterable[str]) -> list[Ownership]:
+def ownerships_of(controllers: Iterable[str], ownerships: Iterable[Ownership] = OWNERSHIPS) -> list[Ownership]:
     """Return what is owned when our controllers of these names run."""
-    return [ownership for ownership in OWNERSHIPS if ownership.controller in controllers]
+    return [ownership for ownership in ownerships if ownership.controller in controllers]

@@ -26,6 +26,7 @@ from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.lines import lines
+from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -49,27 +50,6 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 Entry: TypeAlias = Change | Checkpoint
-
-
-class _Line(msgspec.Struct, rename="camel", gc=False):
-    type: str
-    object: msgspec.Raw
-    recorded_at: str = ""
-
-
-class _BookmarkMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
-    name: str = ""
-
-
-class _Bookmark(msgspec.Struct):
-    kind: str
-    metadata: _BookmarkMeta
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_TYPES = {each.name: each for each in EventType}
 
 
 def _place_in_list(obj: Object) -> str:
@@ -102,7 +82,7 @@ class RecordingReader:
         for data in self._lines():
             self.line += 1
             try:
-                line = _decode_line(data)
+                line = decode_line(data)
             except msgspec.ValidationError as error:
                 raise self._error(f"not a watch event: {error}") from error
             except (msgspec.DecodeError, RecursionError) as error:
@@ -135,7 +115,7 @@ class RecordingReader:
 
     def _bookmark(self, data: msgspec.Raw) -> Checkpoint | None:
         try:
-            bookmark = _decode_bookmark(data)
+            bookmark = decode_bookmark(data)
         except msgspec.MsgspecError as error:
             raise self._error(f"not a bookmark: {error}") from error
         revision = self._revision_of(bookmark.metadata.resource_version)
@@ -152,8 +132,8 @@ class RecordingReader:
             raise self._error(f"resourceVersion {version!r} is not a positive number")
         return int(version)
 
-    def _change(self, line: _Line, data: bytes) -> Change:
-        type_ = _TYPES.get(line.type)
+    def _change(self, line: Line, data: bytes) -> Change:
+        type_ = CHANGES.get(line.type)
         if type_ is None:
             raise self._error(f"unknown event type {line.type!r}")
         if not data.isascii():

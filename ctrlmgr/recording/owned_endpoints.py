@@ -49,9 +49,7 @@ class OwnedEndpoints:
         informer.add_handler(self._on_change)
 
     def _on_change(self, change: StoreChange) -> None:
-        obj = change.new or change.old
-        if obj is not None:
-            self._changed.add(obj.key)
+        self._changed.add(change.object.key)
 
     @property
     def subjects(self) -> Collection[Key]:

@@ -2,9 +2,9 @@
 
 What clients do to a namespace (create it, label it, ask for its deletion, release its finalizers) is input; what the
 namespace controller does is expected: the conditions, the end of the finalizer `kubernetes`, the end of the namespace,
-and from five seconds after it was deleted the deletion of what is in it. Before that the recorded controller leaves a
-namespace alone, so deletions are clients'. So are, at any time, the deletions of what was terminating already: somebody
-has released its finalizers, or played the kubelet.
+and from five seconds after it was deleted the deletion of what is in it, and of the addresses claimed for services in
+it. Before that the recorded controller leaves a namespace alone, so deletions are clients'. So are, at any time, the
+deletions of what was terminating already: somebody has released its finalizers, or played the kubelet.
 
 Compared are the whole namespace, but for the times of its conditions, and which objects are left in one that is
 terminating: of the kinds that the recording shows, without EndpointSlices, whose names are random.
@@ -17,7 +17,7 @@ log as a stand-in, and taken away when they speak of it no more. Our controller 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ctrlmgr.api.object import Object
@@ -30,6 +30,8 @@ from ctrlmgr.recording.builders import DELETION_GRACE
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.stage import Stage
+from ctrlmgr.resources.allocators.claims import Claim
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.resources.kinds import Kinds
 
 _LEFT = re.compile(r"(\S+) has (\d+) resource instances")
@@ -54,6 +56,7 @@ class OwnedNamespaces:
             for kind in kinds
             if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
         }
+        self._addresses = stage.informer(IP_ADDRESSES).lister
         self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
         self._recorded: dict[Key, Object] = {}
         self._ending: dict[str, int] = {}  # when recorded namespaces were seen to be terminating, microseconds
@@ -63,9 +66,7 @@ class OwnedNamespaces:
         self._changed: set[Key] = set()
 
     def _on_change(self, change: StoreChange) -> None:
-        obj = change.new or change.old
-        if obj is not None:
-            self._changed.add(obj.key)
+        self._changed.add(change.object.key)
 
     @property
     def subjects(self) -> Collection[Key]:
@@ -97,11 +98,12 @@ class OwnedNamespaces:
     def expects(self, change: Change) -> bool:
         """Whether a change of what is in a terminating namespace is what our controller has to come to by itself."""
         obj = change.object
-        since = self._ending.get(obj.namespace)
-        if since is None or obj.resource not in self._content or change.type is EventType.ADDED:
+        lister = self._addresses if obj.resource == IP_ADDRESSES else self._content.get(obj.resource)
+        since = self._ending.get(_holder(obj))
+        if since is None or lister is None or change.type is EventType.ADDED:
             return False
         self._stage.follow()
-        ours = self._content[obj.resource].get(obj.key)
+        ours = lister.get(obj.key)
         if ours is None:
             return True  # it has come to it already
         if change.recorded_at - since < DELETION_GRACE * 1_000_000:
@@ -139,14 +141,18 @@ class OwnedNamespaces:
 
     def _begin(self, obj: Object) -> None:
         """Append a namespace; one of its name that was terminating in our log has to go first."""
-        self._stage.follow()
-        for _ in range(_ATTEMPTS):
-            if self._ours.get(obj.key) is None:
-                break
-            self._stage.act(CONTROLLER_NAME, obj.key, unasked=True)
-            self._stage.follow()
+        self._urge(obj.key, lambda ours: ours is None)
         ours = self._ours.get(obj.key)
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
+
+    def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
+        """Let our controller look at a namespace, again and again, until it is done; the recorded one was by now."""
+        self._stage.follow()
+        for _ in range(_ATTEMPTS):
+            if is_done(self._ours.get(key)):
+                break
+            self._stage.act(CONTROLLER_NAME, key, unasked=True)
+            self._stage.follow()
 
     def _edit(self, obj: Object) -> None:
         """Append a client's change, with what our controller, not the recorded one, has written."""
@@ -166,9 +172,11 @@ class OwnedNamespaces:
         """Take note that a namespace has gone: by itself, or because a client let it go."""
         self._ending.pop(obj.name, None)
         self._remove_stand_ins(obj.name)
-        self._stage.follow()
+        if not held:
+            return
+        self._urge(obj.key, _is_emptied)
         ours = self._ours.get(obj.key)
-        if held and ours is not None:
+        if ours is not None:
             self._stage.append(EventType.DELETED, ours)
 
     def _stand_in(self, namespace: Object) -> None:
@@ -212,6 +220,17 @@ def _is_controllers(old: Object, new: Object) -> bool:
         _conditions(before) != _conditions(after)
         or (before.get("spec") or {}).get("finalizers") != (after.get("spec") or {}).get("finalizers")
     ) and new.is_terminating
+
+
+def _holder(obj: Object) -> str:
+    """Return the namespace with which an object goes: an address is its service's."""
+    parent = obj.view(Claim).parent if obj.resource == IP_ADDRESSES else None
+    return obj.namespace if parent is None else parent.namespace
+
+
+def _is_emptied(namespace: Object | None) -> bool:
+    """Whether the namespace controller has nothing left to do with it."""
+    return namespace is None or not (namespace.to_dict().get("spec") or {}).get("finalizers")
 
 
 def _conditions(fields: Mapping[str, Any]) -> list[dict[str, Any]]:

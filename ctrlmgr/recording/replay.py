@@ -24,7 +24,7 @@ from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
-from ctrlmgr.recording.expectation import ownerships_of
+from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
 from ctrlmgr.recording.owned import Owned, divergence_at
 from ctrlmgr.recording.owned_endpoints import OwnedEndpoints
@@ -56,24 +56,26 @@ class Replay:
         *,
         controllers: Mapping[str, ControllerBuilder] = CONTROLLERS,
         caches: Iterable[Resource] = (),
+        owns: Iterable[Ownership] = (),
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
         Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
-        kept beside those that the controllers need.
+        kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
+        as whom in the recording: that is expected of them then.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
-        self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers)}
+        self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
         self._events = self._checkpoints = self._compared = 0
 
-    def _own(self, controllers: Iterable[str]) -> Iterator[Owned]:
-        """Yield what is owned when our controllers of these names run."""
-        for ownership in ownerships_of(controllers):
+    def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
+        """Yield what is owned when controllers of these names run."""
+        for ownership in ownerships_of(controllers, (*OWNERSHIPS, *owns)):
             yield OwnedEndpoints(self._stage, ownership)
         if keepers := [name for name in controllers if name in MANAGERS]:
             yield OwnedSlices(self._stage, keepers)

@@ -19,7 +19,7 @@ import msgspec
 from ctrlmgr import __version__
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import FieldMarks, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
@@ -27,6 +27,7 @@ from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.builders import ControllerBuilder
 from ctrlmgr.recording.clock import LogClock, ReplayClock
+from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.workqueue import WorkQueue
 
 _SEED = 20240613
@@ -124,6 +125,7 @@ class Stage:
             log, WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock)), clock=clock
         )
         self._namespaces = _KnownNamespaces(self._informers.informer(NAMESPACES).lister)
+        self._marks = FieldMarks(Kinds.builtin())
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
@@ -139,6 +141,7 @@ class Stage:
             clock=self.clock,
             new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
             namespaces=self._namespaces,
+            marks=self._marks,
         )
         controller = build(self._informers, client, self.log, self.clock, random)
         controller.queue = self._queues[name] = HeldQueue(name, clock=self.clock)

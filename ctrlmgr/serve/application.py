@@ -52,6 +52,7 @@ from ctrlmgr.server.debug import debug_pages
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.reviews import Reviews
 from ctrlmgr.settings import Settings, keys, plain_value
+from ctrlmgr.ui import Process, Reader, Site
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +117,9 @@ class Application:
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
         more = debug_pages(_shown(settings), backend.workers, clock=clock)
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
-        pages = Pages(health, REGISTRY, served, backend.workers, more=more)
+        reader = Reader(settings.database_url)
+        page = Site(reader, Process(reader, health, clock=clock, role=self._role), clock=clock)
+        pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         app = App(
             backend,
             pages,
@@ -149,6 +152,7 @@ class Application:
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
+        self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
         for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:

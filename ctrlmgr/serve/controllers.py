@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
-from ctrlmgr.client import EngineClient, Fencing, LogClient, Runner
+from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, FieldMarks, LogClient, Runner
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import bootstrap, bootstrap_assembly
 from ctrlmgr.controllers.compaction import CompactionReconciler
@@ -33,6 +33,8 @@ from ctrlmgr.controllers.root_ca_publisher import CONTROLLER_NAME as ROOT_CA_PUB
 from ctrlmgr.controllers.root_ca_publisher import new_root_ca_publisher
 from ctrlmgr.controllers.service_accounts import CONTROLLER_NAME as SERVICE_ACCOUNT_CONTROLLER
 from ctrlmgr.controllers.service_accounts import new_service_account_controller
+from ctrlmgr.controllers.service_cidrs import CONTROLLER_NAME as SERVICE_CIDR_CONTROLLER
+from ctrlmgr.controllers.service_cidrs import new_service_cidr_controller
 from ctrlmgr.controllers.ttl_after_finished import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
 from ctrlmgr.controllers.ttl_after_finished import new_ttl_after_finished_controller
 from ctrlmgr.errors import Fenced, SettingsError
@@ -72,6 +74,7 @@ class Parts(NamedTuple):
             new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
             namespaces=self.namespaces,
             fence=self.fencing,
+            marks=FieldMarks(self.engine.kinds),
         )
 
     def unfenced(self, component: str) -> LogClient:
@@ -85,12 +88,12 @@ class Parts(NamedTuple):
     def engine_client(self, controller: str) -> EngineClient:
         """Return a client that writes as the API does."""
         requester = Requester(_user(controller), ("system:masters",), _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester, fence=self.fencing)
+        return EngineClient(self.engine, self.run, requester, fence=self.fencing, manager=CONTROLLER_MANAGER)
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""
         requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
-        client = EngineClient(self.engine, self.run, requester)
+        client = EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
         internal = self.unfenced(bootstrap.CONTROLLER_NAME)
         return bootstrap_assembly.Parts(
             self.informers, self.event_log, client, internal, self.broadcaster, self.clock, self.random
@@ -210,6 +213,17 @@ def _service_accounts(parts: Parts) -> Controller:
     )
 
 
+def _service_cidrs(parts: Parts) -> Controller:
+    return new_service_cidr_controller(
+        parts.informers,
+        parts.engine_client(SERVICE_CIDR_CONTROLLER),
+        parts.event_log,
+        parts.recorder(SERVICE_CIDR_CONTROLLER, SERVICE_CIDR_CONTROLLER),
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
 def _ttl_after_finished(parts: Parts) -> Controller:
     return new_ttl_after_finished_controller(
         parts.informers,
@@ -230,6 +244,7 @@ CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
     POD_GARBAGE_COLLECTOR: _pod_garbage_collector,
     ROOT_CA_PUBLISHER: _root_ca_publisher,
     SERVICE_ACCOUNT_CONTROLLER: _service_accounts,
+    SERVICE_CIDR_CONTROLLER: _service_cidrs,
     TTL_AFTER_FINISHED_CONTROLLER: _ttl_after_finished,
 }
 """Every controller there is, by the name that `--controllers` knows."""

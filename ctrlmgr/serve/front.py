@@ -32,12 +32,14 @@ _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INE
 class Front:
     """What a server needs to be reached and to know its callers; see the module's docstring."""
 
-    def __init__(self, settings: Settings, find: Find, *, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, settings: Settings, find: Find, *, clock: Clock, random: Random, kubeconfig: str = "kubeconfig"
+    ) -> None:
         """Make what is missing in the data directory and read what is there; raises `SettingsError`.
 
-        `find` looks up what service accounts' tokens are bound to.
+        `find` looks up what service accounts' tokens are bound to; the administrator's `kubeconfig` is called so.
         """
-        self.kubeconfig = settings.data_path / "kubeconfig"
+        self.kubeconfig = settings.data_path / kubeconfig
         self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
             settings.data_path / "pki", certificate_names(settings), clock=clock

@@ -92,7 +92,14 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
-    event_log = open_log(settings.database_url, clock=clock, random=random, migrate=True, anchor=anchor)
+    event_log = open_log(
+        settings.database_url,
+        clock=clock,
+        random=random,
+        migrate=True,
+        anchor=anchor,
+        pool_size=settings.database.pool_size,
+    )
     try:
         yield event_log
     finally:

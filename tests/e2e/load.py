@@ -33,12 +33,19 @@ class Acknowledged(NamedTuple):
 class Writer:
     """Writes objects of one kind into one namespace until told to stop, and then one called `last`."""
 
-    def __init__(self, server: Server, path: str, make: Callable[[str], Unstructured], seed: int) -> None:
-        """Write below `path` what `make` gives for a name."""
+    def __init__(
+        self,
+        server: Server,
+        path: str,
+        make: Callable[[str], Unstructured],
+        seed: int,
+        status: Callable[[str], Unstructured] | None = None,
+    ) -> None:
+        """Write below `path` what `make` gives for a name, and with `status` its status too, right after it is made."""
         self.acknowledged: list[Acknowledged] = []
         self.deleted: list[str] = []
         """The uids of what is gone."""
-        self._server, self._path, self._make = server, path, make
+        self._server, self._path, self._make, self._status = server, path, make, status
         self._random = random.Random(seed)
         self._objects: dict[str, Unstructured | None] = dict.fromkeys(f"object-{number}" for number in range(NAMES))
         self._stop = threading.Event()
@@ -83,6 +90,8 @@ class Writer:
         if name != LAST and self._random.random() < 0.3:
             obj["metadata"]["finalizers"] = [FINALIZER]
         self._acknowledge(name, client.write("POST", self._path, obj), 201)
+        if self._status is not None:
+            self._put(client, f"{name}/status", {**(self._objects[name] or {}), "status": self._status(name)})
 
     def _change(self, client: ClientGo, name: str, obj: Unstructured) -> None:
         if "deletionTimestamp" in obj["metadata"]:
@@ -94,8 +103,8 @@ class Writer:
             stamp = {"example.com/stamp": str(self._random.getrandbits(32))}
             self._put(client, name, {**obj, "metadata": {**obj["metadata"], "labels": labels, "annotations": stamp}})
 
-    def _put(self, client: ClientGo, name: str, obj: Unstructured) -> None:
-        self._acknowledge(name, client.write("PUT", f"{self._path}/{name}", obj), 200)
+    def _put(self, client: ClientGo, place: str, obj: Unstructured) -> None:
+        self._acknowledge(obj["metadata"]["name"], client.write("PUT", f"{self._path}/{place}", obj), 200)
 
     def _release(self, client: ClientGo, name: str, obj: Unstructured) -> None:
         """Take the finalizer off, with which the object goes."""
@@ -111,6 +120,7 @@ class Writer:
             "kind": "DeleteOptions",
             "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
             "propagationPolicy": "Background",
+            "gracePeriodSeconds": 0,
         }
         answer = client.write("DELETE", f"{self._path}/{name}", options)
         assert answer.code == 200, answer.body

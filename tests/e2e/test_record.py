@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from ctrlmgr.api.resource import LEASES, SERVICES, Resource
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, LEASES, PODS, SERVICES, Resource
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.recording.format import Change, RecordingReader
 from tests.background import DEADLINE, background
+from tests.e2e.endpoints_load import NODE, come_and_go, pod, running, settle
 from tests.e2e.load import Writer
 from tests.e2e.serving import Server, until
 from tests.e2e.test_informer_restart import NAMESPACE, WRITERS
 
 CONFIG_MAPS = Resource("", "configmaps")
-RESOURCES = "namespaces,services,endpoints,endpointslices,configmaps,leases,secrets"
+RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,configmaps,leases,secrets"
 EMPTY = 100
 """More bytes than a compressed file has in which nothing has been written yet."""
 WRITES = 8
@@ -52,15 +54,17 @@ def changes(path: Path) -> list[tuple[str, Resource, int]]:
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
-def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_path: Path) -> None:
-    url, path = f"sqlite:///{tmp_path / 'ctrlmgr.db'}", tmp_path / "recording.jsonl.gz"
-    with closing(Server(tmp_path, "--database", url)) as server:
+def test_a_recording_holds_every_change_once_and_replays_whatever_happens_to_the_server(tmp_path: Path) -> None:
+    url, path, exported = f"sqlite:///{tmp_path / 'ctrlmgr.db'}", tmp_path / "r.jsonl.gz", tmp_path / "log.jsonl.gz"
+    with closing(Server(tmp_path, "--database", url)) as server, ExitStack() as leaving:
         server.start()
+        server.create("/api/v1/nodes", {"metadata": {"name": NODE}})
         server.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         server.create(
             f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": "s"}, "stringData": {"a": "shh"}}
         )
         writers = [Writer(server, where, make, seed) for seed, (where, make) in enumerate(WRITERS)]
+        writers.append(Writer(server, f"/api/v1/namespaces/{NAMESPACE}/pods", pod, len(writers), running))
         writing = [background(writer.run) for writer in writers]
 
         def written(count: int) -> None:
@@ -68,8 +72,12 @@ def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_
 
         written(WRITES)
         recorder = recording("--kubeconfig", str(server.kubeconfig), "--resources", RESOURCES, "-o", str(path))
-        until(lambda: path.exists() and path.stat().st_size > EMPTY)
+        leaving.callback(recorder.kill)
+        until(lambda: recorder.poll() is not None or (path.exists() and path.stat().st_size > EMPTY))
+        passing: list[str] = []
         for life, ending in enumerate(("kill", "stop"), start=2):
+            passing.append(f"passing-{life}")
+            come_and_go(server, passing[-1])
             written(life * WRITES)
             getattr(server, ending)()
             server.start()
@@ -78,13 +86,24 @@ def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_
             writer.stop()
         for work in writing:
             work.result(DEADLINE)
+        settle(server, NAMESPACE, passing)
         said = ended(recorder)
         server.stop()
     assert "may be missing" not in said
+    _, told = recording("--database", url, "-o", str(exported)).communicate(timeout=DEADLINE)
+    assert str(exported) in told
+    assert_complete(path, url)
+    assert b"c2ho" not in b"".join(entry.object.body for entry in RecordingReader(path) if isinstance(entry, Change))
+    for each in (path, exported):
+        assert_replays(each)
+
+
+def assert_complete(path: Path, url: str) -> None:
+    """Assert that what was watched, and nobody writes when no one asks it to, is in the recording exactly once."""
     recorded = changes(path)
     with closing(open_log(url, clock=SystemClock(), random=random.Random(1))) as log:
         history = [(event.type.name, event.resource, event.revision) for event in log.scan()]
-    wanted, end = {CONFIG_MAPS, SERVICES, LEASES}, recorded[-1][2]
+    wanted, end = {CONFIG_MAPS, SERVICES, LEASES, PODS, ENDPOINTS, ENDPOINT_SLICES}, recorded[-1][2]
     for resource in wanted:
         told = [each for each in recorded if each[1] == resource]
         # What was there when it was listed comes first, as ADDED; from the first other change on it is the history.
@@ -93,11 +112,20 @@ def test_a_recording_holds_every_change_once_whatever_happens_to_the_server(tmp_
         assert [each for each in told if each[2] >= begin] == expected
     # The leader renews its lease until the end, later than the recording.
     assert not [each for each in history if each[1] in wanted - {LEASES} and each[2] > end]
-    assert b"c2ho" not in b"".join(entry.object.body for entry in RecordingReader(path) if isinstance(entry, Change))
-    replayed = subprocess.run(
-        [sys.executable, "-m", "ctrlmgr", "replay", str(path)], stdout=subprocess.PIPE, check=False
-    )
-    assert replayed.returncode == 0, replayed.stdout.decode()
+
+
+def assert_replays(path: Path) -> None:
+    """Assert that our controllers come to what those of the recorded server came to, which is not told to them."""
+    command = [sys.executable, "-m", "ctrlmgr", "replay", str(path), "-o", "json"]
+    report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
+    assert report["divergences"] == []
+    written = {
+        (entry.object.resource, entry.object.key)
+        for entry in RecordingReader(path)
+        if isinstance(entry, Change) and entry.object.namespace == NAMESPACE
+    }
+    assert report["writes"] > len([each for each in written if each[0] in (ENDPOINTS, ENDPOINT_SLICES)]) > 2
+    assert report["objectsCompared"] > len([each for each in written if each[0] == SERVICES])
 
 
 def test_one_namespace_for_a_while_and_then_the_log_itself(server: Server, database: str, tmp_path: Path) -> None:

@@ -111,6 +111,17 @@ def made_anew() -> Script:
     return gone(emptied()).event("ADDED", namespace(labels={"again": "1"}))
 
 
+def held_by_a_client_and_made_anew() -> Script:
+    """What was in it is there again, too, and no checkpoint in between lets our controller come to it by itself."""
+    script = Script().event("ADDED", namespace(finalizers=["example.com/ns"])).event("ADDED", service())
+    script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
+    script.revision += 6
+    script.event("DELETED", service())
+    script.event("MODIFIED", namespace(ending=True, conditions=conditions(), finalizers=["example.com/ns"], spec=None))
+    script.event("DELETED", namespace(ending=True, conditions=conditions(), spec=None))
+    return script.event("ADDED", namespace(labels={"again": "1"})).event("ADDED", service())
+
+
 @pytest.mark.parametrize(
     "history",
     [
@@ -120,6 +131,7 @@ def made_anew() -> Script:
         pytest.param(held_by_what_is_not_recorded, id="something holds it that is not recorded"),
         pytest.param(held_by_a_client, id="a client holds it"),
         pytest.param(made_anew, id="it is made anew"),
+        pytest.param(held_by_a_client_and_made_anew, id="a client holds it, lets it go, and makes it anew"),
         pytest.param(
             lambda: shop().event("MODIFIED", namespace(ending=True, labels={"a": "b"})).event("DELETED", service())
             .event("DELETED", endpoints(labels=LABELS))
@@ -131,6 +143,20 @@ def made_anew() -> Script:
 )  # fmt: skip
 def test_a_true_history_has_no_divergence(tmp_path: Path, history: Callable[[], Script]) -> None:
     assert replayed(history(), tmp_path).divergences == ()
+
+
+def test_the_address_of_a_service_goes_with_it(tmp_path: Path) -> None:
+    claim = {
+        "kind": "IPAddress",
+        "apiVersion": "networking.k8s.io/v1",
+        "metadata": {"name": "10.96.0.1", "uid": "claim"},
+        "spec": {"parentRef": {"group": "", "resource": "services", "namespace": "shop", "name": "s"}},
+    }
+    script = Script().event("ADDED", namespace()).event("ADDED", service()).event("ADDED", claim).checkpoint("made")
+    script.event("MODIFIED", namespace(ending=True))
+    script.revision += 6
+    report = replayed(gone(script.event("DELETED", service()).event("DELETED", claim)), tmp_path)
+    assert (report.divergences, report.inputs) == ((), 4)
 
 
 def service_left() -> Script:

@@ -171,6 +171,10 @@ class Cluster:
         finally:
             response.close()
 
+    def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
+        """Send a request without a body, for what is no resource; return the answer's."""
+        return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
+
     def _json(self, path: str) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(self._get(path, {}, {}))
         return found
@@ -182,30 +186,44 @@ class Cluster:
             raise ServiceUnavailable(f"{self.server} did not answer with a list: {error}") from error
 
     def _get(self, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
-        response = self._send(path, query, headers, _TIMEOUT)
+        return self._read(path, self._send(path, query, headers, _TIMEOUT))
+
+    def _read(self, path: str, response: urllib3.BaseHTTPResponse) -> bytes:
         try:
             return bytes(response.data)
         except urllib3.exceptions.HTTPError as error:
-            raise ServiceUnavailable(f"{self.server} could not be read: {error}") from error
+            raise ServiceUnavailable(f"{self.server}{path} could not be read: {error}") from error
 
     def _send(
-        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], timeout: urllib3.Timeout
+        self,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        timeout: urllib3.Timeout,
+        method: str = "GET",
     ) -> urllib3.BaseHTTPResponse:
-        """Send a GET; credentials that are no longer taken are fetched anew, once."""
+        """Send a request; credentials that are no longer taken are fetched anew, once."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
-        response = self._sent(url, headers, timeout)
+        response = self._sent(method, url, headers, timeout)
         if response.status == 401:
             response.drain_conn()
             self._headers = {**self._headers, **self._access.headers()}
-            response = self._sent(url, headers, timeout)
+            response = self._sent(method, url, headers, timeout)
         if response.status >= 300:
             raise refusal(response.status, bytes(response.data), path)
         return response
 
-    def _sent(self, url: str, headers: Mapping[str, str], timeout: urllib3.Timeout) -> urllib3.BaseHTTPResponse:
+    def _sent(
+        self, method: str, url: str, headers: Mapping[str, str], timeout: urllib3.Timeout
+    ) -> urllib3.BaseHTTPResponse:
         try:
             return self._pool.request(
-                "GET", url, headers={**self._headers, **headers}, timeout=timeout, preload_content=False, redirect=False
+                method,
+                url,
+                headers={**self._headers, **headers},
+                timeout=timeout,
+                preload_content=False,
+                redirect=False,
             )
         except urllib3.exceptions.HTTPError as error:
             raise ServiceUnavailable(f"{self.server} cannot be reached: {error}") from error

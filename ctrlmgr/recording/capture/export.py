@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.recording.capture.merge import Recorded
 
@@ -34,4 +34,4 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
 
 def is_api_object(resource: Resource) -> bool:
     """Whether clients can see a resource: what the log keeps for itself is in a group of its own."""
-    return resource.group != "internal.ctrlmgr.io"
+    return resource.group != INTERNAL_GROUP

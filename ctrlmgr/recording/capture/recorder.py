@@ -7,14 +7,14 @@ up to the revision at which it was stopped; whatever is stopped in the middle le
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from random import Random
 from typing import NamedTuple
 
 from ctrlmgr import threads
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.recording.capture.cluster import Cluster, Served
@@ -140,7 +140,7 @@ class Recorder:
                 self._take()
                 return late
 
-    def _is_level(self, resource: Resource, revision: Revision, versions: object) -> bool:
+    def _is_level(self, resource: Resource, revision: Revision, versions: Mapping[Key, Revision]) -> bool:
         if self._merger.progress(resource) >= revision:
             return True
         return {key: obj.revision for key, obj in self._merger.objects(resource).items()} == versions

@@ -20,6 +20,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, ServiceUnavailable
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
+from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
 """Seconds between tries, doubled each time: never as long as a recorder waits at the end for a watch to catch up."""
@@ -65,27 +66,11 @@ class Failed(NamedTuple):
 Message: TypeAlias = Listed | Changed | Progressed | Failed
 
 
-class _Line(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 class _Status(msgspec.Struct):
     code: int = 500
 
 
-class _BookmarkMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
-
-
-class _Bookmark(msgspec.Struct):
-    metadata: _BookmarkMeta
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_TYPES = {each.name: each for each in EventType}
 
 
 class Stream:
@@ -145,9 +130,9 @@ class Stream:
     def _tell(self, data: bytes) -> None:
         resource = self._served.resource
         try:
-            line = _decode_line(data)
+            line = decode_line(data)
             if line.type == "BOOKMARK":
-                self._revision = int(_decode_bookmark(line.object).metadata.resource_version)
+                self._revision = int(decode_bookmark(line.object).metadata.resource_version)
                 self._queue.put(Progressed(resource, self._revision))
                 return
             if line.type == "ERROR":
@@ -157,4 +142,4 @@ class Stream:
         except (msgspec.MsgspecError, BadRequest) as error:
             raise ServiceUnavailable(f"the watch of {resource} said what is no event: {error}") from error
         self._revision = obj.revision
-        self._queue.put(Changed(resource, _TYPES[line.type], obj, self._clock.now()))
+        self._queue.put(Changed(resource, CHANGES[line.type], obj, self._clock.now()))

@@ -1,0 +1,122 @@
+"""`ctrlmgr serve --recording`: its options, and what is shown while it plays."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctrlmgr.cli.options import Duration
+
+if TYPE_CHECKING:
+    from ctrlmgr.recording.playing.playback import State
+    from ctrlmgr.serve.recording import PlayedApplication, Playing
+    from ctrlmgr.settings import Loaded
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_PRETEND = "pretend"
+_OPTIONS = ("speed", "paused", "max_gap", "writes", "until_end")
+_KEPT = ("server.listen", "server.advertise_address", "data_dir", "service.", "log.")
+"""Settings that have a meaning without a database and without controllers."""
+
+
+def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--recording` and what goes with it."""
+    options = [
+        click.option(
+            "--recording", type=_FILE, metavar="FILE", help="Serve this recording as it was, instead of a database."
+        ),
+        click.option("--speed", type=float, metavar="X", help="Play it so many times as fast as it happened (1)."),
+        click.option("--paused", is_flag=True, help="Do not begin to play before `ctrlmgr play resume`."),
+        click.option(
+            "--max-gap", type=Duration(), metavar="DURATION", help="Play no silence longer than this, at speed 1."
+        ),
+        click.option(
+            "--writes",
+            type=click.Choice(("refuse", _PRETEND)),
+            help="What clients that write are told: no, or that it is done though nothing is stored.",
+        ),
+        click.option("--until-end", is_flag=True, help="Stop when everything has been played."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
+    """Return what the options ask for, None if for no recording; raises `click.UsageError` for what does not fit."""
+    given = [name for name in _OPTIONS if options[name]]
+    if recording is None:
+        if given:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} is about how to serve a --recording")
+        return None
+    _refuse_settings()
+    from ctrlmgr.serve.recording import Playing
+
+    return Playing(
+        recording,
+        speed=1.0 if options["speed"] is None else options["speed"],
+        paused=options["paused"],
+        max_gap=options["max_gap"],
+        pretend=options["writes"] == _PRETEND,
+        until_end=options["until_end"],
+    )
+
+
+def _refuse_settings() -> None:
+    """Refuse flags of settings that a recording has no use for."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = (parameter.name or "").removeprefix("flag_")
+        is_setting = parameter.name != name and context.params.get(parameter.name or "") is not None
+        if is_setting and not name.startswith(tuple(each.replace(".", "_") for each in _KEPT)):
+            raise click.UsageError(f"{parameter.opts[0]} does not go with --recording: no database, no controllers")
+
+
+def run(loaded: Loaded, playing: Playing) -> None:
+    """Serve a recording until a signal, or its end if so."""
+    from ctrlmgr.serve.recording import serve_recording
+
+    is_for_people = loaded.settings.log.format == "console"
+    with _progress() as tell:
+
+        def started(application: PlayedApplication) -> None:
+            if is_for_people:
+                _greet(application)
+            if tell is not None:
+                application.playback.on_move(tell)
+
+        serve_recording(loaded.settings, playing, started=started)
+
+
+def _greet(application: PlayedApplication) -> None:
+    state = application.playback.state()
+    click.echo(f"ctrlmgr serves the recording {state.recording} on {application.server.url}")
+    click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
+    click.echo(f"  it is of           {state.begins_at} to {state.ends_at}, {state.events:,} events")
+    click.echo("  where is it?       ctrlmgr play status")
+    click.echo("  move about         ctrlmgr play pause | resume | step | seek +30s | speed 10")
+    click.echo("  stop it with Ctrl-C")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[State], None] | None]:
+    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading the recording …") as line:
+        yield lambda state: line.update(words(state))
+
+
+def words(state: State) -> str:
+    """Return where a recording is, in a line."""
+    how = "at its end" if state.ended else "paused" if state.paused else f"playing at {state.speed:g}x"
+    return f"{how}: {state.time}, revision {state.revision}, {state.position:,} of {state.events:,} events"

@@ -1,0 +1,72 @@
+"""The controls of a recording that another process serves.
+
+Guarantees: what is wrong comes out as one of our errors, with the server's own words where it has any.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, SettingsError
+from ctrlmgr.recording.capture.cluster import Cluster
+from ctrlmgr.recording.capture.kubeconfig import Access
+from ctrlmgr.recording.playing.playback import State
+from ctrlmgr.recording.playing.pretending import Write
+from ctrlmgr.settings import Settings
+
+T = TypeVar("T")
+
+FOLDER = "play"
+"""Where in the data directory a server of recordings keeps what it keeps."""
+
+_PATH = "/play"
+
+
+def kubeconfig(settings: Settings) -> Path:
+    """Return where the kubeconfig of a served recording is."""
+    return settings.data_path / FOLDER / "kubeconfig"
+
+
+class _Told(msgspec.Struct):
+    writes: list[Write]
+
+
+class Controls:
+    """Commands to a served recording; each is answered with where that has led to."""
+
+    def __init__(self, access: Access) -> None:
+        """Reach it as `access` says; nothing is sent yet."""
+        self._cluster = Cluster(access)
+
+    def state(self) -> State:
+        """Return where it is."""
+        return self._asked("GET", _PATH, {}, State)
+
+    def command(self, name: str, **parameters: str) -> State:
+        """Give a command: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
+
+        Raises `BadRequest` for parameters that the server does not take.
+        """
+        return self._asked("POST", f"{_PATH}/{name}", parameters, State)
+
+    def writes(self) -> list[Write]:
+        """Return all writes that are remembered, in their order."""
+        found: list[Write] = []
+        while told := self._asked("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _Told).writes:
+            found += told
+        return found
+
+    def _asked(self, method: str, path: str, query: dict[str, str], type_: type[T]) -> T:
+        try:
+            return msgspec.json.decode(self._cluster.request(method, path, query), type=type_)
+        except (NotFound, Forbidden) as error:
+            raise SettingsError(f"{self._cluster.server} serves no recording to us: {error}") from error
+        except msgspec.MsgspecError as error:
+            raise ServiceUnavailable(f"{self._cluster.server} did not answer as expected: {error}") from error
+
+
+def _last(writes: list[Write]) -> int:
+    return writes[-1].number if writes else 0

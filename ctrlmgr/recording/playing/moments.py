@@ -1,0 +1,42 @@
+"""Places in a recording, as people name them."""
+
+from __future__ import annotations
+
+from ctrlmgr.clock import parse_time
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.recording.playing.player import Player
+from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.settings import parse_duration
+
+START, END = "start", "end"
+
+
+def seek(player: Player, text: str, now: float) -> None:
+    """Go to `start`, `end`, a revision, a time (RFC 3339), or so much on (`+30s`) or back (`-1m30s`) in the recording.
+
+    Raises `BadRequest` for what is none of these, and for a revision that the recording does not reach; a time that it
+    does not reach is its beginning or its end.
+    """
+    timetable = player.timetable
+    first, last = timetable.revisions[timetable.opening - 1], timetable.revisions[-1]
+    if text in (START, END):
+        player.seek_revision(first if text == START else last, now)
+    elif text.isascii() and text.isdecimal():
+        revision = int(text)
+        if not first <= revision <= last:
+            raise BadRequest(f"revision {revision} is not in the recording, which has those from {first} to {last}")
+        player.seek_revision(revision, now)
+    else:
+        player.advance(now)
+        player.seek_time(_moment(text, player.time), now)
+
+
+def _moment(text: str, now: int) -> int:
+    sign = {"+": 1, "-": -1}.get(text[:1])
+    try:
+        return now + sign * round(parse_duration(text[1:]) * SECOND) if sign else parse_time(text)
+    except ValueError:
+        raise BadRequest(
+            f"{text!r} is no place in a recording; write start, end, a revision, a time such as 2026-01-02T03:04:05Z, "
+            "or +30s for thirty seconds on"
+        ) from None

@@ -1,0 +1,248 @@
+"""A recording as an event log that grows as it is played.
+
+Guarantees:
+- At every moment it is the log that the recorded cluster had then: the same events, revisions and times. It begins
+  with what there was when the recording began; what was before that is `Expired`.
+- Revisions that were not recorded are nobody's: there are gaps, and `imports` says so.
+- It only grows. To go back is to begin with another log of the same tape, so that nothing that was made of one, a
+  cache or a watch, ever sees it become younger.
+- Appends are for `Writes` to answer; nothing of them is ever in the log.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from operator import attrgetter
+from random import Random
+from uuid import UUID
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
+from ctrlmgr.eventlog.chain import GENESIS
+from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.recording.playing.pretending import Writes
+from ctrlmgr.recording.playing.tape import Tape, state
+
+_revision = attrgetter("revision")
+
+
+class PlayedLog:
+    """An `EventLog` over a tape; any thread may read it, `show` belongs to whoever plays."""
+
+    def __init__(self, tape: Tape, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
+        """Show the first `position` events of `tape`; `random` gives the log's identity."""
+        self.feed = PlayedFeed(self)
+        """What a cache follows it by."""
+        self._tape = tape
+        self._writes = writes
+        self._clock = clock
+        self._random = random
+        self._uuid = str(UUID(int=random.getrandbits(128), version=4))
+        self._changed = threading.Condition()
+        self._closed = False
+        self._position = position
+
+    @property
+    def position(self) -> int:
+        """How many events of the tape have happened."""
+        return self._position
+
+    def show(self, position: int) -> None:
+        """Have `position` events of the tape happened, no fewer than before."""
+        if position <= self._position:
+            return
+        with self._changed:
+            self._position = position
+            self._changed.notify_all()
+        self.feed.wake(self.revision)
+
+    @property
+    def revision(self) -> Revision:
+        """The newest revision."""
+        return self._tape.events[self._position - 1].revision
+
+    @property
+    def oldest(self) -> Revision:
+        """The revision at which the recording began."""
+        return self._tape.events[self._tape.timetable.opening - 1].revision
+
+    def current(self, resource: Resource, key: Key) -> Object | None:
+        """Return an object as it is now."""
+        return state(self._tape.history(resource, key), self.revision)
+
+    # What an `EventLog` is asked.
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> PendingAppend:
+        """Answer as `Writes` does; the result is ready when this returns."""
+        now, id_ = self._clock.now(), self._random.getrandbits(63)
+        pending = PendingAppend(proposals, author, fence, cause, recorded_at=now, append_id=id_)
+        try:
+            self._refuse_closed()
+            pending.succeed(self._writes.take(pending, self))
+        except CtrlmgrError as error:
+            pending.fail(error)
+        return pending
+
+    def append(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Sequence[Event]:
+        """Answer as `Writes` does."""
+        return self.submit(proposals, author=author, fence=fence, cause=cause).result()
+
+    def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
+        """Raise `BadRequest`: what happens in a recording has happened."""
+        raise BadRequest("nothing can be imported into a recording that is being played")
+
+    def imports(self) -> Sequence[Stretch]:
+        """Say that there are gaps anywhere."""
+        return [Stretch(0, self.revision)]
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Pass over how a reconcile ended: none is recorded."""
+
+    def flush(self) -> None:
+        """Return: nothing is ever queued."""
+
+    def reconcile(self, id: int) -> Reconcile | None:
+        """Return None: no reconcile is recorded."""
+        return None
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        """Return up to `limit` events after `revision`."""
+        self._refuse_closed()
+        newest = self.revision
+        self._refuse_expired(revision)
+        events = self._tape.of(resource)
+        start = bisect_right(events, revision, key=_revision)
+        found = events[start : start + limit]
+        return list(takewhile(lambda event: event.revision <= newest, found))
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        """Return what exists now, or existed at revision `at`; one that is not there any more is `Expired`."""
+        position = self._place(at)
+        objects = list(self._tape.objects(resource, namespace, position))
+        objects.sort(key=lambda obj: (str(obj.resource), obj.key))
+        return Snapshot(self._tape.events[position - 1].revision if at is None else at, objects)
+
+    def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
+        """Return one object now or at a revision, None if it did not exist."""
+        position = self._place(at)
+        return state(self._tape.history(resource, key), self._tape.events[position - 1].revision)
+
+    def head(self) -> Head:
+        """Return where the log ends."""
+        self._refuse_closed()
+        return Head(self._uuid, self.revision, GENESIS)
+
+    def peek(self) -> Revision:
+        """Return the newest revision."""
+        self._refuse_closed()
+        return self.revision
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Return the revision at which the recording began."""
+        return self.oldest
+
+    def revision_at(self, moment: int) -> Revision:
+        """Return the newest revision recorded at or before `moment`."""
+        timetable = self._tape.timetable
+        return self._tape.events[min(timetable.upto_time(moment), self._position) - 1].revision
+
+    def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Return 0: nothing of a recording is forgotten."""
+        return 0
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Yield every event so far from `start` on."""
+        events = self._tape.events
+        yield from events[bisect_right(events, start - 1, key=_revision) : self._position]
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        with self._changed:
+            while self.revision <= after:
+                self._refuse_closed()
+                left = None if deadline is None else deadline - self._clock.monotonic()
+                if (left is not None and left <= 0) or not self._clock.wait(self._changed, left):
+                    break
+            return self.revision
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Pass over who wants to be told of commits: there are none."""
+
+    def close(self) -> None:
+        """Refuse everything from now on, and wake everybody who waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise LogClosed
+
+    def _refuse_expired(self, revision: Revision) -> None:
+        if revision < self.oldest:
+            raise Expired(revision, self.oldest)
+
+    def _place(self, at: Revision | None) -> int:
+        self._refuse_closed()
+        position = self._position
+        if at is None:
+            return position
+        self._refuse_expired(at)
+        newest = self._tape.events[position - 1].revision
+        if at > newest:
+            raise Expired(at, newest)
+        return self._tape.timetable.upto_revision(at)
+
+
+class PlayedFeed:
+    """The log as its one cache follows it, a `Feed`."""
+
+    def __init__(self, log: PlayedLog) -> None:
+        """Follow `log`."""
+        self._log = log
+        self._wakers: tuple[Callable[[Revision], None], ...] = ()
+
+    def head(self) -> Revision:
+        """Return the newest revision that can be read."""
+        return self._log.revision
+
+    def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
+        """Return up to `limit` events after `revision`."""
+        return self._log.events_after(revision, limit=limit)
+
+    def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
+        """Return the same: it is all in memory."""
+        return self._log.events_after(revision, limit=limit)
+
+    def catch_up(self) -> Revision:
+        """Return the newest revision: there is nothing to catch up with."""
+        return self._log.revision
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        return self._log.wait(after, timeout)
+
+    def on_advance(self, wake: Callable[[Revision], None]) -> None:
+        """Have `wake` called whenever the log has changed."""
+        self._wakers = (*self._wakers, wake)
+
+    def wake(self, revision: Revision) -> None:
+        """Tell who waits that the log has changed."""
+        for wake in self._wakers:
+            wake(revision)

@@ -1,0 +1,138 @@
+"""A whole recording in memory, to be played in any order.
+
+Guarantees: nothing of it changes once it is loaded, so any thread may read it; what there was at any point of it is
+found without playing what comes before.
+
+A recording need not hold Namespaces. Of one that holds none there are stand-ins for those that its objects are in,
+from the beginning, without which nothing could be written there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.eventlog.event import Event, EventType
+from ctrlmgr.interpreter import collector_paused
+from ctrlmgr.recording.format import Change, RecordingReader
+from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
+
+ACTOR = "recording"
+"""Who wrote what is played, as far as the log knows."""
+
+_revision = attrgetter("revision")
+_NOBODY: Mapping[Key, Sequence[Event]] = {}
+
+
+class Tape:
+    """Every event of a recording, in its order."""
+
+    def __init__(self, events: Sequence[Event], timetable: Timetable) -> None:
+        """Hold `events`, which are those of `timetable`."""
+        self.events = events
+        self.timetable = timetable
+        self._histories: dict[Resource, dict[Key, list[Event]]] = {}
+        self._by_resource: dict[Resource, list[Event]] = {}
+        for event in events:
+            self._by_resource.setdefault(event.resource, []).append(event)
+            self._histories.setdefault(event.resource, {}).setdefault(event.key, []).append(event)
+
+    @property
+    def resources(self) -> Iterable[Resource]:
+        """What it holds objects of."""
+        return self._histories.keys()
+
+    @property
+    def namespaces(self) -> set[str]:
+        """The names of all namespaces that there ever are."""
+        return {key.name for key in self._histories.get(NAMESPACES, _NOBODY)}
+
+    def of(self, resource: Resource | None) -> Sequence[Event]:
+        """Return the events of one resource, or all."""
+        return self.events if resource is None else self._by_resource.get(resource, [])
+
+    def history(self, resource: Resource, key: Key) -> Sequence[Event]:
+        """Return what happens to one object, and to those that have its name before and after it."""
+        return self._histories.get(resource, _NOBODY).get(key, ())
+
+    def objects(self, resource: Resource | None, namespace: str | None, position: int) -> Iterator[Object]:
+        """Yield what there is once the first `position` events have happened."""
+        revision = self.events[position - 1].revision
+        for each in list(self._histories) if resource is None else [resource]:
+            for key, history in self._histories.get(each, _NOBODY).items():
+                if namespace is None or key.namespace == namespace:
+                    obj = state(history, revision)
+                    if obj is not None:
+                        yield obj
+
+
+def state(history: Sequence[Event], revision: int) -> Object | None:
+    """Return the object at a revision, given its history; None if there is none."""
+    index = bisect_right(history, revision, key=_revision)
+    if not index or history[index - 1].type is EventType.DELETED:
+        return None
+    return history[index - 1].object
+
+
+def load(path: str | Path, *, max_gap: int | None = None) -> Tape:
+    """Read a recording whole; raises `RecordingError` if it cannot be used.
+
+    No silence is to be played longer than `max_gap` microseconds.
+    """
+    with collector_paused():
+        changes = [entry for entry in RecordingReader(path) if isinstance(entry, Change)]
+        opening = opening_of(changes) if changes else 0
+        changes[:opening] = sorted(changes[:opening], key=lambda change: change.object.revision)
+        return tape_of(changes, opening, max_gap=max_gap)
+
+
+def tape_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = None) -> Tape:
+    """Return a tape of changes in the order of their revisions, of which the first `opening` tell of the beginning."""
+    times = times_of(changes, opening)
+    events = [_event(change.type, change.object, time) for change, time in zip(changes, times, strict=True)]
+    standing = list(_stand_ins(events))
+    times, opening = times[:1] * len(standing) + times, opening + len(standing)
+    events = standing + _linked(events)
+    timetable = Timetable.of([event.revision for event in events], times, opening, max_gap=max_gap)
+    return Tape(events, timetable)
+
+
+def _event(type_: EventType, obj: Object, time: int, previous: int = 0) -> Event:
+    return Event(obj.revision, previous, type_, obj, time, ACTOR, "", 0, 0, 0, b"")
+
+
+def _linked(events: Sequence[Event]) -> list[Event]:
+    """Return events that each know of the one before at the same place."""
+    newest: dict[tuple[Resource, Key], int] = {}
+    linked = []
+    for event in events:
+        place = (event.resource, event.key)
+        linked.append(_event(event.type, event.object, event.recorded_at, newest.get(place, 0)))
+        newest[place] = event.revision
+        event.object.forget_decoded()  # most are never asked for more than their bytes
+    return linked
+
+
+def _stand_ins(events: Sequence[Event]) -> Iterator[Event]:
+    if any(event.resource == NAMESPACES for event in events):
+        return
+    first = events[0]
+    for name in sorted({event.key.namespace for event in events} - {""}):
+        fields = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": name,
+                "uid": f"stand-in-{name}",
+                "creationTimestamp": format_time_seconds(first.recorded_at),
+                "labels": {"kubernetes.io/metadata.name": name},
+            },
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        yield _event(EventType.ADDED, Object.from_dict(fields).at(first.revision), first.recorded_at)

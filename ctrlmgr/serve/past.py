@@ -1,0 +1,207 @@
+"""A process that serves the past: the API as it was at one revision of a log, to be read.
+
+Guarantees:
+- What is served is what was there at that revision, and what led to it; nothing that came later is seen, nothing new
+  ever comes. A past that compaction has taken, or that was before the log began, is refused before anything starts.
+- Nothing is written to the database: it is opened for reading, not migrated, and may be in use by those who serve and
+  write the present. Every writing verb is refused, and nothing reconciles.
+- Its kubeconfig is its own, beside that of the present in the data directory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr import interpreter
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, SettingsError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.opening import open_log_for_reading
+from ctrlmgr.eventlog.past import PastLog
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.manager import Manager, Phase
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.randomness import PooledRandom
+from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.strategies import strategies
+from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
+from ctrlmgr.server.auth import KnownUsersAuthorizer
+from ctrlmgr.server.health import PING
+from ctrlmgr.server.read_only import ReadOnly
+from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.settings import Settings
+from ctrlmgr.ui import Process, Reader, Site
+
+log = structlog.get_logger(__name__)
+
+
+class Moment(NamedTuple):
+    """A revision that can be served."""
+
+    revision: Revision
+    recorded_at: int
+    """When its newest event was recorded, microseconds since 1970."""
+    lost: Collection[str]
+    """Resources that were compacted by themselves beyond it; nothing is known of them."""
+    known: Collection[Resource] | None
+    """Those of which something is known; None if nothing is lost."""
+
+
+def find_moment(database: Database, text: str, *, now: int) -> Moment:
+    """Return what `text` (a revision, a time, how long ago) means; `now` is in microseconds since 1970.
+
+    Raises `BadRequest` for what is no moment, or is after the log's end or before its beginning; `Expired` when
+    compaction has taken it.
+    """
+    revision = moments.resolve(database, text, now=now)
+    floors = moments.floors_above(database, revision)
+    if moments.EVERYTHING in floors:
+        raise Expired(revision, floors[moments.EVERYTHING])
+    first = database.query("SELECT min(revision) FROM event").rows[0][0]
+    if first is None:
+        raise BadRequest("the log is empty")
+    if revision < first:
+        begins = format_time(moments.recorded_at(database, first))
+        raise BadRequest(f"{text} is before the log begins, which is at revision {first} ({begins})")
+    known = None
+    if floors:
+        rows = database.query("SELECT DISTINCT resource FROM object").rows
+        known = [Resource.parse(name) for (name,) in rows if name not in floors]
+    return Moment(revision, moments.recorded_at(database, revision), sorted(floors), known)
+
+
+class PastApplication:
+    """Everything that serves a past, wired and not yet started."""
+
+    def __init__(
+        self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
+    ) -> None:
+        """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
+        self.moment = moment
+        self._front = Front(
+            settings,
+            lambda resource, key: backend.engine.cacher.get(resource, key),
+            clock=clock,
+            random=random,
+            kubeconfig=f"kubeconfig-at-{moment.revision}",
+        )
+        self._stop = threading.Event()
+        authorizer = ReadOnly(KnownUsersAuthorizer(), _reason(moment))
+        feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
+        ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
+        backend = Backend(
+            event_log,
+            feed,
+            Kinds.builtin(strategies(ranges)),
+            Reviews(self._front.authenticator, authorizer),
+            clock=clock,
+            random=random,
+            window=settings.watch_cache.capacity,
+        )
+        probe = LogProbe(event_log, clock=clock)
+        checks = [PING, Check("log", probe.problem), Check("shutdown", self._stopping)]
+        health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
+        reader = Reader(settings.database_url, until=moment.revision)
+        page = Site(reader, Process(reader, health, clock=clock, role="past"), clock=clock)
+        self.server = HttpServer(
+            App(
+                backend,
+                Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page}),
+                self._front.authenticator,
+                authorizer,
+                clock=clock,
+                max_reads=settings.server.max_reads,
+                max_writes=settings.server.max_writes,
+            ),
+            settings.server.address,
+            clock=clock,
+            tls=self._front.serving.context,
+            housekeeping=[self._front.serving.reload, self._front.tokens.reload],
+        )
+        self._manager = Manager(clock=clock)
+        self._manager.add(probe, Phase.LOG)
+        self._manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self._manager.add(self.server, Phase.SERVERS)
+
+    def _stopping(self) -> str | None:
+        return "the process is stopping" if self._stop.is_set() else None
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig, once it is announced."""
+        return self._front.kubeconfig
+
+    def announce(self) -> None:
+        """Write the kubeconfig for this server."""
+        self._front.announce(self.server.url)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until `stop` is set; raises what the manager raises."""
+        self._stop = stop
+        try:
+            self._manager.run(stop)
+        except TimeoutError as error:
+            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+
+
+def _reason(moment: Moment) -> str:
+    when = f" ({format_time(moment.recorded_at)})" if moment.recorded_at else ""
+    return f"the cluster is served as it was at revision {moment.revision}{when}; it is read-only"
+
+
+def serve_past(
+    settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
+) -> None:
+    """Serve the log of the settings as it was at a moment, until a signal stops it.
+
+    `started` is told what is about to run. Must be called on the main thread, because signals arrive there. Raises what
+    `find_moment` raises, `SettingsError` and `LogError`.
+    """
+    interpreter.tune()
+    clock, random = SystemClock(), PooledRandom()
+    with open_database(settings.database_url) as database:
+        moment = find_moment(database, text, now=clock.now())
+    with _opened(settings, moment, clock, random) as event_log:
+        application = PastApplication(settings, event_log, moment, clock=clock, random=random)
+
+        def run(stop: threading.Event) -> None:
+            application.announce()
+            started(application)
+            log.info(
+                "serving the past",
+                url=application.server.url,
+                database=settings.database_url,
+                revision=moment.revision,
+                kubeconfig=str(application.kubeconfig),
+            )
+            application.run(stop)
+
+        run_until_signalled(run)
+        log.info("stopped", revision=moment.revision)
+
+
+@contextmanager
+def _opened(settings: Settings, moment: Moment, clock: Clock, random: Random) -> Iterator[EventLog]:
+    try:
+        settings.data_path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"data_dir: {settings.data_path} cannot be made: {error.strerror}") from error
+    whole = open_log_for_reading(settings.database_url, clock=clock, random=random)
+    event_log = PastLog(whole, moment.revision, clock=clock, resources=moment.known)
+    try:
+        yield event_log
+    finally:
+        event_log.close()

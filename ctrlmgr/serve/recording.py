@@ -1,0 +1,218 @@
+"""A process that serves a recording: a cluster that becomes again what it was, and of which nothing is ever stored.
+
+Guarantees:
+- No controllers run and no database is opened. What it keeps (certificates, its kubeconfig) is in a directory of its
+  own, `play` in the data directory, so nobody who uses a real server's kubeconfig ever comes here by accident.
+- What can be refused is refused before anything starts: a recording that cannot be used, an address that is taken.
+- With pretended writes, Leases are the clients' own: real ones in a log of their own, which counts its revisions by
+  itself. Those recorded are not shown, for who held them then is not here to let go of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr import interpreter
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import LEASES
+from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import Author, Proposal
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.manager import Manager, Phase
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.randomness import PooledRandom
+from ctrlmgr.recording.playing.controls import FOLDER
+from ctrlmgr.recording.playing.playback import Playback
+from ctrlmgr.recording.playing.played_log import PlayedLog
+from ctrlmgr.recording.playing.player import Player
+from ctrlmgr.recording.playing.pretending import Pretending, Refusing
+from ctrlmgr.recording.playing.tape import ACTOR, Tape, load
+from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.resources.strategies import strategies
+from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.server import App, Backend, Check, Health, HttpServer, Pages
+from ctrlmgr.server.auth import KnownUsersAuthorizer
+from ctrlmgr.server.health import PING
+from ctrlmgr.server.played import PlayedBackend
+from ctrlmgr.server.playing import play_pages
+from ctrlmgr.server.read_only import ReadOnly
+from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.settings import Settings
+from ctrlmgr.ui import Process, Reader, Site
+
+log = structlog.get_logger(__name__)
+
+_READ_ONLY = "this is a recording, which nobody can change (--writes pretend answers as if one could)"
+_NO_HISTORY = (
+    "A recording is played from memory. To look at its past, bring it into a log with `ctrlmgr import` and serve that."
+)
+_ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class Playing(NamedTuple):
+    """Which recording to serve, and how."""
+
+    recording: Path
+    speed: float = 1.0
+    paused: bool = False
+    max_gap: float | None = None
+    """For how many seconds a silence is played at most; None: as long as it was."""
+    pretend: bool = False
+    until_end: bool = False
+    """Whether to stop when everything has been played."""
+
+
+class PlayedApplication:
+    """Everything that such a process runs, wired and not yet started."""
+
+    def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
+        """Read the recording and wire it; raises `RecordingError`, `BadRequest` for the speed, `SettingsError`."""
+        gap = None if playing.max_gap is None else round(playing.max_gap * SECOND)
+        tape = load(playing.recording, max_gap=gap)
+        player = Player(tape.timetable, clock.monotonic(), speed=playing.speed, paused=playing.paused)
+        pretending = Pretending(lambda: (format_time(player.time), format_time(clock.now())))
+        writes = pretending if playing.pretend else Refusing()
+        self._clock, self._random = clock, random
+        self._stop = threading.Event()
+        self._until_end = playing.until_end
+        self.playback = Playback(
+            playing.recording.name,
+            player,
+            lambda position: PlayedLog(tape, position, writes, clock=clock, random=random),
+            clock=clock,
+            writes=lambda: pretending.count,
+        )
+        self._front = Front(
+            _apart(settings),
+            lambda resource, key: self.playback.log.current(resource, key),
+            clock=clock,
+            random=random,
+        )
+        known = KnownUsersAuthorizer()
+        authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
+        self._reviews = Reviews(self._front.authenticator, authorizer)
+        ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
+        self._kinds = Kinds.builtin(strategies(ranges))
+        self._window = tape.timetable.revisions[-1] + 1  # nothing is forgotten: it is in memory anyway
+        backend = PlayedBackend(
+            self._backend(self.playback.log), {LEASES: self._leases(tape)} if playing.pretend else {}
+        )
+        self.playback.on_rewind(lambda log: backend.replace(self._backend(log)))
+        checks = [PING, Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None)]
+        health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
+        more = play_pages(self.playback, pretending if playing.pretend else None)
+        reader = Reader("memory:", reason=_NO_HISTORY)
+        page = Site(reader, Process(reader, health, clock=clock, role="recording"), clock=clock)
+        self.server = HttpServer(
+            App(
+                backend,
+                Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page}),
+                self._front.authenticator,
+                authorizer,
+                clock=clock,
+                max_reads=settings.server.max_reads,
+                max_writes=settings.server.max_writes,
+            ),
+            settings.server.address,
+            clock=clock,
+            tls=self._front.serving.context,
+            housekeeping=[self._front.serving.reload, self._front.tokens.reload],
+        )
+        self._manager = Manager(clock=clock)
+        self._manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self._manager.add(self.server, Phase.SERVERS)
+        self._manager.add(self.playback, Phase.MEMBERS)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig, once it is announced."""
+        return self._front.kubeconfig
+
+    def announce(self) -> None:
+        """Write the kubeconfig for this server."""
+        self._front.announce(self.server.url)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until `stop` is set, or to the recording's end if so; raises what runs raises."""
+        self._stop = stop
+        if self._until_end:
+            self.playback.on_end(stop.set)
+        self._manager.run(stop)
+
+    def _backend(self, played: PlayedLog) -> Backend:
+        return Backend(
+            played,
+            played.feed,
+            self._kinds,
+            self._reviews,
+            clock=self._clock,
+            random=self._random,
+            window=self._window,
+            issuer=self._front.service_accounts,
+            rewinds=True,
+        )
+
+    def _leases(self, tape: Tape) -> Backend:
+        """Return what serves the clients' own Leases, in every namespace that there ever is."""
+        event_log = MemoryEventLog(clock=self._clock, random=self._random)
+        namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]
+        event_log.append([Proposal(EventType.ADDED, each, 0) for each in namespaces], author=Author(ACTOR))
+        feed = WatchCache(event_log, clock=self._clock)
+        return Backend(event_log, feed, self._kinds, self._reviews, clock=self._clock, random=self._random)
+
+
+def serve_recording(
+    settings: Settings, playing: Playing, *, started: Callable[[PlayedApplication], None] = lambda application: None
+) -> None:
+    """Serve a recording in this process until a signal stops it, or its end; `started` is told what is about to run.
+
+    Must be called on the main thread, because signals arrive there. Raises what `PlayedApplication` and what it runs
+    raise.
+    """
+    interpreter.tune()
+    log.info("reading the recording", file=str(playing.recording))
+    application = PlayedApplication(settings, playing, clock=SystemClock(), random=PooledRandom())
+
+    def run(stop: threading.Event) -> None:
+        application.announce()
+        started(application)
+        state = application.playback.state()
+        log.info(
+            "serving a recording",
+            url=application.server.url,
+            events=state.events,
+            revisions=f"{state.first_revision} to {state.last_revision}",
+            kubeconfig=str(application.kubeconfig),
+        )
+        application.run(stop)
+
+    run_until_signalled(run)
+    log.info("stopped", revision=application.playback.state().revision)
+
+
+def _apart(settings: Settings) -> Settings:
+    """Return the settings with a data directory of its own, which is made; raises `SettingsError`."""
+    folder = settings.data_path / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"data_dir: {folder} cannot be made: {error.strerror}") from error
+    return replace(settings, data_dir=str(folder))
+
+
+def _namespace(name: str) -> Object:
+    metadata = {"name": name, "uid": f"stand-in-{name}"}
+    return Object.from_dict({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})

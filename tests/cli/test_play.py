@@ -1,0 +1,61 @@
+"""`ctrlmgr play`, and what `ctrlmgr serve --recording` refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.recording.samples import SMALL
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--paused"], "--paused is about how to serve a --recording"),
+        (["--max-gap", "5s"], "--max-gap is about how to serve a --recording"),
+        (["--recording", str(SMALL), "--database", "memory:"], "--database does not go with --recording"),
+        (["--recording", str(SMALL), "--controllers", "*"], "--controllers does not go with --recording"),
+        (["--recording", str(SMALL), "--leader-elect=false"], "--leader-elect does not go with --recording"),
+        (["--recording", str(SMALL), "--writes", "keep"], "'keep' is not one of 'refuse', 'pretend'"),
+        (["--recording", str(SMALL), "--max-gap", "soon"], "'soon' is no duration"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(run: Run, options: list[str], complaint: str) -> None:
+    done = run("serve", *options)
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.err
+
+
+def test_a_speed_that_is_none_is_refused_before_anything_starts(run: Run) -> None:
+    done = run("serve", "--recording", str(SMALL), "--listen", "127.0.0.1:0", "--speed", "0")
+    assert done.code == 1
+    assert "error: speed is 0" in done.err
+
+
+def test_a_recording_that_cannot_be_used_is_refused(run: Run, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.jsonl.gz"
+    damaged.write_bytes(SMALL.read_bytes()[:-100])
+    for file, reason in ((damaged, "cut short"), (tmp_path / "none.jsonl", "No such file")):
+        done = run("serve", "--recording", str(file), "--listen", "127.0.0.1:0")
+        assert done.code == 4
+        assert reason in done.err
+
+
+def test_without_a_server_it_says_where_it_looked(run: Run, tmp_path: Path) -> None:
+    done = run("play", "--data-dir", str(tmp_path), "status")
+    assert done.code == 2
+    assert f"there is no kubeconfig at {tmp_path / 'play' / 'kubeconfig'}" in done.err
+
+
+def test_a_server_that_has_gone_is_named(run: Run, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\n"
+        "contexts: [{name: c, context: {cluster: c}}]\n"
+        "current-context: c\n"
+    )
+    done = run("play", "--kubeconfig", str(kubeconfig), "pause")
+    assert done.code == 1
+    assert "http://127.0.0.1:9 cannot be reached" in done.err

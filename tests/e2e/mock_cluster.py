@@ -1,0 +1,106 @@
+"""A real `ctrlmgr serve --recording` for tests, and what the recording says it must come to."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.format import Change, RecordingReader
+from tests.e2e.serving import DEADLINE, Server
+
+
+class MockCluster(Server):
+    """Serves a recording; `kubeconfig` is the one it writes for that, beside those of others."""
+
+    def __init__(self, folder: Path, recording: Path, *arguments: str) -> None:
+        super().__init__(folder, "--recording", str(recording), *arguments)
+        self.folder = folder
+        self.kubeconfig = folder / "play" / "kubeconfig"
+
+    def play(self, *arguments: str) -> str:
+        """Run `ctrlmgr play` and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "ctrlmgr", "play", *arguments],
+            env={**os.environ, "CTRLMGR_DATA_DIR": str(self.folder)},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=2 * DEADLINE,
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def wait(self) -> int:
+        """Wait until it ends by itself and return its exit code."""
+        process, self._process = self._process, None
+        assert process is not None
+        process.communicate(timeout=2 * DEADLINE)
+        return process.returncode
+
+    def watches(self, resource: str = "[a-z]+") -> int:
+        """Return how many watches are under way, of any resource or of one."""
+        code, text = self.request("GET", "/metrics")
+        assert code == 200, text
+        lines = re.findall(r'^apiserver_longrunning_requests{(.*verb="WATCH".*)} (\S+)$', text, re.MULTILINE)
+        return round(sum(float(count) for labels, count in lines if re.search(f'resource="{resource}"', labels)))
+
+    def end_watches(self) -> None:
+        """Have everybody who watches told that it is no use any more."""
+        self.command("seek?to=end")
+        self.command("seek?to=start")
+
+    def command(self, path: str) -> Any:
+        """Give a command over HTTP and return where that has led to."""
+        code, answer = self.request("POST", f"/play/{path}")
+        assert code == 200, answer
+        return answer
+
+
+@contextmanager
+def mock_cluster(folder: Path, recording: Path, *arguments: str) -> Iterator[MockCluster]:
+    """Serve a recording while the block runs; it must not complain of anything, and stop in order."""
+    server = MockCluster(folder, recording, *arguments)
+    try:
+        server.start()
+        yield server
+        server.stop()
+        assert "Traceback" not in server.log, server.log
+    finally:
+        server.close()
+
+
+@cache
+def changes(recording: Path) -> Sequence[Change]:
+    """Return what a recording tells of."""
+    return [entry for entry in RecordingReader(recording) if isinstance(entry, Change)]
+
+
+@cache
+def recorded(recording: Path, revision: int | None = None) -> dict[tuple[Resource, Key], Object]:
+    """Return what there was at a revision of a recording, by default at its end."""
+    there: dict[tuple[Resource, Key], Object] = {}
+    for change in changes(recording):
+        place = (change.object.resource, change.object.key)
+        if revision is not None and change.object.revision > revision:
+            break
+        if change.type is EventType.DELETED:
+            del there[place]
+        else:
+            there[place] = change.object
+    return there
+
+
+def versions(recording: Path, resource: Resource, revision: int | None = None) -> dict[str, str]:
+    """Return the resourceVersions of one resource's objects, by `namespace/name`."""
+    there = recorded(recording, revision)
+    return {str(key): str(obj.revision) for (of, key), obj in there.items() if of == resource}
