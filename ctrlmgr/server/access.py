@@ -61,6 +61,9 @@ class Authorizer(Protocol):
     def authorize(self, user: User, attributes: Attributes) -> bool:
         """Say whether `user` may do what `attributes` describe."""
 
+    def reason(self, user: User, attributes: Attributes) -> str:
+        """Say why they may not; empty where nothing can be added to that."""
+
 
 class AllowEverything:
     """An `Authenticator` and `Authorizer` that knows one user, who may do everything."""
@@ -81,11 +84,16 @@ class AllowEverything:
         """Return True."""
         return True
 
+    def reason(self, user: User, attributes: Attributes) -> str:
+        """Return nothing: nobody is refused."""
+        return ""
 
-def refusal(user: User, attributes: Attributes) -> Forbidden:
+
+def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:
     """Return the 403 for a request that may not be made, in the words of apiserver's `responsewriters/errors.go`."""
+    why = f": {reason}" if reason else ""
     if not attributes.resource:
-        words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
+        words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'
         return Forbidden(words, details=StatusDetails())
     group, resource, name = attributes.group, attributes.resource, attributes.name
     what = f"{resource}/{attributes.subresource}" if attributes.subresource else resource
@@ -94,6 +102,6 @@ def refusal(user: User, attributes: Attributes) -> Forbidden:
     subject = f'{qualified} "{name}"' if name else qualified
     return Forbidden(
         f'{subject} is forbidden: User "{user.name}" cannot {attributes.verb} resource "{what}" '
-        f'in API group "{group}" {place}',
+        f'in API group "{group}" {place}{why}',
         details=StatusDetails(name=name, group=group, kind=resource),
     )

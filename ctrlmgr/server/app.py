@@ -8,8 +8,9 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Protocol
 
 import structlog
 
@@ -21,7 +22,6 @@ from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.server import limits
 from ctrlmgr.server.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.api import Call
-from ctrlmgr.server.backend import Backend
 from ctrlmgr.server.endpoints import Place, Places
 from ctrlmgr.server.limits import InFlight
 from ctrlmgr.server.negotiation import PLAIN, Accepts, Representation
@@ -39,12 +39,37 @@ _CLIENT_CLOSED = 499
 _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
 
 
+class Answering(Protocol):
+    """What answers requests about resources."""
+
+    def answer(self, call: Call, verb: str) -> Awaitable[None]:
+        """Return what answers a call when it is awaited; both raise the error to answer with."""
+
+
+class Behind(Protocol):
+    """What an application has behind it: a `Backend`, or what stands for one."""
+
+    @property
+    def kinds(self) -> Kinds:
+        """What there is."""
+
+    @property
+    def api(self) -> Answering:
+        """What answers requests."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Be at work on the running event loop."""
+
+    def end_watches(self) -> None:
+        """End all watches, and those that begin from now on as soon as they have begun."""
+
+
 class App:
     """Answers HTTP requests; made for one process, shared by all its connections."""
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Behind,
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,
@@ -119,7 +144,7 @@ class App:
         request.user = user = self._authenticator.authenticate(request.raw_headers, request.certificate)
         attributes = place.attributes(request.method, request.query)
         if not self._authorizer.authorize(user, attributes):
-            raise refusal(user, attributes)
+            raise refusal(user, attributes, self._authorizer.reason(user, attributes))
         return attributes
 
     def _limit(self, request: Request, attributes: Attributes) -> AbstractContextManager[None]:

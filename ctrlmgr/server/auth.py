@@ -3,7 +3,8 @@
 Guarantees:
 - A verified client certificate or a valid bearer token names the user; neither makes it `system:anonymous`.
 - Credentials that were given and are wrong are refused (401): nobody with a mistyped token is taken for anonymous.
-- The anonymous may read the health paths and `/version`, nothing else (403). Whoever is known may do everything;
+- The anonymous may read the health paths, `/version` and the page at `/ui`, which holds no data (that is below
+  `/ui/api`), nothing else (403). Whoever is known may do everything;
   acting for somebody else (Impersonate-User) and the process's own inside are for `system:masters` alone.
 
 Rules: apiserver `pkg/authentication/request/{bearertoken,x509,anonymous}`, `pkg/endpoints/filters/impersonation.go`.
@@ -22,8 +23,9 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
 
-_PRIVATE_PATHS = ("/debug", "/configz")
-_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+_PRIVATE_PATHS = ("/debug", "/configz", "/play")
+_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/ui")
+_DATA_PATH = "/ui/api"
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -86,6 +88,10 @@ class KnownUsersAuthorizer:
             return True
         return attributes.verb in ("get", "head") and _is_public(attributes.path)
 
+    def reason(self, user: User, attributes: Attributes) -> str:
+        """Return nothing: there is nothing to add."""
+        return ""
+
 
 def certificate_user(certificate: Mapping[str, Any]) -> User:
     """Read a client certificate's subject: the common name is the user, the organizations are the groups."""
@@ -95,7 +101,11 @@ def certificate_user(certificate: Mapping[str, Any]) -> User:
 
 
 def _is_public(path: str) -> bool:
-    return any(path == public or path.startswith(f"{public}/") for public in _PUBLIC_PATHS)
+    return any(_is_below(path, public) for public in _PUBLIC_PATHS) and not _is_below(path, _DATA_PATH)
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
 
 
 def _bearer(value: bytes) -> str | None:

@@ -15,14 +15,13 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
-from ctrlmgr.informer import WatchCache
 from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.resources.engine import Engine
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.operations import Operation
 from ctrlmgr.server.api import Api
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.follower import Follower
+from ctrlmgr.server.follower import Followed, Follower
 from ctrlmgr.server.hub import Hub
 from ctrlmgr.server.presentation import Presentations
 from ctrlmgr.server.reviews import Reviews
@@ -30,10 +29,14 @@ from ctrlmgr.server.sending import Sender
 from ctrlmgr.server.service_account_tokens import TokenIssuer
 from ctrlmgr.server.tables import table_for
 from ctrlmgr.server.token_requests import TokenRequests
+from ctrlmgr.server.watcher import Parting
 from ctrlmgr.server.watching import Watches
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")
+
+_FOLLOWERS = 2
+"""Threads that find out where the log is, and read what the feed has lost."""
 
 
 class Backend:
@@ -42,7 +45,7 @@ class Backend:
     def __init__(
         self,
         event_log: EventLog,
-        feed: WatchCache,
+        feed: Followed,
         kinds: Kinds,
         reviews: Reviews,
         *,
@@ -50,24 +53,27 @@ class Backend:
         random: Random,
         window: int = 10_000,
         issuer: TokenIssuer | None = None,
+        rewinds: bool = False,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
-        Service accounts get their tokens from `issuer`, if there is one.
+        Service accounts get their tokens from `issuer`, if there is one. `rewinds` says that clients may know revisions
+        that are no more, because the log was taken back.
         """
         self.kinds = kinds
-        self.workers = Workers()
+        # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
+        self.workers, self._readers, self._followers = Workers(), Workers(), Workers(_FOLLOWERS)
         cacher = Cacher(event_log, feed, window=window)
-        self._hub = Hub(cacher, clock=clock)
-        self._follower = Follower(event_log, feed, cacher, self.workers)
+        self._hub = Hub(cacher, clock=clock, rewinds=rewinds)
+        self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
         self.engine = Engine(kinds, cacher, event_log, clock=clock, random=random)
-        self._driver = Driver(event_log, self._follower, self.workers)
+        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(self._hub, cacher, event_log, self.workers, clock=clock, random=random),
+            Watches(self._hub, cacher, event_log, self._readers, clock=clock, random=random),
             Presentations(table_for, clock),
             Sender(self.workers),
             reviews,
@@ -87,7 +93,8 @@ class Backend:
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; what fails here fails whoever it works for."""
         self._loop = asyncio.get_running_loop()
-        self.workers.start()
+        for workers in (self.workers, self._readers, self._followers):
+            workers.start()
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._follower.start()
@@ -98,8 +105,9 @@ class Backend:
                     self.end_watches()
         finally:
             self._loop = None
-            self.workers.stop()
+            for workers in (self.workers, self._readers, self._followers):
+                workers.stop()
 
-    def end_watches(self) -> None:
+    def end_watches(self, parting: Parting = Parting.CLOSING) -> None:
         """End all watches, and those that begin from now on as soon as they have begun."""
-        self._hub.close()
+        self._hub.close(parting)

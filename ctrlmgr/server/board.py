@@ -141,10 +141,7 @@ class Board:
     def _concerned(self, changes: Sequence[Change]) -> dict[Group, list[Change]]:
         concerned: dict[Group, list[Change]] = {}
         for change in changes:
-            obj = change.new or change.old
-            if obj is None:
-                continue
-            namespace, name = obj.key
+            namespace, name = change.object.key
             for place in ((None, None), (namespace, None), (namespace, name), (None, name)):
                 for group in self._places.get(place, ()):
                     concerned.setdefault(group, []).append(change)

@@ -4,6 +4,7 @@ Guarantees (the driver's side of `resources.operations`):
 - An append is durable, or its refusal is final, before the operation goes on. One whose outcome is not known within
   `WRITE_PATIENCE` ends as a 504: it may still come to be in the log, and the client must look.
 - After a refused append the operation sees all that the log refused it for.
+- A read takes as long as it takes while the database answers others; one that hangs ends it with a 503.
 - What can be answered at once is: an operation whose commands need no waiting (a GET, mostly) takes no detour.
 """
 
@@ -11,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ctrlmgr.errors import CtrlmgrError, LogError, RequestTimeout, StatusDetails
+from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import Appending
@@ -25,18 +26,25 @@ from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")
 
-WRITE_PATIENCE = 5.0
+WRITE_PATIENCE = 4.5
 """Seconds an append may take."""
+
+READ_PATIENCE = 1.0
+"""Seconds a read may take before the log is asked whether it is there at all; if it is, it may take as long again."""
 
 
 class Driver:
     """Drives operations; used on the event loop only."""
 
-    def __init__(self, event_log: EventLog, follower: Follower, workers: Workers) -> None:
-        """Append to `event_log`, which `follower` follows, and read from it on `workers`."""
+    def __init__(self, event_log: EventLog, follower: Follower, workers: Workers, *, rewinds: bool = False) -> None:
+        """Append to `event_log`, which `follower` follows, and read from it on `workers`.
+
+        `rewinds` says that the log may be taken back: what is asked of its future is of its past, and `Expired`.
+        """
         self._log = event_log
         self._follower = follower
         self._workers = workers
+        self._rewinds = rewinds
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
@@ -66,10 +74,22 @@ class Driver:
             case Append():
                 return await self._append(command, cause, fence)
             case Read(call):
-                return await self._workers.run(call)
+                return await self._read(call)
             case Await(revision, patience):
+                if self._rewinds and revision > (newest := self._log.peek() or 0):
+                    raise Expired(revision, newest)
                 await self._follower.reach(revision, patience)
                 return None
+
+    async def _read(self, call: Callable[[], Any]) -> Any:
+        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer anybody."""
+        reading = asyncio.ensure_future(self._workers.run(call))
+        try:
+            while not (await asyncio.wait((reading,), timeout=READ_PATIENCE))[0]:
+                await self._follower.catch_up()
+            return reading.result()
+        finally:
+            reading.cancel()
 
     async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
         proposals, author = command

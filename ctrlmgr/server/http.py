@@ -4,6 +4,8 @@ Guarantees:
 - The address is taken when the server is made, so a port in use is an error before anything else has started.
 - Stopping goes in kube-apiserver's order: for `delay` seconds everything is served as before (while `/readyz` fails),
   then nobody new is let in, watches end, requests under way finish, for `GRACE` seconds at most.
+- No request is lost by that: whoever is still connected is served for `FAREWELL` seconds more, and told with the answer
+  that the connection closes. Only who had nothing to ask for so long finds it closed.
 - Peers that are gone without a word are noticed within a minute (TCP keepalive).
 """
 
@@ -22,15 +24,22 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.app import App
 from ctrlmgr.server.buffered import BufferedConnections
+from ctrlmgr.server.protocol import Protocol
 
 GRACE = 20
 """Seconds for requests under way once the server stops."""
+
+FAREWELL = 0.5
+"""Seconds for which those who are connected are served after nobody new is let in."""
 
 KEEP_ALIVE = 90
 """Seconds for which a connection may be idle between requests (net/http's IdleTimeout in kube-apiserver)."""
 
 _HOUSEKEEPING = 10
 """Ticks (tenths of a second) between calls of `housekeeping`."""
+
+_SWEEP = 0.05
+"""Seconds between looks at who is still connected when the server stops."""
 
 _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 
@@ -137,6 +146,29 @@ class _Server(uvicorn.Server):
             for each in self._housekeeping:
                 each()
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let nobody new in, take leave of those who are here, then wait for what is under way."""
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
+        closes_at = self._clock.monotonic() + FAREWELL
+        while self.server_state.connections and self._clock.monotonic() < closes_at:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.leave()
+            await asyncio.sleep(_SWEEP)
+        dismissing = asyncio.create_task(self._dismiss())
+        try:
+            await super().shutdown()
+        finally:
+            dismissing.cancel()
+
+    async def _dismiss(self) -> None:
+        """Close connections that come to be even now: their TLS handshakes had begun before."""
+        while True:
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+            await asyncio.sleep(_SWEEP)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -27,7 +27,8 @@ from ctrlmgr.server.stream import chunk
 from ctrlmgr.server.watcher import Parting, Watcher
 
 _PASS = 500
-"""Revisions that one pass covers at most, so that it cannot grow without bound while the loop was held up."""
+"""Revisions that one pass covers at most, from the first that anybody is told of, so that it cannot grow without bound
+while the loop was held up."""
 
 _SLICE = 64
 """Writes after which a pass lets others have the loop."""
@@ -50,8 +51,11 @@ class Cached(Protocol):
 class Hub:
     """See the module's docstring; used on the event loop only."""
 
-    def __init__(self, cacher: Cached, *, clock: Clock) -> None:
-        """Tell of the changes that `cacher` takes in from now on."""
+    def __init__(self, cacher: Cached, *, clock: Clock, rewinds: bool = False) -> None:
+        """Tell of the changes that `cacher` takes in from now on.
+
+        `rewinds` says that the log may be taken back: then who knows a revision of the future knows one of the past.
+        """
         self.revision: Revision = cacher.revision
         """Everybody in here has been written everything up to here, or is about to be."""
         self._cacher = cacher
@@ -61,7 +65,8 @@ class Hub:
         self._work = asyncio.Event()
         self._due_at = _NEVER  # when the timer rings
         self._timer: asyncio.TimerHandle | None = None
-        self._closing = False
+        self._rewinds = rewinds
+        self._closing: Parting | None = None  # how everybody parts from here on
 
     def advance(self) -> None:
         """Look soon whether the cacher has got further."""
@@ -77,11 +82,11 @@ class Hub:
             self._release()
             self._attend()
 
-    def close(self) -> None:
+    def close(self, parting: Parting = Parting.CLOSING) -> None:
         """Send everybody away, now and from now on."""
-        self._closing = True
+        self._closing = self._closing or parting
         for watcher in [*self._watchers(), *self._ahead]:
-            watcher.part(Parting.CLOSING, self.revision)
+            watcher.part(self._closing, self.revision)
         self._work.set()
 
     async def stay(self, watcher: Watcher) -> Parting:
@@ -90,7 +95,9 @@ class Hub:
         One beyond waits until the hub gets there, and is then sent to catch up with it.
         """
         if self._closing:
-            return Parting.CLOSING
+            return self._closing
+        if self._rewinds and watcher.cursor > self._cacher.revision:
+            return Parting.REWOUND
         watcher.parting = asyncio.get_running_loop().create_future()
         watcher.stream.on_lost(lambda: watcher.part(Parting.GONE, self.revision))
         with self._admitted(watcher):
@@ -118,9 +125,7 @@ class Hub:
             yield from board.watchers()
 
     async def _pass(self) -> None:
-        before = self.revision
-        self.revision = min(self._cacher.revision, before + _PASS)
-        writes = 0
+        before, writes = self.revision, 0
         for delivery in self._deliveries(before):
             _count(delivery)
             for watcher in delivery.watchers:
@@ -131,9 +136,15 @@ class Hub:
 
     def _deliveries(self, before: Revision) -> list[Delivery]:
         """Decide at one moment what everybody is written: who enters during the pass has it already."""
+        found = [
+            (board, self._cacher.changes_after(before, resource, _PASS)) for resource, board in self._boards.items()
+        ]
+        newest = self._cacher.revision
+        # Revisions of which nobody here is told may be many, as where they were recorded: passed over at once.
+        first = min((changes[0].revision for _, changes in found if changes), default=newest)
+        self.revision = min(newest, first + _PASS - 1)
         deliveries: list[Delivery] = []
-        for resource, board in self._boards.items():
-            changes = self._cacher.changes_after(before, resource, _PASS)
+        for board, changes in found:
             if changes is None:
                 for watcher in board.watchers():
                     watcher.part(Parting.BEHIND, before)

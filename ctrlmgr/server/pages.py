@@ -7,6 +7,7 @@
 | `/metrics` | Prometheus text, or OpenMetrics if asked for |
 | `/version`, `/api`, `/apis` and what is below them | documents for clients that want to know what is served here |
 | `/openapi/v2`, `/openapi/v3` | what it looks like |
+| `/NAME/…` | whatever is mounted there |
 
 Where nothing is, the answer is plain text outside of the API and a `Status` within, as kube-apiserver's two routers
 have it.
@@ -54,9 +55,11 @@ class Pages:
         *,
         server_address: str = "",
         more: Mapping[str, Page] | None = None,
+        mounts: Mapping[str, Page] | None = None,
     ) -> None:
         """Serve these health endpoints by their names, the metrics of `registry`, documents about `kinds`, and `more`.
 
+        `more` are pages by their paths, `mounts` those that answer for all paths below `/NAME`, by that name.
         `server_address` is where clients are told to find this server.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
@@ -67,6 +70,7 @@ class Pages:
         self._openapi = OpenAPI(kinds)
         self._version = version_document()
         self._more = more or {}
+        self._mounts = mounts or {}
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request for no resource; raises `NotFound`, `MethodNotAllowed`, `NotAcceptable`."""
@@ -86,6 +90,8 @@ class Pages:
                 return await self._described(request)
             case ("api" | "apis", *_):
                 return self._discovered(request)
+            case (name, *_) if name in self._mounts:
+                return await self._mounts[name](request)
         page = self._more.get("/" + "/".join(location.parts))
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
@@ -105,6 +111,7 @@ class Pages:
         versions = [f"{path}/{version}" for path, names in groups for version in names]
         checks = [f"/{name}/{check.name}" for name, endpoint in self._health.items() for check in endpoint.checks]
         paths = {path for path, _ in groups} | {f"/{name}" for name in self._health} | {*versions, *checks, *self._more}
+        paths |= {f"/{name}" for name in self._mounts}
         paths |= {"/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
         return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
 

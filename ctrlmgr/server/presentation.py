@@ -6,7 +6,7 @@ get the same bytes for the same event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ctrlmgr.api.object import Object
@@ -17,6 +17,7 @@ from ctrlmgr.resources.kind import GroupVersionKind, Kind
 from ctrlmgr.resources.operations import Listing
 from ctrlmgr.server import encoding
 from ctrlmgr.server.encoding import ListMeta
+from ctrlmgr.server.listings import Listings
 from ctrlmgr.server.negotiation import AS_IS, Form
 from ctrlmgr.server.tabular import Table, TableFor
 
@@ -31,8 +32,8 @@ class Presentation(Protocol):
     def one(self, obj: Object) -> bytes:
         """Return an object, with a newline; raises `NotAcceptable` where only lists can be shown."""
 
-    def list(self, listing: Listing) -> Iterator[bytes]:
-        """Yield a list in pieces; raises `NotAcceptable` where only single objects can be shown."""
+    def list(self, listing: Listing) -> Iterable[bytes]:
+        """Return a list in pieces, a sequence if they are all there; raises `NotAcceptable` where it shows none."""
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event of a watch: ADDED, MODIFIED or DELETED."""
@@ -44,8 +45,9 @@ class Presentation(Protocol):
 class Plain:
     """Objects as they are."""
 
-    def __init__(self, kind: Kind) -> None:
-        """Show objects of `kind`, in the version it serves."""
+    def __init__(self, kind: Kind, listings: Listings | None = None) -> None:
+        """Show objects of `kind`, in the version it serves; `listings`, shared with others, makes lists of them."""
+        self._listings = listings or Listings()
         self._name = kind.name
         self._list_name = kind.list_name
         self._api_version = kind.gvk.api_version
@@ -60,9 +62,9 @@ class Plain:
         """Return an object as it is."""
         return obj.wire() + b"\n"
 
-    def list(self, listing: Listing) -> Iterator[bytes]:
-        """Yield a list of this kind."""
-        return encoding.items(self._head(listing), listing.objects, self._type_meta)
+    def list(self, listing: Listing) -> Iterable[bytes]:
+        """Return a list of this kind."""
+        return self._listings.pieces(self._head(listing), listing.objects, self._type_meta)
 
     def _head(self, listing: Listing) -> bytes:
         return encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
@@ -138,6 +140,7 @@ class Presentations:
         """Take the columns and cells of tables from `table_for`, the time for ages from `clock`."""
         self._table_for = table_for
         self._clock = clock
+        self._listings = Listings()
         self._made: dict[tuple[Kind, GroupVersionKind, Form, str], Presentation] = {}
 
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
@@ -152,7 +155,7 @@ class Presentations:
 
     def _make(self, kind: Kind, shown: GroupVersionKind, form: Form, include: str) -> Presentation:
         if form == AS_IS:
-            return Plain(kind)
+            return Plain(kind, self._listings)
         if form.kind == "Table":
             return Table(kind, form, self._table_for(shown), include, self._clock)
         return Partial(kind, form)

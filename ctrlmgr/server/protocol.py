@@ -10,7 +10,8 @@ Guarantees:
 - A body that was not asked for (`Expect: 100-continue`, and the answer came instead) is not waited for: the connection
   closes, since nobody can tell whether what comes next is that body or a request.
 - An upgrade is never made: its request is answered like any, and the connection closes.
-- A server that stops is not held up by clients that are idle, or that have read their answer.
+- A server that stops tells each client with its next answer that the connection closes (`leave`), and is not held up by
+  clients that are idle, or that have read their answer.
 - `scope["client_certificate"]` is the verified certificate of the client as `ssl` decodes it, None without one.
 """
 
@@ -21,6 +22,9 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ctrlmgr.server.eager import start
+from ctrlmgr.server.lazy_timer import LazyTimer
 
 HEAD_TIMEOUT = 32.0
 """Seconds for the head of a request."""
@@ -47,9 +51,13 @@ class Protocol(HttpToolsProtocol):
         self._head_size = 0  # how much of a head that came in pieces has come
         self._has_ended = False  # whether the last piece that came brought the end of a request
         self._last_words = ""  # the status of the last answer there will be: what else comes is not looked at
-        self._is_leaving = False  # whether the server stops
+        self._is_last = False  # whether the next answer is the last one, because the server stops
+        self._is_leaving = False  # whether there is none any more, but for those under way
+        self._is_receiving = False  # whether the parser is at work
+        self._begun: RequestResponseCycle | None = None  # the request that is to be answered once it has done that
         # Ends the wait; a head that comes in one piece, as most do, needs none.
         self._head_timer: asyncio.TimerHandle | None = None
+        self._idleness = LazyTimer(self.loop, self.timeout_keep_alive, lambda: self.timeout_keep_alive_handler())
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Begin to wait for the first request."""
@@ -58,15 +66,20 @@ class Protocol(HttpToolsProtocol):
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timer."""
+        """Forget the timers."""
         self._forget_timer()
+        self._idleness.close()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come; a head that is still not over must not grow too large, nor take too long."""
         if not (self._last_words or self.transport.is_closing()):
-            self._has_ended = False
+            self._has_ended, self._is_receiving = False, True
             super().data_received(data)
+            self._is_receiving = False
+            if self._begun is not None:
+                begun, self._begun = self._begun, None
+                self._start(begun)
             self._bound(len(data))
 
     def on_message_begin(self) -> None:
@@ -82,10 +95,12 @@ class Protocol(HttpToolsProtocol):
         if not self._is_for_one_host():
             raise ValueError(_BAD_REQUEST)
         self._forget_timer()
-        self._unset_keepalive_if_required()
+        self._idleness.cancel()
         super().on_headers_complete()  # raises for a target that is none: that is still a matter of the head
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # the parser reads nothing after it
+        if self._is_last:
+            self.cycle.keep_alive = False
         self._in_head = False
         self._in_body = True
         self._head_size = 0
@@ -97,7 +112,7 @@ class Protocol(HttpToolsProtocol):
         self._has_ended = True
         if self._head_timer is not None:
             self._forget_timer()
-            self._time_idleness()
+            self._idleness.start()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what the parser does not take."""
@@ -106,7 +121,13 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on to the next request, unless there must be none."""
         was_last = not self.pipeline
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if was_last:
+                self._idleness.start()
+            else:
+                self._start_asgi_task(*self.pipeline.pop())
         if self._last_words and was_last:
             self._say_last_words()
         elif self._is_leaving:
@@ -118,14 +139,38 @@ class Protocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self._last_words and self._in_body and cycle is self.cycle:
             self._say_last_words()  # its body cannot be read
+        elif self._is_receiving:
+            self._begun = cycle  # there is one at most: what is asked before it is answered queues up
         else:
             super()._start_asgi_task(cycle, app)
 
+    def _start(self, cycle: RequestResponseCycle) -> None:
+        """Answer a request; one that is all there, and whose answer is at hand, without a task."""
+        if cycle.more_body or cycle.waiting_for_100_continue or self.pipeline:
+            super()._start_asgi_task(cycle, self.app)
+            return
+        task = start(cycle.run_asgi(self.app), self.loop)
+        if task is not None:
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
+
+    def leave(self) -> None:
+        """Let the client have one more answer, which says that it is the last: the server stops.
+
+        To close the connection at once would be to lose what the client is just sending: it cannot tell whether that
+        was done. Whoever is told with an answer asks the next server.
+        """
+        self._is_last = True
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.keep_alive = False
+
     def shutdown(self) -> None:
         """Close the connection because the server stops; first answer what is under way."""
-        self._is_leaving = True
-        super().shutdown()
-        self._drop_soon()
+        if not self._is_leaving:
+            self._is_leaving = True
+            super().shutdown()
+            self._drop_soon()
 
     def _bound(self, received: int) -> None:
         """See that what has begun with `received` bytes does not go on for too long."""
@@ -164,8 +209,8 @@ class Protocol(HttpToolsProtocol):
 
     def _is_for_one_host(self) -> bool:
         """Whether a request says for which host it is, once (RFC 9112, section 3.2)."""
-        hosts = [name for name, _ in self.headers if name == b"host"]
-        return len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0")
+        hosts = [name for name, _ in self.headers].count(b"host")
+        return hosts == 1 or (not hosts and self.parser.get_http_version() == "1.0")
 
     def _drop_soon(self) -> None:
         """See a closing connection closed: TLS would wait half a minute for the client to say goodbye as well.
@@ -186,9 +231,8 @@ class Protocol(HttpToolsProtocol):
     def _time_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
 
-    def _time_idleness(self) -> None:
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+    def _unset_keepalive_if_required(self) -> None:
+        self._idleness.cancel()
 
     def _forget_timer(self) -> None:
         if self._head_timer is not None:

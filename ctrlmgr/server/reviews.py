@@ -22,6 +22,7 @@ from ctrlmgr.resources.kind import Kind
 from ctrlmgr.server.access import Attributes, Authenticator, Authorizer, User
 
 _NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_READING = ["get", "list", "watch"]
 _NOBODY = "at least one of user or group must be specified"
 
 
@@ -74,7 +75,10 @@ class Reviews:
             raise refuse(question.kind.name, question.kind.resource.group, "", errors)
         resource = question.spec.get("resourceAttributes")
         attributes = _of_path(question.spec["nonResourceAttributes"]) if resource is None else _of_resource(resource)
-        return {"allowed": self._authorizer.authorize(user, attributes)}
+        if self._authorizer.authorize(user, attributes):
+            return {"allowed": True}
+        reason = self._authorizer.reason(user, attributes)
+        return {"allowed": False, "reason": reason} if reason else {"allowed": False}
 
     def _subject_access(self, question: Question) -> dict[str, Any]:
         """Answer for whom a review names."""
@@ -99,13 +103,18 @@ class Reviews:
         namespace = question.spec.get("namespace", "")
         if not namespace:
             raise BadRequest("no namespace on request")
-        anything = self._authorizer.authorize(question.user, Attributes("*", "", "*", "*", "*", "", namespace))
+        verbs = next((each for each in (["*"], _READING) if self._may(question.user, each, namespace)), None)
         anywhere = self._authorizer.authorize(question.user, Attributes("*", "*"))
         return {
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}] if anything else [],
+            "resourceRules": [{"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]}] if verbs else [],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}] if anywhere else [],
             "incomplete": False,
         }
+
+    def _may(self, user: User, verbs: Sequence[str], namespace: str) -> bool:
+        """Whether a user may do all that with anything in a namespace."""
+        asked = (Attributes(verb, "", "*", "*", "*", "", namespace) for verb in verbs)
+        return all(self._authorizer.authorize(user, attributes) for attributes in asked)
 
     def _token(self, question: Question) -> dict[str, Any]:
         token = question.spec.get("token", "")

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 from ctrlmgr.resources.operations import Listing
 from ctrlmgr.server.negotiation import Representation
@@ -34,6 +34,9 @@ _LEVEL = 1
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _QUICK = 32 * 1024
 """Bytes that are turned into something else in less time than it takes to ask a thread."""
+
+_ONE_WRITE = 64 * 1024
+"""Bytes that are sent as one, though putting them together copies them."""
 
 _TURN = 4
 """Pieces of a list that are sent before others have the loop: less than half a millisecond."""
@@ -64,27 +67,27 @@ class Sender:
     async def listing(
         self, request: Request, presentation: Presentation, listing: Listing, how: Representation
     ) -> None:
-        """Answer with a list, made piece by piece."""
-        pieces = presentation.list(listing)
-        first, second = next(pieces), next(pieces, None)
-        if second is None:
-            await self.whole(request, 200, first, how)
-            return
-        pieces = chain((first, second), pieces)
-        if how.yaml or how.pretty or not request.accepts_chunks:
+        """Answer with a list, piece by piece."""
+        pieces = _gathered(presentation.list(listing))
+        size = sum(map(len, pieces)) if isinstance(pieces, Sequence) else None
+        if how.yaml or how.pretty or not request.accepts_chunks or (size is not None and size <= _ONE_WRITE):
             await self.whole(request, 200, b"".join(pieces), how)
-        elif request.accepts_gzip:
+        elif request.accepts_gzip and (size is None or size > _WORTH_PACKING):
             await self._packed(request, pieces)
         else:
-            stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE))
-            for number, piece in enumerate(pieces, 1):
-                await stream.send(piece)
-                if number % _TURN == 0:
-                    await asyncio.sleep(0)
-                await stream.drain(PATIENCE)
-            await stream.end()
+            await self._streamed(request, pieces, [(b"content-length", b"%d" % size)] if size is not None else ())
 
-    async def _packed(self, request: Request, pieces: Iterator[bytes]) -> None:
+    async def _streamed(self, request: Request, pieces: Iterable[bytes], length: Sequence[Header]) -> None:
+        """Send pieces as they are, in chunks if their `length` is not known."""
+        stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
+        for number, piece in enumerate(pieces, 1):
+            await stream.send(piece)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+            await stream.drain(PATIENCE)
+        await stream.end()
+
+    async def _packed(self, request: Request, pieces: Iterable[bytes]) -> None:
         packer = zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
         stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *_PACKED))
         for piece in pieces:
@@ -94,3 +97,12 @@ class Sender:
                 await stream.drain(PATIENCE)
         await stream.send(packer.flush())
         await stream.end()
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Return all the pieces of a list at once, if they are there or there is but one."""
+    if isinstance(pieces, Sequence):
+        return pieces
+    making = iter(pieces)
+    first = list(islice(making, 2))
+    return first if len(first) < 2 else chain(first, making)

@@ -22,7 +22,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.server.protocol import Protocol
+from ctrlmgr.server.familiar import FamiliarProtocol
 from ctrlmgr.server.responses import Header, Scope, Send
 
 _EXTENSION = "ctrlmgr.stream"
@@ -32,7 +32,7 @@ class Disconnected(CtrlmgrError):
     """The client has gone away, or has not read for too long."""
 
 
-class StreamingProtocol(Protocol):
+class StreamingProtocol(FamiliarProtocol):
     """A connection whose responses can be written without detours."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -74,13 +74,9 @@ class StreamingProtocol(Protocol):
             cycle.keep_alive = False
         if self.flow.write_paused:
             return False
-        parts = [STATUS_LINE[code], _encoded(tuple(cycle.default_headers)), _encoded(tuple(headers))]
-        if not cycle.keep_alive:
-            parts.append(b"connection: close\r\n")
-        parts.append(b"content-length: %d\r\n\r\n" % len(body))
-        if cycle.scope["method"] != "HEAD":
-            parts.append(body)
-        transport.write(b"".join(parts))
+        head = _head(code, tuple(cycle.default_headers), tuple(headers), cycle.keep_alive)
+        shown = body if cycle.scope["method"] != "HEAD" else b""
+        transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), shown))
         cycle.response_started = cycle.response_complete = True
         cycle.message_event.set()
         if not cycle.keep_alive:
@@ -110,9 +106,10 @@ class StreamingProtocol(Protocol):
 
 
 @lru_cache(maxsize=256)
-def _encoded(headers: tuple[Header, ...]) -> bytes:
-    """Return headers as they stand in a response; most answers have the same few."""
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
+def _head(code: int, first: tuple[Header, ...], more: tuple[Header, ...], keep_alive: bool) -> bytes:
+    """Return the head of a response up to its length; most answers have one of a few."""
+    lines = [b"%b: %b\r\n" % header for header in (*first, *more)]
+    return b"".join([STATUS_LINE[code], *lines, b"" if keep_alive else b"connection: close\r\n"])
 
 
 class Stream:

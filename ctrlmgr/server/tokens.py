@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import structlog
@@ -24,6 +25,7 @@ from ctrlmgr.server.access import User
 log = structlog.get_logger(__name__)
 
 _HASHED = "sha256:"
+_LONGEST_REMEMBERED = 256
 
 
 class Tokens:
@@ -99,4 +101,12 @@ def _stored(token: str, file: Path, number: int) -> bytes:
 
 
 def _digest(token: str) -> bytes:
+    return _remembered(token) if len(token) <= _LONGEST_REMEMBERED else _sha256(token)
+
+
+def _sha256(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+_remembered = lru_cache(maxsize=256)(_sha256)
+"""The digests of the tokens that come with one request after the other."""

@@ -23,6 +23,7 @@ class Parting(Enum):
 
     BEHIND = "it has not read what it was sent, or the cache has lost what comes next"
     REACHED = "what it waited for is there"
+    REWOUND = "what it has been told is no more: the log has been taken back"
     FAILED = "what happened cannot be shown to it"
     ENDED = "its time is over"
     GONE = "its client has gone away"

@@ -3,7 +3,8 @@
 Guarantees (reliability of a watch, W1 to W13; the live part is `hub`'s):
 - Events come in the order of their revisions, each once, none left out, from any revision that the log still knows;
   what the cache has forgotten is read from the log, on a worker thread.
-- What cannot be continued says so: an ERROR event with the Status (410 Expired) and the end, never silence.
+- What cannot be continued says so: an ERROR event with the Status (410 Expired) and the end, never silence. So does
+  the end of a log that is taken back.
 - A reader who has not read for `READ_PATIENCE` seconds is cut off. Until then it costs nothing but its connection.
 - A stream ends with its last chunk: when its time is over, after an ERROR, and when the server stops.
 """
@@ -20,7 +21,7 @@ from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError
+from ctrlmgr.errors import ApiError, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
@@ -114,6 +115,9 @@ class Watches:
                     await watcher.stream.drain(READ_PATIENCE)
                 case Parting.GONE:
                     raise Disconnected
+                case Parting.REWOUND:
+                    watcher.stream.write(chunk(_error_frame(Expired(watcher.cursor, self._cacher.revision))))
+                    return
                 case Parting.FAILED:
                     watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be shown"))))
                     return

@@ -291,6 +291,9 @@ class Guarded(AllowEverything):
     def authorize(self, user: User, attributes: Attributes) -> bool:
         return user.name == "alice" and attributes.verb in ("list", "watch")
 
+    def reason(self, user: User, attributes: Attributes) -> str:
+        return ""
+
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Site]:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key, Revision
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.errors import AlreadyExists, Fenced, LogUnavailable, RequestTimeout
 from ctrlmgr.eventlog import Author, Fence, Head, Proposal
-from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.informer import WatchCache
@@ -61,9 +61,9 @@ class FarLog(MemoryEventLog):
 class Parts:
     """A driver and what it is made of."""
 
-    def __init__(self, log: MemoryEventLog) -> None:
+    def __init__(self, log: MemoryEventLog, *, capacity: int = 10_000) -> None:
         self.log = log
-        self.feed = WatchCache(log, clock=FakeClock())
+        self.feed = WatchCache(log, capacity=capacity, clock=FakeClock())
         self.cacher = Cacher(log, self.feed)
         self.workers = Workers(2)
         self.follower = Follower(log, self.feed, self.cacher, self.workers)
@@ -247,6 +247,68 @@ def test_whoever_asks_a_log_that_is_away_is_told(far: Parts) -> None:
         await far.follower.catch_up()
 
     far.run(main)
+
+
+class WatchedLog(MemoryEventLog):
+    """A log that knows the threads it is read on; `away` makes reading impossible."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=FakeClock(), random=Random(1))
+        self.readers: set[int] = set()
+        self.away = False
+
+    def _read(self) -> None:
+        self.readers.add(threading.get_ident())
+        if self.away:
+            raise LogUnavailable("connection refused")
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        self._read()
+        return super().events_after(revision, resource=resource, limit=limit)
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        self._read()
+        return super().snapshot(resource, namespace=namespace, at=at)
+
+
+def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, Parts]:
+    """Return parts whose feed has lost all but the last of these namespaces."""
+    log = WatchedLog()
+    parts = Parts(log, capacity=1)
+    log.append([proposal for name in names for proposal in added(name)], author=AUTHOR)
+    if compacted:
+        log.compact(compacted)
+    log.readers.clear()
+    return log, parts
+
+
+@pytest.mark.parametrize("compacted", [0, 3])
+def test_what_the_feed_has_lost_is_read_on_another_thread(compacted: Revision) -> None:
+    log, parts = lost("abcd", compacted=compacted)
+    heard: list[Revision] = []
+    parts.follower.on_advance(lambda: heard.append(parts.cacher.revision))
+    parts.run(parts.follower.catch_up)
+    assert [obj.name for obj in parts.cacher.list(NAMESPACES)] == ["a", "b", "c", "d"]
+    assert len(log.readers) == 1
+    assert threading.get_ident() not in log.readers
+    assert heard == [0, 4]
+
+
+def test_what_the_feed_has_lost_is_read_once_the_log_is_back() -> None:
+    log, parts = lost("abcd", compacted=0)
+
+    async def main() -> None:
+        log.away = True
+        assert not await parts.follower.reach(4, 0.05)
+        log.away = False
+        await parts.follower.catch_up()
+
+    parts.run(main)
+    assert parts.cacher.revision == 4
 
 
 def test_listeners_hear_once_of_however_many_events(near: Parts) -> None:

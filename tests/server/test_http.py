@@ -16,6 +16,7 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Check, Health, HttpServer, sending
+from ctrlmgr.server import http as serving_http
 from ctrlmgr.server import protocol as protocols
 from ctrlmgr.server.hub import Hub
 from ctrlmgr.server.protocol import HEAD_LIMIT
@@ -311,6 +312,39 @@ def test_a_server_may_go_on_for_a_while_after_it_is_told_to_stop() -> None:
     assert not thread.is_alive()
     with pytest.raises(ConnectionRefusedError):
         site.ask("/livez")
+
+
+def test_who_is_connected_when_the_server_stops_is_answered_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_http, "FAREWELL", TIMEOUT)
+    stop, made = threading.Event(), make(health=[Health("livez", [])])
+    stopping = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock())
+    thread = threads.start("server under test", lambda: stopping.run(stop))
+    address = urlsplit(stopping.url)
+    connection = http.client.HTTPConnection(address.netloc, timeout=TIMEOUT)
+    assert ask_once(connection) == (200, None)
+    stop.set()
+    await_refusal(address.hostname or "", address.port or 0)
+    assert ask_once(connection) == (200, "close")
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+
+
+def ask_once(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
+    connection.request("GET", "/livez")
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status, answer.getheader("connection")
+
+
+def await_refusal(host: str, port: int) -> None:
+    """Return when nobody new is let in."""
+    while True:
+        try:
+            socket.create_connection((host, port), TIMEOUT).close()
+        except ConnectionResetError:
+            continue  # it stood in line when nobody was let in any more
+        except ConnectionRefusedError:
+            return
 
 
 def test_housekeeping_is_done_while_it_serves() -> None:

@@ -65,10 +65,16 @@ class Loop:
         return False
 
     def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        for timer in [timer for timer in self.timers if timer.when <= self.now and not timer.cancelled]:
+        end = self.now + seconds
+        while due := [timer for timer in self.timers if timer.when <= end and not timer.cancelled]:
+            timer = min(due, key=lambda each: each.when)
             self.timers.remove(timer)
+            self.now = max(self.now, timer.when)
             timer.call(*timer.given)
+        self.now = end
+
+    def time(self) -> float:
+        return self.now
 
 
 class Transport(asyncio.Transport):
@@ -343,7 +349,9 @@ def test_a_body_that_was_not_asked_for_is_not_waited_for(client: Client) -> None
 @pytest.mark.parametrize(
     "upgrade", [b"GET /whole HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c", b"CONNECT /whole HTTP/1.1"]
 )
-def test_after_an_upgrade_that_was_not_made_the_connection_closes(client: Client, upgrade: bytes) -> None:
+def test_after_an_upgrade_that_was_not_made_the_connection_closes(
+    client: Client, upgrade: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     client.send(SLOW + upgrade + b"\r\nhost: x\r\n\r\n" + GET)
     client.loop.go_on()
     client.loop.go_on()
@@ -351,6 +359,7 @@ def test_after_an_upgrade_that_was_not_made_the_connection_closes(client: Client
     assert client.transport.written.count(b"connection: close") == 1
     client.send(GET)
     assert client.said == [OK, OK]
+    assert not caplog.records  # any client could ask for that as often as it likes
 
 
 def test_a_connection_may_be_idle_again_once_a_body_that_nobody_read_is_over(client: Client) -> None:
@@ -385,6 +394,26 @@ def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
     assert (client.transport.closed, client.transport.aborted) == (True, False)
     client.loop.pass_time(LINGER)
     assert client.transport.aborted
+
+
+@pytest.mark.parametrize("path", [b"/version", b"/whole"])
+def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Client, path: bytes) -> None:
+    client.send(GET)
+    client.protocol.leave()
+    assert not client.transport.closed, "what the client is just sending would be lost"
+    client.send(GET.replace(b"/version", path))
+    assert client.said == [OK, OK]
+    assert client.transport.written.count(b"connection: close\r\n") == 1
+    assert client.transport.closed
+
+
+def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client: Client) -> None:
+    client.send(SLOW)
+    client.protocol.leave()
+    client.loop.go_on()
+    assert b"connection: close\r\n" in client.transport.written
+    client.loop.go_on()
+    assert client.transport.closed
 
 
 def test_a_server_that_stops_waits_for_who_reads_an_answer(client: Client) -> None:
