@@ -37,6 +37,7 @@ __all__ = [
     "WatchMetrics",
     "in_flight",
     "leader_election_status",
+    "queue_readings",
     "watch_queue",
 ]
 
@@ -125,9 +126,9 @@ class _WorkQueues(Collector):
             self._queues.add(queue)
 
     def collect(self) -> Iterable[Metric]:
-        return _queue_families(self._read())
+        return _queue_families(self.read())
 
-    def _read(self) -> dict[str, QueueReading]:
+    def read(self) -> dict[str, QueueReading]:
         with self._lock:
             queues = list(self._queues)
         readings: dict[str, QueueReading] = {}
@@ -192,6 +193,11 @@ REGISTRY.register(_work_queues)
 def watch_queue(queue: MeasuredQueue) -> None:
     """Report `queue` in every scrape for as long as somebody else holds it."""
     _work_queues.watch(queue)
+
+
+def queue_readings() -> dict[str, QueueReading]:
+    """Return the numbers of every queue that is alive, by name."""
+    return _work_queues.read()
 
 
 _reconciles = Counter(

@@ -1,0 +1,65 @@
+"""The files of the page, as they lie in `static`: read once, packed once, never stale.
+
+Guarantees: a browser asks whether a file has changed before it uses the one it has (`ETag`, 304), so a page is never
+put together from two versions; the headers let it load nothing from anywhere else and be framed by nobody.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from ctrlmgr.server.document import Document, document
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.responses import NO_SNIFFING, PAGE_NOT_FOUND, Header, Response
+
+INDEX = "index.html"
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+SECURITY: tuple[Header, ...] = (
+    NO_SNIFFING,
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+"""What every answer of the page has: it runs its own scripts alone, and tells nobody where it was."""
+
+_ASK_AGAIN: Header = (b"cache-control", b"no-cache")
+_VARY: Header = (b"vary", b"accept-encoding")
+
+
+class Assets:
+    """The files, by their names."""
+
+    def __init__(self) -> None:
+        """Read them."""
+        self._documents = {
+            file.name: document(_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
+            for file in files("ctrlmgr.ui").joinpath("static").iterdir()
+            if file.name.rpartition(".")[2] in _TYPES
+        }
+
+    def answer(self, request: Request, name: str) -> Response:
+        """Answer with a file, with its being the one the browser has, or with 404."""
+        found = self._documents.get(name or INDEX)
+        return PAGE_NOT_FOUND if found is None else _answer(request, found)
+
+
+def _answer(request: Request, found: Document) -> Response:
+    headers = [(b"etag", found.etag.encode()), _ASK_AGAIN, _VARY, *SECURITY]
+    if found.etag.encode() in request.header(b"if-none-match"):
+        return Response(304, b"", headers)
+    headers.append((b"content-type", found.content_type.encode()))
+    if found.gzipped is not None and request.accepts_gzip:
+        return Response(200, found.gzipped, [*headers, (b"content-encoding", b"gzip")])
+    return Response(200, found.body, headers)

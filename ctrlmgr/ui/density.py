@@ -1,0 +1,123 @@
+"""How much happened when: the whole log counted in blocks of revisions, so that no request has to read all of it.
+
+Guarantees:
+- A block is counted once: what is in the log never changes. When compaction takes something, counting starts again.
+- Counting goes on for `PATIENCE` at a time; what is not counted yet is told (`Counted.until`), so that whoever asks
+  again gets further, however long the log is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.inspection.database import Database
+
+BLOCK = 64
+"""Revisions in a block; more where the log is so long that there would be more than `_MOST` blocks."""
+
+PATIENCE = 1.0
+"""Seconds of counting for one request."""
+
+_MOST = 16384
+_STEP = 16384
+"""Revisions that are counted by one query."""
+
+
+class Group(NamedTuple):
+    """Events of one resource by one actor."""
+
+    resource: str
+    actor: str
+
+
+class Block(NamedTuple):
+    """What happened in a range of revisions; times in microseconds since 1970."""
+
+    first: Revision
+    last: Revision
+    began: int
+    ended: int
+    counts: dict[Group, int]
+
+
+class Counted(NamedTuple):
+    """The log up to `until`, block by block."""
+
+    until: Revision
+    blocks: list[Block]
+    totals: Counter[Group]
+
+
+_COUNT = """
+SELECT (e.revision - 1) / {size} AS block, o.resource, e.actor, min(e.revision), max(e.revision),
+    min(e.recorded_at), max(e.recorded_at), count(*)
+FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision > :after AND e.revision <= :until
+GROUP BY 1, 2, 3 ORDER BY 1"""
+
+
+def count(database: Database, after: Revision, until: Revision, size: int) -> Iterator[Block]:
+    """Yield the blocks of `size` revisions that have events in the range, oldest first."""
+    found: dict[int, Block] = {}
+    parameters = {"after": after, "until": until}
+    for number, resource, actor, *span, events in database.query(_COUNT.format(size=size), parameters).rows:
+        first, last, began, ended = span
+        if (block := found.get(number)) is None:
+            found[number] = Block(first, last, began, ended, {Group(resource, actor): events})
+            continue
+        block.counts[Group(resource, actor)] = events
+        first, last = min(block.first, first), max(block.last, last)
+        found[number] = Block(first, last, min(block.began, began), max(block.ended, ended), block.counts)
+    yield from found.values()
+
+
+class Density:
+    """The counted log of one process; used by any thread."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        """Start with nothing counted."""
+        self._clock = clock
+        self._lock = threading.Lock()  # guards all that follows; held while counting, so that it is done once
+        self._size = BLOCK
+        self._floors = (0, 0)
+        self._until = 0
+        self._blocks: list[Block] = []
+        self._totals: Counter[Group] = Counter()
+
+    def counted(self, database: Database, head: Revision) -> Counted:
+        """Count on, up to `head` or until patience ends; the last block may be one that is not full."""
+        began = self._clock.monotonic()
+        with self._lock:
+            self._begin_again_if_needed(database, head)
+            full = head // self._size * self._size
+            while self._until < full and self._clock.monotonic() - began < PATIENCE:
+                self._count(database, min(full, self._until + max(_STEP, self._size)))
+            blocks, totals, until = list(self._blocks), self._totals.copy(), self._until
+            size = self._size
+        if until == full and head > full:
+            rest = list(count(database, full, head, size))
+            blocks += rest
+            for block in rest:
+                totals.update(block.counts)
+            until = head
+        return Counted(until, blocks, totals)
+
+    def _count(self, database: Database, until: Revision) -> None:
+        for block in count(database, self._until, until, self._size):
+            self._blocks.append(block)
+            self._totals.update(block.counts)
+        self._until = until
+
+    def _begin_again_if_needed(self, database: Database, head: Revision) -> None:
+        floors = tuple(database.query("SELECT count(*), coalesce(sum(floor), 0) FROM compaction_floor").rows[0])
+        size = self._size
+        while head > size * _MOST:
+            size *= 2
+        if (floors, size) != (self._floors, self._size):
+            self._floors, self._size, self._until = floors, size, 0
+            self._blocks, self._totals = [], Counter()

@@ -1,0 +1,157 @@
+"""Why a change was made and what it led to, as a graph that can be drawn: events, and the reconciles between them.
+
+Guarantees: the graph has at most `_MOST` events, those nearest to the change first; where there is more, the node it
+would hang from says how much (`hidden`). Edges lead forward in time only. What compaction has taken is still a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.errors import NotFound
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.past import Change
+from ctrlmgr.ui.objects import change_at, told
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.timeline import TYPES
+
+_MOST = 100
+_LEVELS = 12
+
+_EVENTS = """
+SELECT e.revision, e.type, e.recorded_at, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term, e.reconcile_id
+FROM event AS e JOIN object AS o ON o.id = e.object_id WHERE e.revision IN ({marks})"""
+_EVENT_FIELDS = ("revision", "type", "recordedAt", "resource", "namespace", "name", "actor", "userAgent", "term", "run")
+
+_RUNS = """
+SELECT id, controller, key, attempt, started_at, duration, outcome, message FROM reconcile WHERE id IN ({marks})"""
+_RUN_FIELDS = ("id", "controller", "key", "attempt", "startedAt", "duration", "outcome", "message")
+
+_TRIGGERS = """
+SELECT reconcile_id, revision FROM reconcile_trigger WHERE reconcile_id IN ({marks})
+ORDER BY revision DESC LIMIT 2000"""
+_ANSWERS = """
+SELECT revision, reconcile_id FROM reconcile_trigger WHERE revision IN ({marks})
+ORDER BY reconcile_id LIMIT 2000"""
+_WRITES = """
+SELECT reconcile_id, revision FROM event WHERE reconcile_id IN ({marks}) AND reconcile_id <> 0
+ORDER BY revision LIMIT 2000"""
+
+
+class Graphs:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def change(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the change at a `revision`, and the graph around it; raises `NotFound` when there is none."""
+        revision = parameters.number("revision")
+
+        def answer(database: Database) -> dict[str, Any]:
+            head = self._reader.head(database)
+            change = change_at(database, revision) if revision <= head else None
+            if change is None:
+                raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
+            place = change.object
+            where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
+            return {**where, **told(change), "graph": _Growth(database, head).around(change)}
+
+        return self._reader.ask(answer)
+
+
+class _Growth:
+    """A graph while it grows, level by level, away from the change in its middle."""
+
+    def __init__(self, database: Database, head: Revision) -> None:
+        self._database = database
+        self._head = head
+        self._events: dict[Revision, int] = {}  # with the reconcile that wrote each, 0 if none did
+        self._runs: set[int] = set()
+        self._edges: set[tuple[str, str]] = set()
+        self._hidden: dict[str, int] = {}
+
+    def around(self, change: Change) -> dict[str, Any]:
+        """Return the graph around a change."""
+        middle = change.revision
+        self._events[middle] = change.author.reconcile
+        causes, effects = [middle], [middle]
+        for _ in range(_LEVELS):
+            causes = self._back(causes)
+            effects = self._forth(effects)
+        return {"root": f"e{middle}", "nodes": self._nodes(), "edges": sorted(self._edges)}
+
+    def _back(self, revisions: Sequence[Revision]) -> list[Revision]:
+        """Add what led to events; return what is new."""
+        writers: dict[int, list[Revision]] = {}
+        for revision in revisions:
+            if run := self._events[revision]:
+                writers.setdefault(run, []).append(revision)
+                self._edges.add((f"r{run}", f"e{revision}"))
+        self._runs |= writers.keys()
+        found: list[Revision] = []
+        for run, trigger in self._pairs(_TRIGGERS, writers):
+            if trigger < min(writers[run]) and self._take(trigger, found, f"r{run}"):
+                self._edges.add((f"e{trigger}", f"r{run}"))
+        self._learn(found)
+        return found
+
+    def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:
+        """Add what events led to; return what is new."""
+        answered: dict[int, list[Revision]] = {}
+        for revision, run in self._pairs(_ANSWERS, revisions):
+            answered.setdefault(run, []).append(revision)
+        found: list[Revision] = []
+        for run, written in self._pairs(_WRITES, answered):
+            causes = [each for each in answered[run] if each < written]
+            if written > self._head or not causes:
+                continue
+            if self._take(written, found, f"r{run}" if run in self._runs else f"e{causes[-1]}"):
+                self._runs.add(run)
+                self._events[written] = run
+                self._edges.add((f"r{run}", f"e{written}"))
+                self._edges |= {(f"e{cause}", f"r{run}") for cause in causes}
+        return found
+
+    def _take(self, revision: Revision, found: list[Revision], beside: str) -> bool:
+        """Make an event a node if there is room for it; return whether it is one."""
+        if revision in self._events:
+            return True
+        if len(self._events) >= _MOST:
+            self._hidden[beside] = self._hidden.get(beside, 0) + 1
+            return False
+        self._events[revision] = 0
+        found.append(revision)
+        return True
+
+    def _learn(self, revisions: Sequence[Revision]) -> None:
+        """Find out which reconciles wrote events."""
+        if revisions:
+            for fields in self._read(_EVENTS, _EVENT_FIELDS, revisions):
+                self._events[fields["revision"]] = fields["run"]
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        events = {each["revision"]: each for each in self._read(_EVENTS, _EVENT_FIELDS, self._events)}
+        nodes: list[dict[str, Any]] = []
+        for revision in sorted(self._events):
+            fields = events.get(revision)
+            known = {**fields, "type": TYPES[fields["type"]]} if fields else {"revision": revision, "compacted": True}
+            nodes.append({"id": f"e{revision}", **known})
+        nodes += [{**run, "id": f"r{run['id']}"} for run in self._read(_RUNS, _RUN_FIELDS, self._runs)]
+        return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
+
+    def _read(self, statement: str, names: Sequence[str], keys: Iterable[int]) -> list[dict[str, Any]]:
+        return [dict(zip(names, row, strict=True)) for row in self._rows(statement, keys)]
+
+    def _pairs(self, statement: str, keys: Iterable[int]) -> list[tuple[int, int]]:
+        return [(row[0], row[1]) for row in self._rows(statement, keys)]
+
+    def _rows(self, statement: str, keys: Iterable[int]) -> list[tuple[Any, ...]]:
+        numbers = sorted(keys)
+        if not numbers:
+            return []
+        return self._database.query(statement.format(marks=", ".join(map(str, numbers)))).rows

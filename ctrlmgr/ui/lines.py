@@ -1,0 +1,86 @@
+"""An object as the lines of its YAML, each with the path of the field it shows.
+
+Guarantees: the lines together are YAML that reads back as the object, and the paths are those of
+`inspection.differences`, so that a line can be told who set it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.inspection.differences import field_path, item_path
+
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*\Z")
+"""Texts that mean themselves in every YAML: none that could be a number, a date, or a mark of the syntax."""
+
+_TAKEN = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_BREAKS = re.compile("[^\\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\ufeff]")
+"""What cannot stand in a block as it is: any white space but blanks and newlines, and control characters."""
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
+"""What JSON lets stand in a text and YAML does not."""
+
+
+class Line(NamedTuple):
+    """One line; `depth` in steps of two spaces."""
+
+    depth: int
+    text: str
+    path: str
+    """The field whose value it shows; empty where it shows none."""
+
+
+def lines(value: dict[str, Any]) -> Iterator[Line]:
+    """Yield the lines of an object."""
+    yield from _mapping(value, 0, "", "")
+
+
+def _mapping(value: dict[str, Any], depth: int, path: str, lead: str) -> Iterator[Line]:
+    """Yield the fields of a mapping; `lead` stands before the first, as `- ` does in a list."""
+    for name, inner in value.items():
+        yield from _entry(f"{lead}{scalar(name)}:", inner, depth - (1 if lead else 0), field_path(path, name), depth)
+        lead = ""
+
+
+def _entry(label: str, value: Any, at: int, path: str, depth: int) -> Iterator[Line]:
+    if isinstance(value, dict) and value:
+        yield Line(at, label, "")
+        yield from _mapping(value, depth + 1, path, "")
+    elif isinstance(value, list) and value:
+        yield Line(at, label, "")
+        yield from _items(value, depth, path)
+    else:
+        yield from _value(label, value, at, path, depth)
+
+
+def _items(items: list[Any], depth: int, path: str) -> Iterator[Line]:
+    for index, item in enumerate(items):
+        inner = item_path(path, items, index)
+        if isinstance(item, dict) and item:
+            yield from _mapping(item, depth + 1, inner, "- ")
+        elif isinstance(item, list) and item:
+            yield Line(depth, "-", "")
+            yield from _items(item, depth + 1, inner)
+        else:
+            yield from _value("-", item, depth, inner, depth)
+
+
+def _value(label: str, value: Any, at: int, path: str, depth: int) -> Iterator[Line]:
+    if not (isinstance(value, str) and "\n" in value.rstrip("\n")) or value[0] in " \n" or _BREAKS.search(value):
+        yield Line(at, f"{label} {scalar(value)}", path)
+        return
+    ends = len(value) - len(value.rstrip("\n"))
+    yield Line(at, f"{label} |{'-' if ends == 0 else '' if ends == 1 else '+'}", path)
+    for line in value.removesuffix("\n").split("\n"):
+        yield Line(depth + 1, line, path)
+
+
+def scalar(value: Any) -> str:
+    """Return a value that fits on a line: as it is if it can only mean itself, else quoted."""
+    if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _TAKEN:
+        return value
+    return msgspec.json.encode(value).decode().translate(_ESCAPES)

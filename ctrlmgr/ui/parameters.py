@@ -1,0 +1,40 @@
+"""The query of a request for data, read and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ctrlmgr.errors import BadRequest
+
+_LONGEST = 1024
+
+
+class Parameters:
+    """What a request asks for; what is not in the query has a default."""
+
+    def __init__(self, query: Mapping[str, Sequence[str]]) -> None:
+        """Read `query`; of several values of a name the first counts."""
+        self._query = query
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a text; raises `BadRequest` for one that is too long, or missing and without a default."""
+        value = self._query.get(name, [default])[0]
+        if value is None:
+            raise BadRequest(f"{name} is missing")
+        if len(value) > _LONGEST:
+            raise BadRequest(f"{name} is longer than {_LONGEST} characters")
+        return value
+
+    def number(self, name: str, default: int | None = None, *, low: int = 0, high: int = (1 << 63) - 1) -> int:
+        """Return a whole number from `low` to `high`; raises `BadRequest` for anything else."""
+        text = self.text(name, None if default is None else str(default))
+        if not (text.isascii() and text.isdecimal()) or not low <= int(text) <= high:
+            raise BadRequest(f"{name} is {text!r}; it must be a whole number from {low} to {high}")
+        return int(text)
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Return one of `choices`, by default the first; raises `BadRequest` for anything else."""
+        text = self.text(name, choices[0])
+        if text not in choices:
+            raise BadRequest(f"{name} is {text!r}; it must be one of {', '.join(choices)}")
+        return text

@@ -1,0 +1,147 @@
+"""What goes on now: this process, its workqueues and health checks, and who has led.
+
+Guarantees: queues and checks are looked at, never waited for; what needs the database says so apart from the rest, so
+that the page has something to show while there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ctrlmgr import __version__
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.metrics import Durations, QueueReading, queue_readings
+from ctrlmgr.server.health import Health
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_TERMS = 200
+_LEADERS = """
+SELECT s.term, o.name, lease.body, first.actor, s.first_revision, s.last_revision, s.writes,
+    first.recorded_at, last.recorded_at
+FROM (
+    SELECT e.term, min(e.revision) AS first_revision, max(e.revision) AS last_revision, count(*) AS writes
+    FROM event AS e WHERE e.term <> 0 AND e.revision <= :until GROUP BY e.term
+) AS s
+JOIN event AS first ON first.revision = s.first_revision
+JOIN event AS last ON last.revision = s.last_revision
+LEFT JOIN object AS o ON o.id = first.object_id AND o.resource = 'leases.coordination.k8s.io'
+LEFT JOIN event AS lease ON lease.revision = s.first_revision AND o.id IS NOT NULL
+ORDER BY s.first_revision DESC LIMIT :limit"""
+
+
+class Process:
+    """Tells of one process."""
+
+    def __init__(self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "") -> None:
+        """Tell what `health` endpoints check, and what `reader` reads; `role` is what the process is there for."""
+        self._reader = reader
+        self._health = health
+        self._clock = clock
+        self._role = role
+        self._started_at = clock.now()
+
+    def status(self, parameters: Parameters) -> dict[str, Any]:
+        """Return where the log has got to; what else the page has to know before it asks for more."""
+        fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
+        if not self._reader.has_history:
+            return {**fields, "head": 0, "headAt": 0, "reason": str(self._reader.unavailable)}
+
+        def answer(database: Database) -> tuple[int, int]:
+            head = self._reader.head(database)
+            return head, moments.recorded_at(database, head)
+
+        head, head_at = self._reader.ask(answer)
+        return {**fields, "head": head, "headAt": head_at}
+
+    def queues(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the numbers of every workqueue of this process; whoever asks again can tell rates."""
+        readings = queue_readings()
+        return {"now": self._clock.now(), "queues": [_queue(name, reading) for name, reading in readings.items()]}
+
+    def leaders(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the newest terms of leaders, newest first."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            wanted = {"until": self._reader.head(database), "limit": _TERMS}
+            return {"now": self._clock.now(), "terms": [_term(*row) for row in database.query(_LEADERS, wanted).rows]}
+
+        return self._reader.ask(answer)
+
+    def health(self, parameters: Parameters) -> dict[str, Any]:
+        """Return every check with what is wrong, and what process and log this is."""
+        checks = [
+            {"name": of.name, "checks": [{"name": each.name, "problem": each.problem()} for each in of.checks]}
+            for of in self._health
+        ]
+        return {"now": self._clock.now(), "endpoints": checks, "process": self._process(), "log": self._log()}
+
+    def _process(self) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "python": platform.python_version(),
+            "pid": os.getpid(),
+            "role": self._role,
+            "startedAt": self._started_at,
+            "threads": threading.active_count(),
+            "memory": _resident(),
+        }
+
+    def _log(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"database": self._reader.dialect}
+
+        def answer(database: Database) -> dict[str, Any]:
+            head = self._reader.head(database)
+            uuid = database.query("SELECT uuid FROM log_head WHERE id = 1").rows[0][0]
+            floors = dict(database.query("SELECT resource, floor FROM compaction_floor ORDER BY resource").rows)
+            return {"uuid": uuid, "head": head, "headAt": moments.recorded_at(database, head), "floors": floors}
+
+        try:
+            return {**fields, **self._reader.ask(answer)}
+        except CtrlmgrError as error:
+            return {**fields, "problem": str(error)}
+
+
+def _term(
+    term: int, lease: str | None, body: str | None, actor: str, first: int, last: int, writes: int, *times: int
+) -> dict[str, Any]:
+    holder = msgspec.json.decode(body).get("spec", {}).get("holderIdentity") if body else None
+    began, ended = times
+    span = {"from": began, "to": ended, "firstRevision": first, "lastRevision": last}
+    return {"term": term, "lease": lease or "", "holder": holder or actor, "writes": writes, **span}
+
+
+def _queue(name: str, reading: QueueReading) -> dict[str, Any]:
+    return {
+        "name": name,
+        "depth": reading.depth,
+        "adds": reading.adds,
+        "retries": reading.retries,
+        "queued": _durations(reading.queued),
+        "worked": _durations(reading.worked),
+        "running": len(reading.running),
+        "longest": max(reading.running, default=0.0),
+    }
+
+
+def _durations(durations: Durations) -> dict[str, float]:
+    return {"count": sum(durations.counts), "total": durations.total}
+
+
+def _resident() -> int | None:
+    """Return the bytes of memory the process has, where the system tells."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

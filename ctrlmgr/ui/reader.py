@@ -1,0 +1,120 @@
+"""The way to the database: a few read-only connections, and threads that wait for them instead of the event loop.
+
+Guarantees:
+- Nothing is opened before somebody asks; a connection that failed is replaced when somebody asks again.
+- A query that takes longer than `PATIENCE` is given up, and no more than `QUEUE` requests wait: `RequestTimeout`,
+  `TooManyRequests`.
+- Of a log in memory nothing can be asked: `HistoryUnavailable` says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.errors import BadRequest, CtrlmgrError, TooManyRequests
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.server.workers import Workers
+from ctrlmgr.ui.parameters import Parameters
+
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds for a query."""
+
+QUEUE = 32
+"""Requests that may wait."""
+
+_THREADS = 2
+
+
+class HistoryUnavailable(BadRequest):
+    """The log is kept in memory and cannot be asked about its past; serve one from SQLite or PostgreSQL."""
+
+
+class Reader:
+    """A Runnable that reads for the page."""
+
+    name = "ui reader"
+
+    def __init__(self, url: str, *, until: Revision | None = None, reason: str = "") -> None:
+        """Read the log's database at `url`, as if there were nothing after the revision `until`.
+
+        `reason` is what is told of a log in memory, instead of that.
+        """
+        self.unavailable = HistoryUnavailable(reason or None)
+        """What is raised where there is no database to ask."""
+        self.has_history = not url.startswith("memory:")
+        """Whether there is a database to ask."""
+        self.dialect = "memory" if not self.has_history else "sqlite" if url.startswith("sqlite") else "postgresql"
+        self._url = url
+        self._until = until
+        self._workers = Workers(_THREADS)
+        self._waiting = 0  # used on the event loop only
+        self._lock = threading.Lock()
+        self._idle: list[Database] = []  # guarded by _lock
+        self._closed = False  # guarded by _lock
+
+    def run(self, stop: threading.Event) -> None:
+        """Read until stopped."""
+        self._workers.start()
+        stop.wait()
+        self._workers.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect; what is being asked right now is still answered."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for database in idle:
+            database.close()
+
+    def head(self, database: Database) -> Revision:
+        """Return the newest revision that is shown."""
+        head = moments.head_of(database)
+        return head if self._until is None else min(head, self._until)
+
+    def moment(self, database: Database, parameters: Parameters) -> Revision:
+        """Return the revision `at` that is asked for, the newest without it; never one beyond that."""
+        head = self.head(database)
+        return min(parameters.number("at", head), head)
+
+    async def work(self, call: Callable[[], T]) -> T:
+        """Have a thread call `call`; raises what it raises, `TooManyRequests` when too many wait."""
+        if self._waiting >= QUEUE:
+            raise TooManyRequests("too many questions of the page are waiting; try again in a moment")
+        self._waiting += 1
+        try:
+            return await self._workers.run(call)
+        finally:
+            self._waiting -= 1
+
+    def ask(self, question: Callable[[Database], T]) -> T:
+        """Put a question to the database; called on a thread that may wait. Raises what it raises."""
+        if not self.has_history:
+            raise self.unavailable
+        with self._lock:
+            database = self._idle.pop() if self._idle else None
+        database = database or open_database(self._url, patience=PATIENCE)
+        sound = False
+        try:
+            answer = question(database)
+            sound = True
+        except CtrlmgrError as error:
+            sound = isinstance(error, BadRequest) or not error.retryable
+            raise
+        finally:
+            self._return(database, sound=sound)
+        return answer
+
+    def _return(self, database: Database, *, sound: bool) -> None:
+        with self._lock:
+            keep = sound and not self._closed
+            if keep:
+                self._idle.append(database)
+        if not keep:
+            database.close()

@@ -1,0 +1,93 @@
+"""What is answered below `/ui`: the files of the page, and the data it shows.
+
+| path | answer |
+|---|---|
+| `/ui/` | the page; `/ui` leads there |
+| `/ui/NAME` | its scripts, styles and pictures |
+| `/ui/api/status`, `queues`, `leaders`, `health` | what goes on |
+| `/ui/api/timeline`, `events`, `moment` | what happened when |
+| `/ui/api/kinds`, `objects`, `object`, `history` | what there was |
+| `/ui/api/change` | why |
+
+Paths within the page are relative, so that it works behind `kubectl proxy`, too.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.responses import JSON_TYPE, NO_SNIFFING, Header, Response, text
+from ctrlmgr.ui.assets import SECURITY, Assets
+from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.timeline import Timeline
+
+_WORTH_PACKING = 1400
+_PACKING_LEVEL = 4
+_TOLD: tuple[Header, ...] = (JSON_TYPE, (b"cache-control", b"no-store"), NO_SNIFFING)
+
+Question = Callable[[Parameters], dict[str, Any]]
+
+
+class Site:
+    """A `server.pages.Page`, of all paths below `/ui`."""
+
+    def __init__(self, reader: Reader, process: Process, *, clock: Clock) -> None:
+        """Show what `reader` reads of the log, and `process`."""
+        timeline, tables = Timeline(reader, clock=clock), Tables(reader, clock=clock)
+        objects, graphs = Objects(reader), Graphs(reader)
+        self._reader = reader
+        self._assets = Assets()
+        self._questions: dict[str, Question] = {
+            "status": process.status,
+            "queues": process.queues,
+            "leaders": process.leaders,
+            "health": process.health,
+            "timeline": timeline.picture,
+            "events": timeline.events,
+            "moment": timeline.moment,
+            "kinds": tables.kinds,
+            "objects": tables.objects,
+            "object": objects.object,
+            "history": objects.history,
+            "change": graphs.change,
+        }
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer a request; raises what is to be told as a `Status`."""
+        parts = request.location.parts or ()
+        if parts[1:2] == ("api",):
+            return await self._data(request, "/".join(parts[2:]))
+        if request.method not in ("GET", "HEAD"):
+            return text(405, "Method Not Allowed\n", (b"allow", b"GET, HEAD"))
+        if request.location.path == "/ui":
+            return Response(308, b"", ((b"location", b"ui/"), *SECURITY))
+        return self._assets.answer(request, "/".join(parts[1:]))
+
+    async def _data(self, request: Request, name: str) -> Response:
+        question = self._questions.get(name)
+        if question is None:
+            raise NotFound(f'the page has no data called "{name}"', details=StatusDetails())
+        if request.method not in ("GET", "HEAD"):
+            raise MethodNotAllowed(details=StatusDetails())
+        parameters, packs = Parameters(request.query), request.accepts_gzip
+        return await self._reader.work(lambda: _answer(question, parameters, packs=packs))
+
+
+def _answer(question: Question, parameters: Parameters, *, packs: bool) -> Response:
+    body = msgspec.json.encode(question(parameters))
+    if packs and len(body) > _WORTH_PACKING:
+        packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
+        return Response(200, packed, (*_TOLD, (b"content-encoding", b"gzip")))
+    return Response(200, body, _TOLD)

@@ -1,0 +1,70 @@
+// Asking the server. Addresses are relative: the page may be served below any path, as `kubectl proxy` does.
+
+const TOKEN = "ctrlmgr.token";
+
+/** What the server refuses, in its own words. */
+export class Refused extends Error {
+  /** @param {number} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+    this.needsToken = code === 401 || code === 403;
+  }
+}
+
+/** The server does not answer. */
+export class Unreachable extends Error {}
+
+/**
+ * Take the token out of the address the page was opened with, and out of sight; it lives as long as the tab.
+ */
+export function takeToken() {
+  const found = /^#token=([^&]+)/.exec(location.hash);
+  if (!found) return;
+  keepToken(decodeURIComponent(found[1]));
+  history.replaceState(null, "", location.pathname + location.search + "#/");
+}
+
+/** @param {string} token */
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token.trim());
+}
+
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN) !== null;
+}
+
+export function forgetToken() {
+  sessionStorage.removeItem(TOKEN);
+}
+
+/**
+ * Ask for data; throws `Refused` or `Unreachable`.
+ * @param {string} name @param {Record<string, string | number | null | undefined>} [query]
+ * @returns {Promise<any>}
+ */
+export async function ask(name, query = {}) {
+  const told = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(told.map(([key, value]) => [key, String(value)])).toString();
+  const response = await sent(`api/${name}${text ? `?${text}` : ""}`);
+  if (response.ok) return response.json();
+  throw new Refused(response.status, await reason(response));
+}
+
+async function sent(address) {
+  const token = sessionStorage.getItem(TOKEN);
+  try {
+    return await fetch(address, { cache: "no-store", headers: token ? { authorization: `Bearer ${token}` } : {} });
+  } catch {
+    throw new Unreachable("the server does not answer");
+  }
+}
+
+async function reason(response) {
+  const text = await response.text();
+  try {
+    return JSON.parse(text).message || response.statusText;
+  } catch {
+    return text.trim() || response.statusText;
+  }
+}

@@ -1,0 +1,59 @@
+// Everything that can be done without a mouse, and the list of it.
+
+import { h } from "./dom.js";
+
+/** @type {Array<[string, string]>} */
+const KEYS = [
+  ["← →", "one revision back or forth"],
+  ["⇧← ⇧→", "ten revisions"],
+  ["Home End", "the beginning, the newest"],
+  ["+ −", "look closer, look at more"],
+  ["0", "the whole log"],
+  ["l", "follow what happens, or stand still"],
+  ["r", "go to a revision or a time"],
+  ["/", "filter"],
+  ["1 … 5", "timeline, objects, queues, leaders, health"],
+  ["?", "this list"],
+];
+
+/** @param {Record<string, () => void>} actions by key; `Shift+` stands before those that take it */
+export function listen(actions) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (target.matches("input, select, textarea")) {
+      if (event.key === "Escape") target.blur();
+      return;
+    }
+    const action = actions[event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+/** Show what the keys do. */
+export function help() {
+  const list = h(
+    "dl",
+    { class: "keys" },
+    KEYS.map(([keys, what]) => [
+      h(
+        "dt",
+        null,
+        keys.split(" ").map((key) => h("kbd", null, key)),
+      ),
+      h("dd", null, what),
+    ]),
+  );
+  const dialog = /** @type {HTMLDialogElement} */ (
+    h(
+      "dialog",
+      { class: "help", onclose: () => dialog.remove(), onclick: () => dialog.close() },
+      h("h2", null, "Keys"),
+      list,
+    )
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+}

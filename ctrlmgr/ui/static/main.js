@@ -1,0 +1,180 @@
+// The page: where one is, which moment is looked at, and what is shown of it.
+
+import { h, fill } from "./dom.js";
+import { Refused, Unreachable, ask, takeToken } from "./api.js";
+import { current, go, link, listen } from "./state.js";
+import { listen as listenToKeys, help } from "./keyboard.js";
+import { door } from "./door.js";
+import { latest } from "./latest.js";
+import { scrubber } from "./scrubber.js";
+import { change } from "./view_change.js";
+import { health } from "./view_health.js";
+import { leaders } from "./view_leaders.js";
+import { object } from "./view_object.js";
+import { objects } from "./view_objects.js";
+import { queues } from "./view_queues.js";
+import { timeline } from "./view_timeline.js";
+
+/**
+ * @typedef {import("./scrubber.js").Moment} Moment
+ * @typedef {{node: HTMLElement, update: (params: Record<string, string>, moment: Moment) => Promise<void>,
+ *            always?: boolean, filter?: () => void}} View
+ *   `always`: it shows what goes on now, not the log
+ */
+
+/** @type {Record<string, () => View>} */
+const VIEWS = { timeline, objects, object, change, queues, leaders, health };
+const MENU = [
+  ["timeline", "Timeline"],
+  ["objects", "Objects"],
+  ["queues", "Queues"],
+  ["leaders", "Leaders"],
+  ["health", "Health"],
+];
+const WITHIN = { object: "objects", change: "timeline" };
+const EVERY = 1000;
+
+const menu = h("nav", { "aria-label": "views" });
+const pulse = h("span", { class: "pulse", title: "the server answers" });
+const banner = h("p", { class: "banner", role: "alert", hidden: true });
+const stage = h("main");
+const time = scrubber(failed);
+
+let status = null;
+let shown = "";
+/** @type {View} */
+let view;
+let closed = false;
+
+const update = latest(async () => {
+  if (!status || closed) return;
+  const { view: name, params } = current();
+  const known = name in VIEWS ? name : "timeline";
+  if (known !== shown) open(known);
+  const head = status.head;
+  const at = params.at ? Math.min(Number(params.at) || head, head) : head;
+  const moment = { at, head, live: !params.at };
+  document.title = ["ctrlmgr", known, params.name, time.title()].filter(Boolean).join(" · ");
+  time.node.hidden = Boolean(view.always) || !status.history;
+  for (const item of menu.children)
+    item.toggleAttribute("aria-current", item.dataset.view === (WITHIN[known] ?? known));
+  for (const item of menu.children) item.setAttribute("href", link(item.dataset.view, {}));
+  try {
+    if (!status.history && !view.always) {
+      fill(stage, notice("No history to show", status.reason));
+      return;
+    }
+    await Promise.all([time.node.hidden ? null : time.update(moment), view.update(params, moment)]);
+    if (view.node.parentNode !== stage) fill(stage, view.node);
+    stage.dataset.at = String(at);
+  } catch (error) {
+    failed(error);
+  }
+});
+
+/** @param {string} name */
+function open(name) {
+  shown = name;
+  view = VIEWS[name]();
+  fill(stage, view.node);
+}
+
+function notice(title, text) {
+  return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text));
+}
+
+/** Say what went wrong, where one can do something about it. @param {unknown} error */
+function failed(error) {
+  if (error instanceof Refused && error.needsToken) {
+    closed = true;
+    document.body.classList.add("closed");
+    fill(stage, door(error.message, enter));
+  } else if (error instanceof Refused) {
+    fill(
+      stage,
+      notice(error.code === 404 ? "There is nothing here" : "The server would not answer that", error.message),
+    );
+  } else if (error instanceof Unreachable) {
+    offline(true);
+  } else {
+    throw error;
+  }
+}
+
+function enter() {
+  closed = false;
+  shown = "";
+  document.body.classList.remove("closed");
+  void look();
+}
+
+/** @param {boolean} is */
+function offline(is) {
+  banner.hidden = !is;
+  pulse.classList.toggle("off", is);
+  fill(banner, is ? "The server does not answer. What is shown is as it was; it is asked again every second." : "");
+}
+
+/** Look how far the log has got, and show what is new. */
+async function look() {
+  try {
+    status = await ask("status");
+    offline(false);
+    await update();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+async function watch() {
+  if (!document.hidden && !closed) await look();
+  setTimeout(watch, EVERY);
+}
+
+function build() {
+  fill(
+    menu,
+    MENU.map(([name, label]) => h("a", { "data-view": name, href: link(name, {}) }, label)),
+  );
+  document.body.append(
+    h(
+      "header",
+      { class: "top" },
+      h("a", { class: "brand", href: "#/" }, h("img", { src: "icon.svg", alt: "", width: 22, height: 22 }), "ctrlmgr"),
+      menu,
+      h("span", { class: "grow" }),
+      pulse,
+      h("button", { class: "keys-button", onclick: help, title: "keys (?)", "aria-label": "keys" }, "?"),
+    ),
+    banner,
+    time.node,
+    stage,
+  );
+}
+
+function keys() {
+  const views = Object.fromEntries(MENU.map(([name], index) => [String(index + 1), () => go(link(name, {}))]));
+  listenToKeys({
+    ...views,
+    "?": help,
+    l: time.follow,
+    r: time.edit,
+    "/": () => view.filter?.(),
+    ArrowLeft: () => time.step(-1),
+    ArrowRight: () => time.step(1),
+    "Shift+ArrowLeft": () => time.step(-10),
+    "Shift+ArrowRight": () => time.step(10),
+    Home: () => time.go(1),
+    End: time.newest,
+    "+": () => time.zoom(1 / 1.6),
+    "-": () => time.zoom(1.6),
+    0: () => time.zoom(null),
+  });
+}
+
+takeToken();
+build();
+keys();
+listen(() => void update());
+document.addEventListener("visibilitychange", () => document.hidden || void look());
+void watch();

@@ -1,0 +1,112 @@
+// One change: the picture of what led to it and what it led to, and what it did.
+
+import { h, fill } from "./dom.js";
+import { ask } from "./api.js";
+import { actor, badge, content, objectLink, outcome, time } from "./changes.js";
+import { count, duration } from "./format.js";
+import { drawing } from "./graph_drawing.js";
+import { change as set } from "./state.js";
+
+export function change() {
+  const node = h("div", { class: "change" });
+  let shown = "";
+
+  async function update(params, moment) {
+    const key = `${moment.at}/${params.run ?? ""}`;
+    if (key === shown) return;
+    const found = await ask("change", { revision: moment.at });
+    shown = key;
+    const run = found.graph.nodes.find((each) => each.id === (params.run ?? `r${found.reconcile}`));
+    fill(
+      node,
+      heading(found),
+      h(
+        "div",
+        { class: "card picture-card" },
+        drawing(found.graph, (chosen) => set({ run: chosen.id }, { replace: true })),
+        legend(found),
+      ),
+      h("div", { class: "two" }, did(found), run ? ran(run, found.graph) : alone(found)),
+    );
+  }
+
+  return { node, update };
+}
+
+function heading(found) {
+  return h(
+    "header",
+    { class: "heading" },
+    h("h1", null, `Revision ${count(found.revision)}`),
+    badge(found.type),
+    objectLink(found),
+    h("span", { class: "meta" }, actor(found), " ", time(found.recordedAt)),
+  );
+}
+
+function legend(found) {
+  const { nodes, edges, root } = found.graph;
+  const isAlone = nodes.length === 1 && !edges.length;
+  const number = (sort) => count(nodes.filter((each) => each.id.startsWith(sort)).length);
+  const middle = count(Number(root.slice(1)));
+  return h(
+    "p",
+    { class: "quiet legend-line" },
+    isAlone
+      ? "Nobody answered this change with one of their own, and no reconcile made it."
+      : `${number("e")} events, ${number("r")} reconciles. Causes are left of revision ${middle}, effects right of it.`,
+  );
+}
+
+function did(found) {
+  return h("section", { class: "card" }, h("h2", null, "What it changed"), content(found));
+}
+
+function alone(found) {
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", null, "Why"),
+    h(
+      "p",
+      null,
+      "Somebody asked for it: ",
+      actor(found),
+      found.userAgent && h("span", { class: "quiet" }, ` with ${found.userAgent}`),
+      ".",
+    ),
+  );
+}
+
+function ran(run, graph) {
+  const triggers = graph.edges.filter(([, to]) => to === run.id).length;
+  const writes = graph.edges.filter(([from]) => from === run.id).length;
+  const facts = [
+    ["controller", run.controller],
+    ["key", run.key],
+    ["started", time(run.startedAt)],
+    ["outcome", outcome(run)],
+    run.duration !== null && ["took", duration(run.duration / 1e6)],
+    run.attempt > 1 && ["attempt", count(run.attempt)],
+    run.message && ["said", run.message],
+    [
+      "answered",
+      triggers
+        ? triggers + run.hidden === 1
+          ? "one change"
+          : `${count(triggers + run.hidden)} changes at once`
+        : "nothing: its time had come, or it tried again",
+    ],
+    ["wrote", writes === 1 ? "one event of this picture" : `${count(writes)} events of this picture`],
+  ].filter(Boolean);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", null, "The reconcile"),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([name, what]) => [h("dt", null, name), h("dd", null, what)]),
+    ),
+  );
+}

@@ -1,0 +1,102 @@
+// The timeline: what happened up to the moment that is looked at, and what the last of it changed.
+
+import { h, fill } from "./dom.js";
+import { ask } from "./api.js";
+import { change as travel, link } from "./state.js";
+import { actor, badge, content, objectLink, reconcile, revisionLink, time } from "./changes.js";
+import { count } from "./format.js";
+
+const LISTED = 60;
+
+export function timeline() {
+  const body = h("tbody");
+  const detail = h("aside", { class: "card detail", "aria-live": "polite" });
+  const table = h(
+    "table",
+    { class: "events" },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { class: "number" }, "Revision"),
+        ["Time", "", "Object", "By", "Reconcile of"].map((name) => h("th", null, name)),
+      ),
+    ),
+    body,
+  );
+  const node = h("div", { class: "two wide-left" }, h("div", { class: "card scroll" }, table), detail);
+  let shown = "";
+
+  async function update(params, moment) {
+    if (!moment.head) {
+      fill(
+        node,
+        h(
+          "div",
+          { class: "empty" },
+          h("h2", null, "Nothing has happened yet"),
+          h("p", null, "The log is empty. What is written from now on appears here."),
+        ),
+      );
+      return;
+    }
+    const key = `${moment.at}`;
+    if (key === shown) return;
+    const [events, change] = await Promise.all([ask("events", { at: moment.at, limit: LISTED }), about(moment.at)]);
+    shown = key;
+    fill(
+      body,
+      events.events.map((event) => row(event, moment)),
+    );
+    fill(detail, change ? described(change) : h("p", { class: "quiet" }, "This event has been compacted."));
+  }
+
+  return { node, update };
+}
+
+async function about(revision) {
+  try {
+    return await ask("change", { revision });
+  } catch (error) {
+    if (error.code === 404) return null;
+    throw error;
+  }
+}
+
+function row(event, moment) {
+  const go = (clicked) => {
+    if (!clicked.target.closest("a")) travel({ at: event.revision });
+  };
+  return h(
+    "tr",
+    { class: event.revision === moment.at ? "now" : "", onclick: go },
+    h("td", { class: "number" }, revisionLink(event.revision)),
+    h("td", { class: "quiet" }, time(event.recordedAt)),
+    h("td", null, badge(event.type)),
+    h("td", null, objectLink(event)),
+    h("td", null, actor(event)),
+    h("td", { class: "quiet" }, event.key ?? ""),
+  );
+}
+
+function described(change) {
+  const causes = change.graph.nodes.length - 1;
+  return [
+    h("header", null, h("h2", null, `Revision ${count(change.revision)}`), badge(change.type)),
+    h("p", null, objectLink(change)),
+    h("p", { class: "meta" }, actor(change), " ", time(change.recordedAt)),
+    h("p", { class: "meta quiet" }, reconcile(change)),
+    content(change),
+    h(
+      "p",
+      null,
+      h(
+        "a",
+        { class: "button", href: link("change", { at: change.revision }) },
+        causes ? "Why, and what came of it" : "Look at it alone",
+      ),
+    ),
+  ];
+}

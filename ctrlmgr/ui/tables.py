@@ -1,0 +1,134 @@
+"""What there was at a moment: the kinds of things, and the things of one kind in Kubernetes' own columns.
+
+Guarantees: a table has at most `_ROWS` rows; it says how many there are, and how to get the next. A moment that
+compaction has taken is refused with `Expired`, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.resources.kind import GroupVersionKind
+from ctrlmgr.server.tables import table_for
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_ROWS = 500
+_GONE = 50
+_NEAR = 20
+"""Revisions before a moment that count as near it."""
+
+_KINDS = """
+SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
+
+_DELETED = """
+SELECT o.namespace, o.name, max(e.revision) FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision > :after AND e.revision <= :at AND e.type = 3 AND {where}
+GROUP BY o.namespace, o.name ORDER BY 3 DESC LIMIT :most"""
+
+
+class Tables:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader, *, clock: Clock) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+        self._clock = clock
+
+    def kinds(self, parameters: Parameters) -> dict[str, Any]:
+        """Return how many things of each resource there were in each namespace at the revision `at`."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            at = self._reader.moment(database, parameters)
+            counted: dict[str, dict[str, int]] = {}
+            for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
+                counted.setdefault(resource, {})[namespace] = number
+            lost = moments.floors_above(database, at)
+            kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
+            return {"at": at, "kinds": kinds, "compacted": lost}
+
+        return self._reader.ask(answer)
+
+    def objects(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the objects of a `resource` at the revision `at`, of one `namespace` or all, that are called like `q`.
+
+        They go on `after` a place, `NAMESPACE/NAME`; `near` is how many revisions before `at` count as lately.
+        """
+        limit = parameters.number("limit", 200, low=1, high=_ROWS)
+        near = parameters.number("near", _NEAR)
+
+        def answer(database: Database) -> dict[str, Any]:
+            head, at = self._reader.head(database), self._reader.moment(database, parameters)
+            resource = Resource.parse(parameters.text("resource"))
+            where, wanted = _where(resource, parameters)
+            found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
+            counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
+            total = database.query(counted, {**wanted, "at": at}).rows[0][0]
+            gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
+            deleted = database.query(_DELETED.format(where=where), gone).rows if near else []
+            moments.refuse_expired(database, at, resource)
+            objects = [Object(resource, body.encode(), revision) for revision, body in found]
+            now = self._clock.now() if at == head else moments.recorded_at(database, at)
+            return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit)
+
+        return self._reader.ask(answer)
+
+
+def _where(resource: Resource, parameters: Parameters) -> tuple[str, dict[str, Any]]:
+    where, wanted = "o.resource = :resource", {"resource": str(resource)}
+    if namespace := parameters.text("namespace", ""):
+        where += " AND o.namespace = :namespace"
+        wanted["namespace"] = namespace
+    if text := parameters.text("q", "").strip():
+        where += " AND o.namespace || '/' || o.name LIKE :like ESCAPE '!'"
+        escaped = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        wanted["like"] = f"%{escaped}%"
+    return where, wanted
+
+
+def _page(
+    database: Database, at: Revision, where: str, wanted: dict[str, Any], after: str, limit: int
+) -> Sequence[tuple[Revision, str]]:
+    parameters: dict[str, Any] = {**wanted, "at": at, "limit": limit}
+    if after:
+        where += " AND (o.namespace > :place OR (o.namespace = :place AND o.name > :last))"
+        parameters["place"], _, parameters["last"] = after.partition("/")
+    statement = (
+        f"SELECT o.revision, o.body FROM objects_at(:at) AS o WHERE {where} ORDER BY o.resource, o.namespace, o.name"
+    )
+    return database.query(f"{statement} LIMIT :limit", parameters).rows
+
+
+def _table(objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int) -> dict[str, Any]:
+    shown = objects[:limit]
+    gvk = _gvk(shown[0]) if shown else GroupVersionKind("", "v1", "")
+    table = table_for(gvk)
+    there = {(obj.namespace, obj.name) for obj in objects}
+    last = shown[-1] if len(objects) > limit else None
+    return {
+        "kind": gvk.kind,
+        "apiVersion": gvk.api_version,
+        "columns": [{"name": each.name, "type": each.type, "wide": each.priority > 0} for each in table.columns],
+        "rows": [
+            {"namespace": obj.namespace, "name": obj.name, "revision": obj.revision, "cells": table.cells(obj, now)}
+            for obj in shown
+        ],
+        "deleted": [
+            {"namespace": namespace, "name": name, "revision": revision}
+            for namespace, name, revision in deleted
+            if (namespace, name) not in there
+        ],
+        "next": f"{last.namespace}/{last.name}" if last else "",
+    }
+
+
+def _gvk(obj: Object) -> GroupVersionKind:
+    fields = obj.to_dict()
+    group, _, version = fields["apiVersion"].rpartition("/")
+    return GroupVersionKind(group, version, fields["kind"])

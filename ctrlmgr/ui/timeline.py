@@ -1,0 +1,172 @@
+"""What happened when: the picture of the log along which one travels, and the events around a place in it.
+
+A picture has at most `_MOST_BARS` bars, of equal width in revisions or in time, each divided by who wrote or by what
+was written. The most frequent `_SERIES` of those have a part of their own, the rest share one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.ui.density import Block, Counted, Density, Group, count
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+BY = ("actor", "resource")
+AXES = ("revision", "time")
+
+_MOST_BARS = 600
+_SERIES = 8
+_EXACT = 6000
+"""Revisions up to which a picture is counted revision by revision, not block by block."""
+
+_EVENTS = 200
+_LISTED = """
+SELECT e.revision, e.recorded_at, e.type, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term,
+    e.reconcile_id, r.controller, r.key
+FROM event AS e
+JOIN object AS o ON o.id = e.object_id
+LEFT JOIN reconcile AS r ON r.id = e.reconcile_id
+WHERE e.revision <= :at ORDER BY e.revision DESC LIMIT :limit"""
+_PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
+_COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
+TYPES = {1: "ADDED", 2: "MODIFIED", 3: "DELETED"}
+
+
+class _Span(NamedTuple):
+    """What a bar covers, in the units of its axis."""
+
+    start: int
+    width: float
+    bars: int
+
+    def place(self, value: float) -> int:
+        return min(self.bars - 1, max(0, int((value - self.start) / self.width)))
+
+
+class _Bars:
+    """The bars of a picture while they are filled."""
+
+    def __init__(self, span: _Span, series: dict[str, int], by: int) -> None:
+        self._span = span
+        self._series = series
+        self._by = by
+        self._counts = [[0.0] * (len(series) + 1) for _ in range(span.bars)]
+        self._revisions: list[tuple[Revision, Revision] | None] = [None] * span.bars
+        self._times = [0] * span.bars
+
+    def add(self, block: Block, first: float, last: float) -> None:
+        """Spread a block over the bars from `first` to `last`, both in the units of the axis."""
+        low, high = self._span.place(first), self._span.place(last)
+        share = 1 / (high - low + 1)
+        for index in range(low, high + 1):
+            for group, events in block.counts.items():
+                self._counts[index][self._series.get(group[self._by], -1)] += events * share
+            known = self._revisions[index]
+            self._revisions[index] = (min(known[0], block.first), block.last) if known else (block.first, block.last)
+            self._times[index] = self._times[index] or block.began
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return the bars that hold something."""
+        bars = enumerate(zip(self._revisions, self._times, self._counts, strict=True))
+        return [
+            {"index": index, "from": span[0], "to": span[1], "at": at, "counts": [round(each, 2) for each in counts]}
+            for index, (span, at, counts) in bars
+            if span is not None
+        ]
+
+
+class Timeline:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader, *, clock: Clock) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+        self._clock = clock
+        self._density = Density(clock=clock)
+
+    def picture(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the bars of `bars`, `from`, `to`, `by` and `axis`."""
+        bars = parameters.number("bars", 240, low=1, high=_MOST_BARS)
+        by, axis = parameters.choice("by", BY), parameters.choice("axis", AXES)
+        return self._reader.ask(lambda database: self._picture(database, parameters, bars, by, axis))
+
+    def _picture(self, database: Database, parameters: Parameters, bars: int, by: str, axis: str) -> dict[str, Any]:
+        head = self._reader.head(database)
+        counted = self._density.counted(database, head)
+        first = parameters.number("from", 1)
+        last = max(first, min(parameters.number("to", head), head))
+        index = Group._fields.index(by)
+        names = _frequent(counted, index)
+        blocks = _within(database, counted, first, last, bars)
+        span = _span(blocks, axis, first, last, bars)
+        drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
+        for block in blocks:
+            drawn.add(block, *((block.began, block.ended) if axis == "time" else (block.first, block.last)))
+        return {
+            "head": head,
+            "counted": counted.until,
+            "from": first,
+            "to": last,
+            "start": span.start,
+            "end": span.start + span.width * span.bars,
+            "bars": span.bars,
+            "series": names,
+            "items": drawn.told(),
+        }
+
+    def events(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the newest `limit` events up to the revision `at`."""
+        limit = parameters.number("limit", 50, low=1, high=_EVENTS)
+
+        def answer(database: Database) -> dict[str, Any]:
+            at = self._reader.moment(database, parameters)
+            rows = database.query(_LISTED, {"at": at, "limit": limit}).rows
+            return {"at": at, "events": [event(row) for row in rows]}
+
+        return self._reader.ask(answer)
+
+    def moment(self, parameters: Parameters) -> dict[str, Any]:
+        """Return which revision a `text` means: a revision, a time, or how long ago; and when that was."""
+        text = parameters.text("text")
+
+        def answer(database: Database) -> dict[str, Any]:
+            revision = min(moments.resolve(database, text, now=self._clock.now()), self._reader.head(database))
+            return {"revision": revision, "recordedAt": moments.recorded_at(database, revision)}
+
+        return self._reader.ask(answer)
+
+
+def event(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return a row of the columns of `_LISTED` as plain JSON values."""
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    fields["type"] = TYPES[fields["type"]]
+    return fields
+
+
+def _frequent(counted: Counted, by: int) -> list[str]:
+    """Return the names that have a part of their own, whatever part of the log is looked at."""
+    totals: Counter[str] = Counter()
+    for group, events in counted.totals.items():
+        totals[group[by]] += events
+    return [name for name, _ in sorted(totals.items(), key=lambda each: (-each[1], each[0]))[:_SERIES]]
+
+
+def _within(database: Database, counted: Counted, first: Revision, last: Revision, bars: int) -> list[Block]:
+    if last - first < _EXACT:
+        return list(count(database, first - 1, last, 1))
+    return [block for block in counted.blocks if block.last >= first and block.first <= last]
+
+
+def _span(blocks: list[Block], axis: str, first: Revision, last: Revision, bars: int) -> _Span:
+    if axis == "revision":
+        bars = min(bars, last - first + 1)
+        return _Span(first, (last - first + 1) / bars, bars)
+    start = min((block.began for block in blocks), default=0)
+    end = max((block.ended for block in blocks), default=0)
+    return _Span(start, max(1, end - start + 1) / bars, bars)

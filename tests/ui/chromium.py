@@ -1,0 +1,26 @@
+"""A Chromium to drive: the distribution's, with nothing going on in it but what it is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from playwright.sync_api import Browser, Playwright
+
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def launched(playwright: Playwright) -> Browser:
+    """Start it; it is closed as a context is left."""
+    program = os.environ.get("CTRLMGR_TEST_CHROMIUM") or shutil.which("chromium")
+    assert program, "the tests need Chromium; scripts/test installs it"
+    return playwright.chromium.launch(executable_path=program, args=_FLAGS)

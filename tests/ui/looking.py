@@ -1,0 +1,26 @@
+"""What tests of the page look for: in it, and in the log behind it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from ctrlmgr.inspection.database import Database
+
+
+def go(tab: Page, address: str) -> None:
+    """Open another view, as a link of the page would."""
+    tab.evaluate("address => { location.hash = address }", address)
+
+
+def at(tab: Page, revision: int) -> None:
+    """Wait until a revision is what is shown."""
+    expect(tab.locator("main")).to_have_attribute("data-at", str(revision))
+
+
+def revision_of(database: Database, where: str) -> int:
+    """Return the newest revision of which `where` (over the view `timeline`) is true."""
+    return int(database.query(f"SELECT max(revision) FROM timeline WHERE {where}").rows[0][0])
+
+
+def head(database: Database) -> int:
+    return revision_of(database, "true")

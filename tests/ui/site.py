@@ -1,0 +1,81 @@
+"""The page, served from a log that lies ready: real requests over a real socket, no controllers that would go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.server import App, Backend, Check, Health, Pages
+from ctrlmgr.server.access import User
+from ctrlmgr.server.auth import MASTERS, KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.server.health import PING
+from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.ui import Process, Reader, Site
+from tests.resources.stage import builtin_kinds
+from tests.server.site import TIMEOUT, serving
+
+TOKEN = "a-token-for-tests"
+ADMIN = User("admin", "admin", (MASTERS,))
+
+
+class OneToken:
+    """A source of one token."""
+
+    def user(self, token: str) -> User | None:
+        return ADMIN if token == TOKEN else None
+
+
+class Served(NamedTuple):
+    """The page's server."""
+
+    url: str
+    log: EventLog
+    reader: Reader
+
+    @property
+    def link(self) -> str:
+        """Where the page opens for who may see everything."""
+        return f"{self.url}/ui/#token={TOKEN}"
+
+
+READY = [PING, Check("log", lambda: None)]
+LATE = Check("controller/late", lambda: "late is not running")
+
+
+@contextmanager
+def page(
+    database: str, *, migrate: bool = False, told: Clock | None = None, checks: Sequence[Check] = (*READY, LATE)
+) -> Iterator[Served]:
+    """Serve the log at a URL while the block runs; `told` is the clock of which the page tells."""
+    clock = SystemClock()
+    log = open_log(database, clock=clock, random=Random(1), migrate=migrate)
+    access = RequestAuthenticator(OneToken())
+    authorizer = KnownUsersAuthorizer()
+    kinds = builtin_kinds()
+    backend = Backend(
+        log, WatchCache(log, clock=clock), kinds, Reviews(access, authorizer), clock=clock, random=Random(2)
+    )
+    health = [Health("livez", [PING]), Health("readyz", checks)]
+    reader = Reader(database)
+    told = told or clock
+    site = Site(reader, Process(reader, health, clock=told, role="all"), clock=told)
+    pages = Pages(health, CollectorRegistry(), kinds, backend.workers, mounts={"ui": site})
+    app = App(backend, pages, access, authorizer, clock=clock)
+    stop = threading.Event()
+    reading = threads.start("page under test", lambda: reader.run(stop))
+    try:
+        with serving(app) as url:
+            yield Served(url, log, reader)
+    finally:
+        stop.set()
+        reading.join(TIMEOUT)
+        log.close()

@@ -1,0 +1,204 @@
+"""What the page is told, over both databases: the same, and what the log's own questions answer."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.errors import Expired, NotFound
+from ctrlmgr.eventlog import open_log
+from ctrlmgr.inspection import causes, past
+from ctrlmgr.inspection.blame import blame
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.testing.postgres import PostgresCluster
+from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.timeline import Timeline
+from tests.ui import demo, story
+
+CLOCK = FakeClock(demo.START)
+WEB = {"resource": "endpoints", "namespace": "shop", "name": "web"}
+
+
+@pytest.fixture(scope="module")
+def postgres_demo(cluster: PostgresCluster) -> Iterator[str]:
+    with cluster.database("ui_demo", template="migrated") as url:
+        yield story.write(url)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest) -> str:
+    name = "demo_url" if request.param == "sqlite" else "postgres_demo"
+    found: str = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture
+def log(url: str) -> Iterator[Database]:
+    with open_database(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(url: str) -> Iterator[Reader]:
+    made = Reader(url)
+    yield made
+    made.close()
+
+
+def given(**query: Any) -> Parameters:
+    return Parameters({name: [str(value)] for name, value in query.items()})
+
+
+def count(log: Database, statement: str) -> int:
+    return int(log.query(statement).rows[0][0])
+
+
+@pytest.mark.parametrize("axis", ["time", "revision"])
+@pytest.mark.parametrize("by", ["actor", "resource"])
+def test_a_picture_counts_every_event_once(reader: Reader, log: Database, axis: str, by: str) -> None:
+    picture = Timeline(reader, clock=CLOCK).picture(given(axis=axis, by=by, bars=50))
+    bars = picture["items"]
+    assert sum(sum(bar["counts"]) for bar in bars) == pytest.approx(picture["head"])
+    assert [bar["from"] for bar in bars] == sorted(bar["from"] for bar in bars)
+    column = "actor" if by == "actor" else "resource"
+    for place, name in enumerate(picture["series"]):
+        wanted = log.query(f"SELECT count(*) FROM timeline WHERE {column} = :name", {"name": name}).rows[0][0]
+        assert sum(bar["counts"][place] for bar in bars) == pytest.approx(wanted)
+
+
+def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
+    picture = Timeline(reader, clock=CLOCK).picture(given(**{"from": 101, "to": 200, "axis": "revision", "bars": 10}))
+    assert [(bar["from"], bar["to"]) for bar in picture["items"]] == [(n, n + 9) for n in range(101, 200, 10)]
+    assert all(sum(bar["counts"]) == 10 for bar in picture["items"])
+
+
+def test_objects_at_a_moment_are_what_get_shows(reader: Reader, log: Database) -> None:
+    tables = Tables(reader, clock=CLOCK)
+    for at in (30, 200, 400):
+        known = {each["resource"]: each["namespaces"] for each in tables.kinds(given(at=at))["kinds"]}
+        found = tables.objects(given(resource="pods", at=at, limit=500))
+        wanted = past.objects(log, Resource("", "pods"), at=at)
+        assert [(row["namespace"], row["name"], row["revision"]) for row in found["rows"]] == [
+            (obj.namespace, obj.name, obj.revision) for obj in wanted
+        ]
+        assert found["total"] == len(wanted) == sum(known["pods"].values())
+
+
+def test_pages_go_on_where_the_one_before_ended(reader: Reader) -> None:
+    tables = Tables(reader, clock=CLOCK)
+    whole = tables.objects(given(resource="pods", limit=500))
+    names: list[str] = []
+    after = ""
+    while True:
+        found = tables.objects(given(resource="pods", limit=4, after=after))
+        names += [row["name"] for row in found["rows"]]
+        after = found["next"]
+        if not after:
+            break
+    assert names == [row["name"] for row in whole["rows"]]
+
+
+def test_a_filter_takes_its_text_as_it_is(reader: Reader) -> None:
+    tables = Tables(reader, clock=CLOCK)
+    assert tables.objects(given(resource="services", q="shop/c"))["total"] == 2
+    assert tables.objects(given(resource="services", q="%"))["total"] == 0
+    assert tables.objects(given(resource="services", q="c_rt"))["total"] == 0
+    assert tables.objects(given(resource="services", q="'!"))["total"] == 0
+
+
+def test_an_object_has_the_lines_and_the_blame_of_the_log(reader: Reader, log: Database) -> None:
+    found = Objects(reader).object(given(**WEB, at=300))
+    changes = past.history(log, Resource("", "endpoints"), Key("shop", "web"), until=300)
+    assert found["revision"] == changes[-1].revision
+    assert {line[2] for line in found["lines"] if len(line) > 2} == {each.change.revision for each in blame(changes)}
+    told = Objects(reader).history(given(**WEB, before=301, limit=2))
+    assert [each["revision"] for each in told["changes"]] == [each.revision for each in changes[:-3:-1]]
+    assert told["more"]
+    with pytest.raises(NotFound):
+        Objects(reader).object(given(**{**WEB, "name": "nobody"}))
+
+
+def revisions(node: causes.Node) -> set[int]:
+    return {node.revision}.union(*map(revisions, node.links))
+
+
+def test_graphs_hold_what_why_tells(reader: Reader, log: Database) -> None:
+    written = log.query("SELECT revision FROM causes WHERE resource = 'endpoints' ORDER BY revision").rows
+    for (revision,) in written[::7]:
+        graph = Graphs(reader).change(given(revision=revision))["graph"]
+        drawn = {node["revision"] for node in graph["nodes"] if node["id"].startswith("e")}
+        assert drawn == revisions(causes.why(log, revision)) | revisions(causes.effects(log, revision))
+        ids = {node["id"] for node in graph["nodes"]}
+        assert all(start in ids and end in ids for start, end in graph["edges"])
+        assert not any(node["hidden"] for node in graph["nodes"])
+    with pytest.raises(NotFound):
+        Graphs(reader).change(given(revision=10_000))
+
+
+def test_leaders_are_those_of_the_view(reader: Reader, log: Database) -> None:
+    told = Process(reader, [], clock=CLOCK).leaders(given())["terms"]
+    columns = "term, holder, first_revision, last_revision, writes"
+    wanted = log.query(f"SELECT {columns} FROM leaders ORDER BY first_revision DESC").rows
+    assert [(t["term"], t["holder"], t["firstRevision"], t["lastRevision"], t["writes"]) for t in told] == wanted
+
+
+def test_nothing_is_told_of_what_came_after_the_moment_that_is_served(url: str) -> None:
+    reader = Reader(url, until=250)
+    tables = Tables(reader, clock=CLOCK)
+    try:
+        assert Process(reader, [], clock=CLOCK).status(given())["head"] == 250
+        assert Timeline(reader, clock=CLOCK).picture(given())["head"] == 250
+        assert Timeline(reader, clock=CLOCK).events(given(at=400))["events"][0]["revision"] == 250
+        assert tables.kinds(given(at=400)) == tables.kinds(given(at=250))
+        assert tables.objects(given(resource="pods", at=400)) == tables.objects(given(resource="pods", at=250))
+        assert Objects(reader).object(given(**WEB, at=400))["at"] == 250
+        assert max(each["revision"] for each in Objects(reader).history(given(**WEB))["changes"]) <= 250
+        assert [term["term"] for term in Process(reader, [], clock=CLOCK).leaders(given())["terms"]] == [1]
+        with pytest.raises(NotFound):
+            Graphs(reader).change(given(revision=251))
+        nodes = Graphs(reader).change(given(revision=249))["graph"]["nodes"]
+        assert all(node.get("revision", 0) <= 250 for node in nodes)
+    finally:
+        reader.close()
+
+
+def test_what_compaction_took_is_refused_or_marked(demo_url: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/log.db"
+    shutil.copy(demo_url.removeprefix("sqlite:///"), tmp_path / "log.db")
+    with_log = open_log(url, clock=CLOCK, random=Random(1))
+    reader = Reader(url)
+    try:
+        timeline = Timeline(reader, clock=CLOCK)
+        before = timeline.picture(given())
+        with_log.compact(with_log.head().revision)
+        after = timeline.picture(given())
+        assert sum_of(after["items"]) < sum_of(before["items"])
+        with pytest.raises(Expired):
+            Tables(reader, clock=CLOCK).objects(given(resource="pods", at=200))
+        endpoints = Objects(reader).history(given(**WEB))["changes"]
+        assert [each["lost"] for each in endpoints] == [True]
+        written = endpoints[0]["revision"]
+        nodes = Graphs(reader).change(given(revision=written))["graph"]["nodes"]
+        lost = f"SELECT cause_revision FROM causes WHERE revision = {written} AND cause_time IS NULL"
+        gone = {f"e{row[0]}" for row in reader.ask(lambda database: database.query(lost).rows)}
+        assert gone
+        assert {node["id"] for node in nodes if node.get("compacted")} == gone
+    finally:
+        reader.close()
+        with_log.close()
+
+
+def sum_of(items: Sequence[dict[str, Any]]) -> float:
+    return sum(sum(bar["counts"]) for bar in items)

@@ -1,0 +1,66 @@
+"""Who may look: tokens in links and in the field, what is told to whom, and that nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.ui.conftest import NewTab
+from tests.ui.looking import go
+from tests.ui.site import TOKEN, Served
+
+
+def test_the_token_of_a_link_goes_out_of_sight_at_once(new_tab: NewTab, served: Served) -> None:
+    tab = new_tab()
+    tab.goto(served.link)
+    tab.locator("main[data-at]").wait_for()
+    assert "token" not in tab.url
+    assert tab.evaluate("sessionStorage.getItem('ctrlmgr.token')") == TOKEN
+    assert tab.evaluate("localStorage.length") == 0
+    tab.go_back()
+    assert TOKEN not in tab.url
+
+
+def test_without_a_token_there_is_a_door_and_a_way_in(new_tab: NewTab, served: Served) -> None:
+    tab = new_tab()
+    tab.goto(f"{served.url}/ui/#/objects?resource=services&at=200")
+    expect(tab.locator("h1")).to_have_text("Who goes there?")
+    expect(tab.locator(".reason")).to_contain_text("forbidden")
+    expect(tab.locator(".scrubber")).to_be_hidden()
+    tab.get_by_label("token").fill("nonsense")
+    tab.get_by_role("button", name="Open").click()
+    expect(tab.locator("h1")).to_have_text("That token is not known here")
+    tab.get_by_label("token").fill(TOKEN)
+    tab.keyboard.press("Enter")
+    expect(tab.locator("table.objects")).to_contain_text("checkout")
+    assert "at=200" in tab.url
+
+
+def test_dark_is_dark(new_tab: NewTab, served: Served) -> None:
+    def brightness(scheme: str) -> int:
+        tab = new_tab(color_scheme=scheme)
+        tab.goto(served.link)
+        tab.locator("main[data-at]").wait_for()
+        colours = re.findall(r"\d+", tab.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+        return sum(map(int, colours[:3]))
+
+    assert brightness("dark") < 150 < 600 < brightness("light")
+
+
+def test_nothing_comes_from_anywhere_else(new_tab: NewTab, served: Served) -> None:
+    tab = new_tab()
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(served.link)
+    for view in ("objects", "change?at=100", "queues", "leaders", "health"):
+        go(tab, f"#/{view}")
+        tab.locator(".heading, table, .grid, .tile, .empty").first.wait_for()
+    assert asked
+    assert all(each.startswith(f"{served.url}/ui/") for each in asked)
+    assert not any(TOKEN in each for each in asked)
+
+
+def test_a_view_that_is_none_is_the_timeline(tab: Page) -> None:
+    go(tab, "#/nowhere?at=50")
+    expect(tab.locator(".detail h2")).to_have_text("Revision 50")
