@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -24,13 +25,16 @@ from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, Recordi
 COMMANDS = (
     "serve",
     "record",
+    "import",
     "replay",
+    "play",
     "events",
     "get",
     "history",
     "diff",
     "why",
     "blame",
+    "ui",
     "sql",
     "verify",
     "compact",
@@ -72,8 +76,9 @@ class _Commands(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"ctrlmgr.cli.{cmd_name}")
-        return getattr(module, cmd_name)  # type: ignore[no-any-return]  # each module has a command of its name
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        module = importlib.import_module(f"ctrlmgr.cli.{name}")
+        return getattr(module, name)  # type: ignore[no-any-return]  # each module has a command of its name
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader that went away ends it in silence."""
@@ -95,6 +100,7 @@ def ctrlmgr() -> None:
     \b
     Start it here, on SQLite:           ctrlmgr serve
     Replay a real cluster's recording:  ctrlmgr replay recording.jsonl.gz
+    Play it to kubectl and operators:   ctrlmgr serve --recording recording.jsonl.gz
     Look at what happened:              ctrlmgr events --resource endpoints
     Go back in time, and ask why:       ctrlmgr get pods --at 10m; ctrlmgr why endpoints web
 

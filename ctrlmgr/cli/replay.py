@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from ctrlmgr.settings import Loaded, Settings
 if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.recording.clock import ReplayClock
-    from ctrlmgr.recording.replay import Progress
+    from ctrlmgr.recording.versions import Comparison
 
 MEMORY = "memory:"
 
@@ -31,9 +30,14 @@ MEMORY = "memory:"
     metavar="URL",
     help="The empty log to replay into, made if need be: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:.",
 )
-@output_option("table", "json")
+@click.option(
+    "--against",
+    metavar="URL",
+    help="Also compare with the log that another version's replay of the same RECORDING left.",
+)
+@output_option("table", "json", "yaml")
 @click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
-def replay(loaded: Loaded, recording: Path, database: str, output: str, no_progress: bool) -> int:
+def replay(loaded: Loaded, recording: Path, database: str, against: str | None, output: str, no_progress: bool) -> int:
     """Load what clients did in RECORDING into a log, run our controllers on it, and compare at every checkpoint.
 
     A recording is what `kubectl get --watch --output-watch-events -o json` prints, best with checkpoints; .gz is
@@ -43,11 +47,15 @@ def replay(loaded: Loaded, recording: Path, database: str, output: str, no_progr
     ctrlmgr replay recording.jsonl.gz
     ctrlmgr replay recording.jsonl.gz --database sqlite:///replayed.db
     ctrlmgr replay recording.jsonl.gz -o json > report.json
+    ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
-    Exit codes beside the usual: 1 the results diverge, 4 the recording cannot be used (what stands above the fault
-    is replayed nevertheless, and stays in --database).
+    With --against it says which writes of the controllers differ between the versions, whatever was recorded.
+
+    Exit codes beside the usual: 1 the results diverge (with --against: the versions differ), 4 the recording cannot
+    be used (what stands above the fault is replayed nevertheless, and stays in --database).
     """
     from ctrlmgr.cli import ExitCode, report_output
+    from ctrlmgr.cli.progress import reading
     from ctrlmgr.errors import RecordingError
     from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.clock import ReplayClock
@@ -61,17 +69,33 @@ def replay(loaded: Loaded, recording: Path, database: str, output: str, no_progr
     }
     clock = ReplayClock()
     fault: RecordingError | None = None
-    with _opened(database, clock, loaded.settings) as log, _progress(recording, hidden=no_progress) as tell:
+    with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
         run = Replay(log, clock, controllers=controllers)
         try:
             report = run.run(RecordingReader(recording), tell)
         except RecordingError as error:
             fault, report = error, run.report()
-    report_output.write(report, output, fault)
+        compared = _compare(log, against) if against else None
+    report_output.write(report, output, fault, compared)
     if fault:
         kept = f"{database} has it up to revision {report.revision}" if database != MEMORY and report.events else ""
         return report_output.complain(fault, report, kept)
-    return ExitCode.FAILED if report.divergences else ExitCode.OK
+    failed = bool(report.divergences) if compared is None else bool(compared.differences)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _compare(log: EventLog, url: str) -> Comparison:
+    import random
+
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.eventlog.opening import open_log_for_reading
+    from ctrlmgr.recording.versions import compare
+
+    other = open_log_for_reading(url, clock=SystemClock(), random=random.SystemRandom())
+    try:
+        return compare(log, other)
+    finally:
+        other.close()
 
 
 @contextmanager
@@ -86,24 +110,3 @@ def _opened(url: str, clock: ReplayClock, settings: Settings) -> Iterator[EventL
         yield log
     finally:
         log.close()
-
-
-@contextmanager
-def _progress(recording: Path, *, hidden: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a bar on stderr while the block runs, if that is a terminal; yields what to tell it with."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[line]:,} lines"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(recording.name, total=None, line=0)
-        yield lambda at: bar.update(task, completed=at.position, total=at.size, line=at.line)

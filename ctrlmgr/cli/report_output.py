@@ -5,8 +5,8 @@ Guarantees: colour only on a terminal; control characters in what the recording 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -14,8 +14,11 @@ import msgspec
 from ctrlmgr.cli import ExitCode
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
-from ctrlmgr.recording.divergence import ABSENT, Divergence, Verdict
+from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
 from ctrlmgr.recording.report import Report
+from ctrlmgr.recording.versions import Comparison, Departure, WriteDifference
+
+T = TypeVar("T")
 
 _MOST = 20
 """Divergences printed in full for people; JSON has them all."""
@@ -27,21 +30,68 @@ _SAID = {
     Verdict.RESTLESS: "did not become quiescent; the replay stopped here",
 }
 
+_DEPARTED = {
+    Departure.DIFFERS: "is written otherwise",
+    Departure.MISSING: "is written there and not here",
+    Departure.EXTRA: "is written here and not there",
+    Departure.MOVED: "is written at another point",
+}
 
-def write(report: Report, output: str, fault: RecordingError | None) -> None:
-    """Print `report` to stdout as `output` says; `fault` is what ended the recording early, if anything did."""
-    if output == "json":
+
+def write(report: Report, output: str, fault: RecordingError | None, compared: Comparison | None = None) -> None:
+    """Print `report` to stdout as `output` says; `fault` is what ended the recording early, if anything did.
+
+    `compared` is what comparing with another version's replay found.
+    """
+    if output != "table":
         fields = {**report.as_json(), "recordingError": _fields(fault)}
-        click.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2))
+        if compared is not None:
+            fields["against"] = compared.as_json()
+        _write_document(fields, output)
         return
-    for divergence in report.divergences[:_MOST]:
-        for line in _divergence(divergence):
-            click.echo(line)
-        click.echo()
-    if len(report.divergences) > _MOST:
-        click.echo(f"… and {len(report.divergences) - _MOST:,} more divergences; -o json prints them all\n")
+    _write_some(report.divergences, _divergence, "divergences", output="json")
     for name, value in _summary(report):
         click.echo(f"{name:<12} {value}")
+    if compared is not None:
+        _write_comparison(compared)
+
+
+def _write_document(fields: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2))
+    else:
+        import yaml
+
+        plain = msgspec.to_builtins(fields)
+        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+
+
+def _write_some(found: Sequence[T], lines: Callable[[T], Iterator[str]], what: str, *, output: str) -> None:
+    for each in found[:_MOST]:
+        for line in lines(each):
+            click.echo(line)
+        click.echo()
+    if len(found) > _MOST:
+        click.echo(f"… and {len(found) - _MOST:,} more {what}; -o {output} prints them all\n")
+
+
+def _write_comparison(compared: Comparison) -> None:
+    click.echo()
+    _write_some(compared.differences, _write_difference, "differences between the versions", output="json")
+    count = len(compared.differences)
+    inputs = f"{compared.inputs:,} here, {compared.other_inputs:,} there"
+    click.echo(f"{'inputs':<12} {inputs}")
+    click.echo(f"{'writes':<12} {compared.writes:,} here, {compared.other_writes:,} there, {compared.same:,} the same")
+    click.echo(f"{'differences':<12} {click.style(f'{count:,}', fg='red' if count else 'green', bold=True)}")
+
+
+def _write_difference(found: WriteDifference) -> Iterator[str]:
+    title = click.style(escape(found.subject), bold=True)
+    here = f"revision {found.revision}" if found.revision else ""
+    there = f"revision {found.other_revision} there" if found.other_revision else ""
+    where = ", ".join(part for part in (here, there) if part)
+    yield f"{title} {_DEPARTED[found.verdict]}, after input {found.input:,} ({where})"
+    yield from _told(found.differences, "other")
 
 
 def complain(fault: RecordingError, report: Report, kept: str) -> ExitCode:
@@ -69,10 +119,15 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
     lasted = f" and {divergence.checkpoints - 1} more" if divergence.checkpoints > 1 else ""
     title = click.style(escape(divergence.subject), bold=True)
     yield f"{title} {_SAID[divergence.verdict]}, at checkpoint {escape(divergence.checkpoint)}{lasted}:"
-    for difference in divergence.differences:
+    yield from _told(divergence.differences, "recorded")
+
+
+def _told(found: Sequence[Difference], other: str) -> Iterator[str]:
+    """Yield differences between the two sides, `other` being what the other one is called."""
+    for difference in found:
         yield f"  {escape(difference.path)}"
-        yield click.style(f"    - recorded  {_value(difference.recorded)}", fg="red")
-        yield click.style(f"    + ours      {_value(difference.ours)}", fg="green")
+        yield click.style(f"    - {other:<9} {_value(difference.recorded)}", fg="red")
+        yield click.style(f"    + {'ours':<9} {_value(difference.ours)}", fg="green")
 
 
 def _value(value: Any) -> str:

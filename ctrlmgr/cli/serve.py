@@ -5,15 +5,20 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctrlmgr.cli import looking
 from ctrlmgr.cli.options import CONTROLLERS, DATABASE, LEADER_ELECTION, LOG, configure_logging, reader, takes_settings
+from ctrlmgr.cli.playing import playing, takes_recording
+from ctrlmgr.cli.playing import run as play
 from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.serve import Application
+    from ctrlmgr.serve.past import PastApplication
 
 
 @click.command(short_help="Run the control plane.")
@@ -29,7 +34,9 @@ if TYPE_CHECKING:
     *LEADER_ELECTION,
     *LOG,
 )
-def serve(loaded: Loaded) -> None:
+@looking.at_option("Serve the past of the log, read-only, as it was at")
+@takes_recording
+def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
     The database, the certificates and the administrator's kubeconfig are made when needed; the kubeconfig is in
@@ -41,10 +48,20 @@ def serve(loaded: Loaded) -> None:
     ctrlmgr serve --listen 0.0.0.0:6443 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
     ctrlmgr serve --controllers "*,-endpoint-controller"
     ctrlmgr serve --leader-elect=false
+    ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
+    ctrlmgr serve --recording yesterday.jsonl.gz --speed 10
     """
     from ctrlmgr.serve import serve as run
 
     configure_logging(loaded.settings)
+    if (what := playing(recording, options)) is not None:
+        if at:
+            raise click.UsageError("--at is for the past of a log; in a recording one seeks with `ctrlmgr play`")
+        play(loaded, what)
+        return
+    if at:
+        _serve_past(loaded, at)
+        return
     is_for_people = loaded.settings.log.format == "console"  # machines have the log line that says where it listens
     run(
         loaded.settings,
@@ -53,12 +70,35 @@ def serve(loaded: Loaded) -> None:
     )
 
 
+def _serve_past(loaded: Loaded, at: str) -> None:
+    from ctrlmgr.serve.past import serve_past
+
+    is_for_people = loaded.settings.log.format == "console"
+    serve_past(loaded.settings, at, started=_greet_past if is_for_people else lambda application: None)
+
+
+def _greet_past(application: PastApplication) -> None:
+    moment = application.moment
+    for resource in moment.lost:
+        click.echo(
+            f"note: {resource} is compacted beyond revision {moment.revision}; what it was is left out", err=True
+        )
+    click.echo(
+        f"ctrlmgr serves the past, read-only, as it was at revision {moment.revision}, on {application.server.url}"
+    )
+    click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
+    click.echo("  what was there?    kubectl get all -A")
+    click.echo(f"  look at it         {_program()} ui --kubeconfig {shlex.quote(str(application.kubeconfig))}")
+    click.echo("  stop it with Ctrl-C")
+
+
 def _greet(application: Application, loaded: Loaded) -> None:
     click.echo(f"ctrlmgr serves the Kubernetes API on {application.server.url}")
     click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
     click.echo("  what is there?     kubectl api-resources; kubectl get namespaces")
     click.echo("  is it ready?       kubectl get --raw '/readyz?verbose'")
     click.echo(f"  what happened?     {_events_command(loaded)}")
+    click.echo(f"  look at it         {_page_command(application.kubeconfig, loaded)}")
     click.echo("  stop it with Ctrl-C")
 
 
@@ -66,6 +106,15 @@ def _events_command(loaded: Loaded) -> str:
     """Return what to type in another terminal, where neither this one's flags nor its PATH need be known."""
     from ctrlmgr.logging import mask
 
-    program = "ctrlmgr" if shutil.which("ctrlmgr") else sys.argv[0]
     is_default = loaded.settings.database_url == Settings().database_url
-    return f"{program} events --follow" + ("" if is_default else f" --database '{mask(loaded.settings.database_url)}'")
+    database = "" if is_default else f" --database '{mask(loaded.settings.database_url)}'"
+    return f"{_program()} events --follow{database}"
+
+
+def _page_command(kubeconfig: Path, loaded: Loaded) -> str:
+    is_default = loaded.settings.data_path == Settings().data_path
+    return f"{_program()} ui" + ("" if is_default else f" --kubeconfig {shlex.quote(str(kubeconfig))}")
+
+
+def _program() -> str:
+    return "ctrlmgr" if shutil.which("ctrlmgr") else sys.argv[0]

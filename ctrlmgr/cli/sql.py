@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     help="Ask what the file says, query after query; - is stdin.",
 )
 @click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
+@click.option("--datasette", is_flag=True, help="Print what Datasette should be told of this log (-m), as JSON.")
 @output_option("table", "json", "csv")
 def sql(
     loaded: Loaded,
@@ -38,6 +39,7 @@ def sql(
     query: str | None,
     file: TextIO | None,
     listed: bool,
+    datasette: bool,
     output: str,
 ) -> None:
     """Ask the log in SQL: a ready-made QUESTION by its name, a query of one's own, or one after the other in a shell.
@@ -50,19 +52,22 @@ def sql(
     ctrlmgr sql hot_objects limit=5
     ctrlmgr sql history resource=endpoints namespace=default name=web -o json
     ctrlmgr sql -c "SELECT namespace, count(*) FROM objects_at(1200) WHERE resource = 'pods' GROUP BY namespace"
+    ctrlmgr sql --datasette > log.json; datasette ctrlmgr.db -m log.json
     ctrlmgr sql
     """
     from ctrlmgr.cli import sql_output
     from ctrlmgr.inspection.database import open_database
 
-    if sum(map(bool, (question, query, file, listed))) > 1:
-        raise click.UsageError("a question, -c, -f and --list exclude each other")
+    if sum(map(bool, (question, query, file, listed, datasette))) > 1:
+        raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
     configure_logging(loaded.settings)
     if listed:
         _list(output)
         return
     with open_database(loaded.settings.database_url) as database:
-        if question:
+        if datasette:
+            _tell_datasette(database, loaded.settings.database_url)
+        elif question:
             ask(database, question, parameters, output)
         elif query is not None:
             sql_output.write(database.query(query), output)
@@ -90,6 +95,16 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     sql_output.write(database.query(question.statement, values), output)
+
+
+def _tell_datasette(database: Database, url: str) -> None:
+    """Print Datasette's metadata; raises `click.UsageError` for what it cannot open."""
+    from ctrlmgr.cli.change_output import write_json
+    from ctrlmgr.inspection.datasette import metadata
+
+    if database.dialect != "sqlite":
+        raise click.UsageError("Datasette reads SQLite files; `ctrlmgr sql` asks PostgreSQL")
+    write_json(metadata(Path(url).stem, database.relations()))
 
 
 def _pair(text: str) -> tuple[str, str]:

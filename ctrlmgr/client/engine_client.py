@@ -44,29 +44,37 @@ class EngineClient:
         cause: Cause | None = None,
         *,
         fence: Fencing | None = None,
+        manager: str = "",
     ) -> None:
-        """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`."""
+        """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`.
+
+        `manager` is the field manager of what is written, by default what the user agent says.
+        """
         self._engine = engine
         self._run = run
         self._requester = requester
         self._cause = cause
         self._fence = fence
+        self._manager = manager
+        self._options = WriteOptions(field_manager=manager)
         self.wrote = False
         """Whether this client appended anything, or may have."""
 
     def for_reconcile(self, cause: Cause) -> EngineClient:
         """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
-        return EngineClient(self._engine, self._run, self._requester, cause, fence=pinned(self._fence))
+        return EngineClient(
+            self._engine, self._run, self._requester, cause, fence=pinned(self._fence), manager=self._manager
+        )
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
         target = self._target(obj)._replace(name="")
-        return self._write(self._engine.create(target, _body(obj), WriteOptions(), self._requester))
+        return self._write(self._engine.create(target, _body(obj), self._options, self._requester))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
         target = self._target(obj)._replace(subresource=subresource)
-        return self._write(self._engine.update(target, _body(obj), WriteOptions(), self._requester))
+        return self._write(self._engine.update(target, _body(obj), self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.

@@ -5,6 +5,7 @@ Guarantees:
   unseen. What the log refuses, it raises in the log's own words; what was refused changed nothing.
 - A write carries the author, the fence as it stands at that moment, and the reconcile it comes from. No reconcile
   begins when there is no fence to be had.
+- With `marks`, what is written says in its managedFields whose its fields are.
 - An update that changes no byte appends nothing.
 - uid, creationTimestamp and the mark of a deletion under way belong to the server: an update cannot change them.
 - An object with finalizers is only marked as deleted, and goes with its last finalizer.
@@ -20,6 +21,7 @@ import msgspec
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
 from ctrlmgr.client.fencing import Fencing, pinned
+from ctrlmgr.client.field_marks import FieldMarks
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.errors import Conflict, NamespaceTerminating, NotFound, OutcomeUnknown
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Proposal
@@ -42,12 +44,14 @@ class LogClient:
         new_uid: Callable[[], str],
         namespaces: Lister | None = None,
         fence: Fencing | None = None,
+        marks: FieldMarks | None = None,
         cause: Cause | None = None,
     ) -> None:
         """Write as `author`, with what `fence` returns at each append (no fence if it returns None).
 
         `fence` may raise `Fenced`, which nobody catches: this process has ceased to lead.
         `namespaces` lists the namespaces in which things may be created; without it anything may be.
+        Without `marks` managedFields are left as the caller has them.
         """
         self._log = log
         self._author = author
@@ -55,6 +59,7 @@ class LogClient:
         self._new_uid = new_uid
         self._namespaces = namespaces
         self._fence = fence
+        self._marks = marks
         self._cause = cause
         self.wrote = False
         """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
@@ -68,6 +73,7 @@ class LogClient:
             new_uid=self._new_uid,
             namespaces=self._namespaces,
             fence=pinned(self._fence),
+            marks=self._marks,
             cause=cause,
         )
 
@@ -77,7 +83,10 @@ class LogClient:
         within = None
         if self._namespaces is not None and obj.namespace:
             within = self._admit(obj, self._namespaces.get(key) or self._log.get(NAMESPACES, key))
-        created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
+        now = self._now()
+        created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=now)
+        if self._marks is not None:
+            created = self._marks.marked(None, created, now)
         try:
             return self._append(EventType.ADDED, created, 0, within)
         except (Conflict, NotFound):
@@ -95,6 +104,10 @@ class LogClient:
             return self._append(EventType.DELETED, wanted, obj.revision)
         if wanted.body == current.body:
             return current
+        if self._marks is not None:
+            wanted = self._marks.marked(current, wanted, self._now())
+            if wanted.body == current.body:  # the caller left out managedFields, and nothing else
+                return current
         return self._append(EventType.MODIFIED, wanted, obj.revision)
 
     def delete(self, obj: Object) -> None:

@@ -6,7 +6,7 @@ what no discovery knows (custom resources, internal ones) goes by the resource's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -37,19 +37,47 @@ def find(database: Database, text: str) -> Named:
     return Named(Resource.parse(resource), namespaced=least != "", singular=resource)
 
 
+def find_all(database: Database, text: str) -> Sequence[Named]:
+    """Return the resources that a list such as `pods,svc` names; a category, as `all` is one, names several.
+
+    Raises `NotFound` as `find` does. What is named twice comes once.
+    """
+    found: dict[Resource, Named] = {}
+    for name in text.split(","):
+        for named in _categories().get(name.lower()) or [find(database, name)]:
+            found.setdefault(named.resource, named)
+    return list(found.values())
+
+
 @cache
 def _builtin() -> Mapping[str, Named]:
     """Return every name of every built-in resource."""
     found: dict[str, Named] = {}
+    for entry, group, version in _entries():
+        for name in _names(entry, group, version):
+            found.setdefault(name.lower(), _named(entry, group))
+    return found
+
+
+@cache
+def _categories() -> Mapping[str, Sequence[Named]]:
+    """Return every category of built-in resources."""
+    found: dict[str, list[Named]] = {}
+    for entry, group, _ in _entries():
+        for category in entry.get("categories", ()):
+            found.setdefault(category, []).append(_named(entry, group))
+    return found
+
+
+def _entries() -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Yield what discovery says of each resource, with its group and version."""
     for path, document in structure.discovery().items():
         if path in ("/api", "/apis"):
             continue
         group, _, version = path.removeprefix("/apis/").rpartition("/") if path.startswith("/apis/") else ("", "", "v1")
         for entry in document["resources"]:
             if "/" not in entry["name"]:
-                for name in _names(entry, group, version):
-                    found.setdefault(name.lower(), _named(entry, group))
-    return found
+                yield entry, group, version
 
 
 def _named(entry: Mapping[str, Any], group: str) -> Named:

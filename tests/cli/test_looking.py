@@ -59,6 +59,28 @@ def test_get_prints_names_that_get_takes(run: Run, url: str) -> None:
     assert cells(run("get", name, "-n", "kube-system", "--database", url))[1][0] == "kube-controller-manager"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        pytest.param(["pods,endpoints"], ["pod/web-1", "endpoints/web"], id="several kinds"),
+        pytest.param(["endpoints/web", "po/web-1"], ["endpoints/web", "pod/web-1"], id="an object of each"),
+        pytest.param(["pod/web-1", "po/web-1"], ["web-1", "web-1"], id="objects of one kind"),
+        pytest.param(["endpoints", "web", "web"], ["web", "web"], id="several names"),
+        pytest.param(["all"], ["pod/web-1", "service/web"], id="a category"),
+        pytest.param(["pods,po,pod"], ["web-1"], id="one kind, named three times"),
+    ],
+)
+def test_get_takes_kinds_and_names_as_kubectl_does(run: Run, url: str, wanted: list[str], shown: list[str]) -> None:
+    lines = run("get", *wanted, "-n", "shop", "--database", url).out.splitlines()
+    assert [line.split()[0] for line in lines if line and not line.startswith("NAME")] == shown
+
+
+def test_get_shows_what_there_is_and_names_what_there_is_not(run: Run, url: str) -> None:
+    finished = run("get", "pod/web-1", "pod/web-0", "endpoints/none", "-n", "shop", "-o", "name", "--database", url)
+    assert (finished.code, finished.out) == (1, "pod/web-1\n")
+    assert 'pods "web-0" not found; endpoints "none" not found' in finished.err
+
+
 def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
     out = run("get", "nodeports.internal.ctrlmgr.io", "--at", "10", "--database", url).out
     assert "30080" in out
@@ -68,6 +90,9 @@ def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
     ("arguments", "code", "complaint"),
     [
         pytest.param(["get", "pods", "web-0", "-n", "shop"], 1, 'pods "web-0" not found', id="get, deleted"),
+        pytest.param(["get", "pods", "pod/web-0"], 2, "stands for itself", id="get, two forms"),
+        pytest.param(["get", "/web-0"], 2, "is not KIND/NAME", id="get, half a form"),
+        pytest.param(["get"], 2, "Missing argument", id="get, nothing"),
         pytest.param(["get", "widgets"], 1, 'no resource type "widgets"', id="get, no such kind"),
         pytest.param(["get", "pods", "a", "-A"], 2, "exclude each other", id="get, a name in every namespace"),
         pytest.param(["get", "pods", "--at", "99"], 1, "beyond the head", id="get, a revision to come"),

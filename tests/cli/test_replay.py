@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Run
 from tests.recording.samples import SMALL, Script, made_by_hand, service, small_lines, write_lines
@@ -98,3 +99,42 @@ def test_controllers_can_be_left_out(run: Run, diverging: Path) -> None:
 
 def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
     assert run("replay", "none.jsonl").code == 2
+
+
+@pytest.fixture
+def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
+    """The log of a version without the endpoints controller, that replayed the same recording."""
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoint-controller")
+    return url
+
+
+def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, other_version: str) -> None:
+    finished = run("replay", str(diverging), "--against", other_version)
+    assert finished.code == 1
+    lines = finished.out.splitlines()
+    assert "endpoints shop/s is written here and not there, after input 1 (revision 2)" in lines
+    assert "writes       2 here, 1 there, 1 the same" in lines
+    assert lines[-1] == "differences  1"
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_what_differs_between_versions_is_in_the_document(
+    run: Run, diverging: Path, other_version: str, output: str
+) -> None:
+    finished = run("replay", str(diverging), "--against", other_version, "-o", output)
+    report = json.loads(finished.out) if output == "json" else yaml.safe_load(finished.out)
+    [found] = report["against"]["differences"]
+    assert (found["verdict"], found["revision"], found["otherRevision"]) == ("extra", 2, 0)
+
+
+def test_against_the_same_version_only_the_versions_count(run: Run, diverging: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'same.db'}"
+    assert run("replay", str(diverging), "--database", url).code == 1
+    finished = run("replay", str(diverging), "--against", url)
+    assert finished.code == 0
+    assert finished.out.splitlines()[-1] == "differences  0"
+
+
+def test_there_is_no_other_log(run: Run, diverging: Path, tmp_path: Path) -> None:
+    assert run("replay", str(diverging), "--against", f"sqlite:///{tmp_path / 'none.db'}").code != 0

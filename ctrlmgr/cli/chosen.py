@@ -1,0 +1,50 @@
+"""What `ctrlmgr get` is asked for: kinds and names, in every form in which kubectl takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from ctrlmgr.inspection.database import Database
+    from ctrlmgr.inspection.names import Named
+
+
+class Chosen(NamedTuple):
+    """A kind, and the one object of it that is asked for; None for all."""
+
+    named: Named
+    name: str | None
+
+
+def chosen(database: Database, arguments: Sequence[str]) -> list[Chosen]:
+    """Read `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
+
+    Several kinds and names mean each name of each kind. Raises `NotFound` for a kind that there is not, and
+    `click.UsageError` for forms that are mixed.
+    """
+    return list(_pairs(database, arguments) if any("/" in each for each in arguments) else _all(database, arguments))
+
+
+def _pairs(database: Database, arguments: Sequence[str]) -> Iterator[Chosen]:
+    from ctrlmgr.inspection import names
+
+    for each in arguments:
+        kind, slash, name = each.partition("/")
+        if not slash:
+            raise click.UsageError(f"KIND/NAME stands for itself, so {each!r} has no meaning beside it")
+        if not (kind and name) or "/" in name:
+            raise click.UsageError(f"{each!r} is not KIND/NAME")
+        yield Chosen(names.find(database, kind), name)
+
+
+def _all(database: Database, arguments: Sequence[str]) -> Iterator[Chosen]:
+    from ctrlmgr.inspection import names
+
+    kinds, *wanted = arguments
+    of_each: Sequence[str | None] = wanted or [None]
+    for named in names.find_all(database, kinds):
+        for name in of_each:
+            yield Chosen(named, name)

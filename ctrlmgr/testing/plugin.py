@@ -1,0 +1,95 @@
+"""pytest's plugin: recordings become tests, and tests get a control plane of their own.
+
+Guarantees: what a test does not ask for is not imported, so that having ctrlmgr installed costs other tests nothing;
+nothing is collected that no setting names; what a fixture opened is closed when the test is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ctrlmgr.testing.replays import Replayer
+    from ctrlmgr.testing.served import ServerProcess
+
+_RECORDINGS = "ctrlmgr_recordings"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the one setting, `ctrlmgr_recordings`."""
+    text = "file names (globs) of recordings, each of which is a test: ctrlmgr replays it, and nothing may diverge"
+    parser.addini(_RECORDINGS, text, type="args", default=[])
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Make a test of each recording that the setting names."""
+    if any(fnmatch(file_path.name, pattern) for pattern in parent.config.getini(_RECORDINGS)):
+        file: pytest.Collector = RecordingFile.from_parent(parent, path=file_path)
+        return file
+    return None
+
+
+class RecordingFile(pytest.File):
+    """A recording."""
+
+    def collect(self) -> Iterator[RecordingItem]:
+        """Yield its one test."""
+        yield RecordingItem.from_parent(self, name="replay")
+
+
+class RecordingItem(pytest.Item):
+    """The test that a recording replays without a divergence."""
+
+    def runtest(self) -> None:
+        """Replay it through all controllers."""
+        from ctrlmgr.testing.replays import Replayer, shown
+
+        with Replayer(self.path.parent) as replay:
+            report = replay(self.path)
+        if report.divergences:
+            pytest.fail(shown(report), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return where the test is: the file."""
+        return self.path, None, f"replay of {self.path.name}"
+
+
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
+    """Replay a recording, found beside the test, through controllers; returns a report.
+
+    See `ctrlmgr.testing.replays.Replayer`.
+    """
+    from ctrlmgr.testing.replays import Replayer
+
+    with Replayer(request.path.parent) as replayer:
+        yield replayer
+
+
+@pytest.fixture(scope="session")
+def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
+    """Start control planes, each with `ctrlmgr serve`'s flags; they are stopped with the session, if not before."""
+    from contextlib import ExitStack
+
+    from ctrlmgr.testing.served import ServerProcess
+
+    with ExitStack() as running:
+
+        def start(*flags: str, **environment: Any) -> ServerProcess:
+            folder = tmp_path_factory.mktemp("ctrlmgr")
+            return running.enter_context(ServerProcess(folder, *flags, **environment))
+
+        yield start
+
+
+@pytest.fixture
+def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[ServerProcess]:
+    """Run a control plane of the test's own, empty and in memory; see `ctrlmgr.testing.served.ServerProcess`."""
+    server = start_ctrlmgr("--database", "memory:")
+    yield server
+    server.stop()

@@ -1,0 +1,123 @@
+"""Replays for tests: a recording, the controllers under test, and what they came to.
+
+Guarantees: a replay runs in the test's thread on virtual time, so it is as fast as the machine and the same every time;
+its log stays readable until the next replay, or the end of the test; a test's own logging is left as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
+from ctrlmgr.recording.clock import ReplayClock
+from ctrlmgr.recording.divergence import Divergence
+from ctrlmgr.recording.expectation import Ownership
+from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.report import Report
+from ctrlmgr.recording.stage import open_replay_log
+
+__all__ = ["ControllerBuilder", "Ownership", "Replayer", "shown"]
+
+
+class Replayer:
+    """Replays recordings, one after the other; a context manager. The fixture `replay` is one."""
+
+    def __init__(self, folder: Path) -> None:
+        """Look for recordings in `folder`, unless their path is absolute."""
+        self._folder = folder
+        self._log: EventLog | None = None
+
+    def __call__(
+        self,
+        recording: str | Path,
+        controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None = None,
+        *,
+        owns: Iterable[Ownership] = (),
+        database: str = "memory:",
+    ) -> Report:
+        """Replay `recording` into an empty log and return what was found.
+
+        `controllers` are names of ours (all of them by default), or what builds controllers by name: under one of our
+        names a controller takes its place and is held to what was recorded of it. For others `owns` says which kind
+        they write, and as which field manager the recorded one did. Raises `RecordingError`, and `SettingsError` for
+        a controller that there is not, or a `database` that holds events.
+        """
+        self.close()
+        clock = ReplayClock()
+        built = _builders(controllers)
+        self._log = log = open_replay_log(database, clock)
+        with _quiet():
+            return Replay(log, clock, controllers=built, owns=owns).run(RecordingReader(self._folder / recording))
+
+    @property
+    def log(self) -> EventLog:
+        """The log of the last replay: inputs, and what the controllers wrote."""
+        if self._log is None:
+            raise RuntimeError("nothing has been replayed yet")
+        return self._log
+
+    def get(self, resource: str, name: str, namespace: str = "") -> Object | None:
+        """Return an object as the last replay left it; `resource` as kubectl writes it, `pods`."""
+        return self.log.get(Resource.parse(resource), Key(namespace, name))
+
+    def close(self) -> None:
+        """Close the log, if there is one."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def __enter__(self) -> Replayer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None) -> Mapping[str, ControllerBuilder]:
+    if controllers is None:
+        return CONTROLLERS
+    if isinstance(controllers, Mapping):
+        return controllers
+    names = [controllers] if isinstance(controllers, str) else list(controllers)
+    if unknown := [name for name in names if name not in CONTROLLERS]:
+        raise SettingsError(f"there is no controller {unknown[0]!r}; there are: {', '.join(CONTROLLERS)}")
+    return {name: CONTROLLERS[name] for name in names}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the controllers' hundreds of lines to themselves, unless the test says where they are to go."""
+    if structlog.is_configured():
+        yield
+        return
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+
+
+def shown(report: Report) -> str:
+    """Say what diverges, for people."""
+    return "\n".join(line for divergence in report.divergences for line in _lines(divergence))
+
+
+def _lines(divergence: Divergence) -> Iterator[str]:
+    yield f"{divergence.subject}: {divergence.verdict.value}, at checkpoint {divergence.checkpoint}"
+    for difference in divergence.differences:
+        yield f"  {difference.path}"
+        yield f"    - recorded  {difference.recorded!r}"
+        yield f"    + ours      {difference.ours!r}"

@@ -1,0 +1,130 @@
+"""`ctrlmgr serve` in a process of its own, for tests that talk to a control plane over HTTPS.
+
+Guarantees: it listens on a free port of 127.0.0.1 alone, keeps all it has in the folder that it was given, is ready
+when it has been entered, and gone when it has been left.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.request import Request, urlopen
+
+import yaml
+
+from ctrlmgr.clock import Clock, SystemClock
+
+DEADLINE = 60.0
+"""Seconds within which it has to be ready."""
+
+_PAUSE = 0.05
+_PATIENCE = 30.0
+
+
+class ServerProcess:
+    """A control plane; a context manager, which may be left and entered again: what it holds is the database's."""
+
+    def __init__(self, folder: Path, *flags: str, clock: Clock | None = None, **environment: str) -> None:
+        """Run `ctrlmgr serve` with `flags` and more `environment`; certificates and kubeconfig are in `folder`."""
+        self.kubeconfig = folder / "kubeconfig"
+        """The administrator's, for kubectl and clients."""
+        self._folder = folder
+        self._flags = flags
+        self._environment = environment
+        self._clock = clock or SystemClock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return str(self._cluster["server"])
+
+    @property
+    def token(self) -> str:
+        """The administrator's."""
+        return str(self._config["users"][0]["user"]["token"])
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        """What to check the server with."""
+        authority = base64.b64decode(self._cluster["certificate-authority-data"]).decode()
+        return ssl.create_default_context(cadata=authority)
+
+    @property
+    def output(self) -> str:
+        """What it has printed and logged."""
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def _output(self) -> Path:
+        return self._folder / "output.log"
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        config: dict[str, Any] = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
+        return config
+
+    @property
+    def _cluster(self) -> dict[str, Any]:
+        cluster: dict[str, Any] = self._config["clusters"][0]["cluster"]
+        return cluster
+
+    def __enter__(self) -> ServerProcess:
+        self.kubeconfig.unlink(missing_ok=True)  # so that what is found is this process's
+        command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", *self._flags]
+        environment = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), **self._environment}
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=self._folder)
+        try:
+            self._await()
+        except BaseException:
+            self._process.kill()
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it in order, or by force if that takes too long; nothing if it does not run."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _await(self) -> None:
+        """Wait until it is ready; raises RuntimeError, with what it said, when it is not to be."""
+        deadline = self._clock.monotonic() + DEADLINE
+        pause = threading.Condition()
+        while not self._is_ready():
+            assert self._process is not None
+            if self._process.poll() is not None:
+                raise RuntimeError(f"ctrlmgr serve ended with code {self._process.returncode}:\n{self.output}")
+            if self._clock.monotonic() > deadline:
+                raise RuntimeError(f"ctrlmgr serve was not ready within {DEADLINE:.0f} seconds:\n{self.output}")
+            with pause:
+                self._clock.wait(pause, _PAUSE)
+
+    def _is_ready(self) -> bool:
+        try:
+            request = Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
+            with urlopen(request, timeout=_PATIENCE, context=self.trust) as answer:
+                return bool(answer.status == 200)
+        except (OSError, TypeError, KeyError):  # not there yet, written halfway, or not ready
+            return False
