@@ -152,9 +152,9 @@ def fill(log: EventLog) -> None:
 def repair_round(log: EventLog) -> float:
     """Return the CPU seconds of a round of both repairs that finds nothing."""
     began = time.process_time()
-    services, claims = read_listings(log, IP_ADDRESSES)
-    findings = find_address_findings(services, claims, RANGES)
-    services, claims = read_listings(log, NODE_PORTS)
+    services, claims, service_cidrs = read_listings(log, IP_ADDRESSES)
+    findings = find_address_findings(services, claims, RANGES, service_cidrs)
+    services, claims, _ = read_listings(log, NODE_PORTS)
     findings += find_port_findings(services, claims, RANGES.ports)
     assert not findings, findings[0]
     return time.process_time() - began

@@ -166,7 +166,7 @@ class Object:
         return cls(
             guess_resource(head.api_version, head.kind),
             _without_version(data, metadata) or _encode_again(data),
-            int(version) if version.isdecimal() else 0,
+            int(version) if version.isascii() and version.isdecimal() and len(version) < 20 else 0,
             stored,
         )
 

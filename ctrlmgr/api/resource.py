@@ -58,6 +58,12 @@ EVENTS = Resource("", "events")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "endpointslices")
 LEASES = Resource("coordination.k8s.io", "leases")
 
+INTERNAL_GROUP = "internal.ctrlmgr.io"
+"""The group of what the log keeps for itself: in the log and in SQL, but not in the API."""
+
+INTERNAL_API_VERSION = f"{INTERNAL_GROUP}/v1"
+"""The `apiVersion` of the objects of `INTERNAL_GROUP`."""
+
 
 def group_of(api_version: str) -> str:
     """Return the group of an `apiVersion`: `""` for `v1`, `apps` for `apps/v1`."""

@@ -13,7 +13,7 @@ from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import bootstrap, bootstrap_cidr, bootstrap_namespaces, bootstrap_service, repair
 from ctrlmgr.controllers.bootstrap import Bootstrap, BootstrapReconciler, Presence
-from ctrlmgr.controllers.bootstrap_cidr import SERVICE_CIDRS, DefaultServiceCIDR
+from ctrlmgr.controllers.bootstrap_cidr import DefaultServiceCIDR
 from ctrlmgr.controllers.bootstrap_endpoints import Publisher
 from ctrlmgr.controllers.bootstrap_leases import MASTER_LEASES, Address, MasterLeases
 from ctrlmgr.controllers.bootstrap_namespaces import SYSTEM_NAMESPACES, SystemNamespaces
@@ -33,6 +33,7 @@ from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers
 from ctrlmgr.manager import Controller, Periodic, Watch
 from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.allocators.service_cidrs import SERVICE_CIDRS
 from ctrlmgr.settings import ServiceSettings
 
 _AFTER_A_CHANGE: Final = 1.0

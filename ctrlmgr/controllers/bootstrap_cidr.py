@@ -11,48 +11,28 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import structlog
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.recorder import WARNING, Recorder
-from ctrlmgr.errors import AlreadyExists
+from ctrlmgr.errors import AlreadyExists, Conflict
 from ctrlmgr.informer import Lister
+from ctrlmgr.resources.allocators.service_cidrs import READY, ServiceCIDR
 
 log = structlog.get_logger(__name__)
 
-SERVICE_CIDRS: Final = Resource("networking.k8s.io", "servicecidrs")
 NAME: Final = "kubernetes"
 COMPONENT: Final = "kubernetes-service-cidr-controller"
 INTERVAL: Final = 10.0
 """Seconds between looks."""
 
 _READY_MESSAGE: Final = "Kubernetes default Service CIDR is ready"
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class _Spec(msgspec.Struct):
-    cidrs: list[str] | None = None
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
-
-
-class _ServiceCIDR(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class Step(enum.Enum):
@@ -78,7 +58,7 @@ def plan(current: Object | None, cidrs: Sequence[str]) -> Plan:
     """Decide what to do about the ServiceCIDR as it is, `cidrs` being the settings' ranges."""
     if current is None:
         return Plan(Step.CREATE)
-    view = current.view(_ServiceCIDR)
+    view = current.view(ServiceCIDR)
     there = view.spec.cidrs or []
     if len(cidrs) == 2 and there == [cidrs[0]]:
         return Plan(Step.WIDEN)
@@ -87,7 +67,7 @@ def plan(current: Object | None, cidrs: Sequence[str]) -> Plan:
     if there != list(cidrs):
         message = f"The default ServiceCIDR {_go(there)} does not match the controller flag configurations {_go(cidrs)}"
         return Plan(Step.WARN, "KubernetesDefaultServiceCIDRInconsistent", message)
-    ready = next((each for each in view.status.conditions or () if each.type == "Ready"), None)
+    ready = view.ready
     if ready is not None and ready.status == "False":
         return Plan(Step.WARN, ready.reason, f"Configuration matches, but {ready.message}")
     return Plan(Step.NOTHING if ready is not None and ready.status == "True" else Step.SET_READY)
@@ -134,12 +114,13 @@ class DefaultServiceCIDR:
 
     def _set_ready(self, current: Object, client: Client) -> None:
         fields: dict[str, Any] = current.to_dict()
-        conditions = [each for each in (fields.get("status") or {}).get("conditions") or () if each["type"] != "Ready"]
+        conditions = [each for each in (fields.get("status") or {}).get("conditions") or () if each["type"] != READY]
         ready = {
-            "type": "Ready",
+            "type": READY,
             "status": "True",
             "lastTransitionTime": format_time_seconds(self._clock.now()),
             "reason": "",
             "message": _READY_MESSAGE,
         }
-        client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")
+        with suppress(Conflict):  # whoever has changed it: the next look sees to it
+            client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")

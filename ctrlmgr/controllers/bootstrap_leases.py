@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.resource import INTERNAL_API_VERSION, INTERNAL_GROUP, Key, Resource, Revision
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time
 from ctrlmgr.errors import Conflict, NotFound
@@ -27,7 +27,7 @@ from ctrlmgr.informer import Change, Informer
 
 log = structlog.get_logger(__name__)
 
-MASTER_LEASES: Final = Resource("internal.ctrlmgr.io", "masterleases")
+MASTER_LEASES: Final = Resource(INTERNAL_GROUP, "masterleases")
 TTL: Final = 15.0
 """Seconds that a lease is good for (`DefaultEndpointReconcilerTTL`)."""
 RENEW_AFTER: Final = 5.0
@@ -98,7 +98,7 @@ class MasterLeases:
             "leaseDurationSeconds": TTL,
             "renewTime": format_time(self._clock.now()),
         }
-        head = {"kind": "MasterLease", "apiVersion": "internal.ctrlmgr.io/v1", "metadata": metadata}
+        head = {"kind": "MasterLease", "apiVersion": INTERNAL_API_VERSION, "metadata": metadata}
         return Object.from_dict({**head, "spec": spec})
 
     def give_up(self, client: Client) -> bool:

@@ -1,8 +1,8 @@
 """Whose clients should use an endpoint: the hints that kube-proxy keeps traffic close by.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
-- Only ready endpoints have hints; what is said here is a function of the endpoints and of the nodes' CPU, so that
-  saying it again changes nothing.
+- Only ready endpoints have hints; what is said here is a function of the endpoints, the hints that they have and the
+  nodes' CPU. Saying it again changes nothing, but for one case by CPU: see `balance`.
 - `spec.trafficDistribution`: an endpoint is for its own zone, with `PreferSameNode` for its own node too.
 - The annotation `service.kubernetes.io/topology-mode: Auto`, which comes first: an endpoint is for one zone, mostly its
   own. A zone gets endpoints in proportion to its CPU, and may have a fifth too few at most; where that cannot be, or
@@ -161,7 +161,8 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
     """Return how many endpoints each zone gives to others, and how many each receives (`getGivingAndReceivingZones`).
 
     One is moved at a time, from where most are to spare to where most are wanting, as long as both are half an endpoint
-    at least and one of them a whole one.
+    at least and one of them a whole one. So a zone may keep more than its maximum, by less than half an endpoint more
+    than it desires: the next time an unchanged slice with its hints does not fit, is written once more, and then fits.
     """
     distance = {zone: allotted.get(zone, 0) - allocation.desired for zone, allocation in allocations.items()}
     spare = {zone: each for zone, each in distance.items() if each > 0}

@@ -115,9 +115,7 @@ class NodeChanges:
 
     def _services_on(self, change: Change) -> Iterable[Key]:
         """Return the services with pods on a node, as if each of these had just come."""
-        node = change.new or change.old
-        assert node is not None
-        for pod in self._pods.by_index(_BY_NODE, node.name):
+        for pod in self._pods.by_index(_BY_NODE, change.object.name):
             yield from self._services_of(Change(EventType.ADDED, None, pod, change.revision))
 
 

@@ -106,8 +106,7 @@ def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | 
 
 
 def _key(change: Change) -> Iterable[Key]:
-    changed = change.new or change.old
-    return () if changed is None else (changed.key,)
+    return (change.object.key,)
 
 
 def new_endpoint_slice_controller(

@@ -247,8 +247,7 @@ class EndpointsReconciler:
 
 
 def _key(change: Change) -> Iterable[Key]:
-    changed = change.new or change.old
-    return () if changed is None else (changed.key,)
+    return (change.object.key,)
 
 
 def new_endpoints_controller(

@@ -78,9 +78,7 @@ class Graph:
         before, after = _blocks(change.old), _blocks(change.new)
         if before == after:
             return
-        obj = change.new or change.old
-        assert obj is not None
-        item = Item.of(obj)
+        item = Item.of(change.object)
         with self._lock:
             for uid in before:
                 self._unlink(uid, item)

@@ -201,9 +201,7 @@ def _namespace_of_deleted(namespaces: Lister) -> Callable[[Change], Iterable[Key
     """Return what enqueues a terminating namespace whose content has become less, or was held less tightly."""
 
     def keys(change: Change) -> Iterable[Key]:
-        changed = change.new or change.old
-        assert changed is not None
-        key = Key("", changed.namespace)
+        key = Key("", change.object.namespace)
         namespace = namespaces.get(key)
         return (key,) if namespace is not None and namespace.is_terminating else ()
 

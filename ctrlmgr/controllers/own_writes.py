@@ -52,8 +52,7 @@ class _Writes:
 
     def take(self, change: Change) -> bool:
         """Whether a change is of this process, or of before a write of this process, which knew of it then."""
-        obj = change.new or change.old
-        assert obj is not None
+        obj = change.object
         written, deleted = self.written.get(obj.key), self.deleted.get(obj.key)
         was_deleted = deleted is not None and deleted.uid == obj.uid
         if change.new is None:

@@ -34,6 +34,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.manager import Controller
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, NODE_PORT_REPAIR, RepairMetrics
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.resources.allocators.service_cidrs import SERVICE_CIDRS
 
 log = structlog.get_logger(__name__)
 
@@ -84,19 +85,19 @@ def _identity(claim: Object) -> _Identity:
 
 
 class Listings(NamedTuple):
-    """The Services and the claims of one kind, as of one revision."""
+    """The Services, the claims of one kind and the ServiceCIDRs, as of one revision."""
 
     services: Sequence[Object]
     claims: Sequence[Object]
+    service_cidrs: Sequence[Object]
 
 
 def read_listings(event_log: EventLog, claims: Resource) -> Listings:
-    """Read both from the log; begins again if compaction passes that revision meanwhile."""
+    """Read them from the log; begins again if compaction passes that revision meanwhile."""
     while True:
         at = event_log.head().revision
         try:
-            services = event_log.snapshot(SERVICES, at=at).objects
-            return Listings(services, event_log.snapshot(claims, at=at).objects)
+            return Listings(*(event_log.snapshot(each, at=at).objects for each in (SERVICES, claims, SERVICE_CIDRS)))
         except Expired:
             continue
 
@@ -198,10 +199,10 @@ class Repair:
 
 
 def cluster_ip_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
-    """Return the repair of ClusterIPs, which may come from `ranges`; its Events are written through `client`."""
+    """Return the repair of ClusterIPs, which may come from `ranges` and the ServiceCIDRs; it tells through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
-        return find_address_findings(listings.services, listings.claims, ranges)
+        return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
 
     recorder = broadcaster.recorder("ipallocator-repair-controller", client, "ClusterIPAllocation")
     return Repair(CLUSTER_IPS, describe_address, IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)

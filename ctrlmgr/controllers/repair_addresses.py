@@ -11,7 +11,7 @@ it means: a Service is told to get another address, and there is none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,7 +25,10 @@ from ctrlmgr.resources.allocators.claims import (
     ParentReference,
 )
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, AddressRange, Ranges
+from ctrlmgr.resources.allocators.service_cidrs import networks
 from ctrlmgr.resources.validation.addresses import parse_ip
+
+_Ranges: TypeAlias = Sequence[AddressRange]
 
 _NOT_ALLOCATED = "ClusterIPNotAllocated"
 _NONE = "None"
@@ -54,8 +57,14 @@ class _Checked(NamedTuple):
     """What is wrong with the others."""
 
 
-def find_address_findings(services: Iterable[Object], addresses: Sequence[Object], ranges: Ranges) -> list[Finding]:
-    """Return what is wrong; `addresses` are the IPAddress objects, `ranges` what ClusterIPs may come from."""
+def find_address_findings(
+    services: Iterable[Object], addresses: Sequence[Object], configured: Ranges, service_cidrs: Iterable[Object] = ()
+) -> list[Finding]:
+    """Return what is wrong; `addresses` are the IPAddress objects.
+
+    A ClusterIP may come from the `configured` ranges and from every ServiceCIDR, whatever becomes of that.
+    """
+    ranges = _ranges(configured, service_cidrs)
     checked = _check(services, ranges)
     claims = {claim.name: claim for claim in addresses}
     findings = checked.findings
@@ -66,7 +75,15 @@ def find_address_findings(services: Iterable[Object], addresses: Sequence[Object
     return findings
 
 
-def _check(services: Iterable[Object], ranges: Ranges) -> _Checked:
+def _ranges(configured: Ranges, service_cidrs: Iterable[Object]) -> _Ranges:
+    found = {each.network: each for each in configured.addresses}
+    for service_cidr in service_cidrs:
+        for network in networks(service_cidr):
+            found.setdefault(network, AddressRange(network, reserved=0))
+    return tuple(found.values())
+
+
+def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
     checked = _Checked([], set(), set(), [])
     for service in services:
         checked.holders.add(parent_of(service))
@@ -83,7 +100,7 @@ def _check(services: Iterable[Object], ranges: Ranges) -> _Checked:
     return checked
 
 
-def _use(text: str, service: Object, ranges: Ranges) -> Use | None:
+def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
     """Return a Service's use of an address in canonical form, None if it is no address."""
     if _is_in_range(text, ranges):
         return Use(text, service)
@@ -91,11 +108,9 @@ def _use(text: str, service: Object, ranges: Ranges) -> Use | None:
     return None if address is None else Use(str(address), service)
 
 
-def _is_in_range(text: str, ranges: Ranges) -> bool:
+def _is_in_range(text: str, ranges: _Ranges) -> bool:
     """Whether `text` is an address of a range, in the form that claims are named by."""
-    addresses = ranges.of(_family(text))
-    index = None if addresses is None else addresses.index(text)
-    return addresses is not None and index is not None and addresses[index] == text
+    return any((index := each.index(text)) is not None and each[index] == text for each in ranges)
 
 
 def _addresses(service: Object) -> Sequence[str]:
@@ -183,12 +198,13 @@ def _duplicate(use: Use) -> Finding:
 _WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
-def _full(findings: Sequence[Finding], taken: set[str], ranges: Ranges) -> list[Finding]:
-    """Return a finding for each Service that needs another address of a range that has none left."""
+def _full(findings: Sequence[Finding], taken: set[str], ranges: _Ranges) -> list[Finding]:
+    """Return a finding for each Service that needs another address where no range of its family has any left."""
     needing = [each for each in findings if each.problem in ("duplicate", "outOfRange")]
+    of_family = {family: [each for each in ranges if each.family == family] for family in (IPV4, IPV6)}
     families = {_family(each.value) for each in needing}
-    full = {each.family: each for each in ranges.addresses if each.family in families and _is_full(each, taken)}
-    return [_no_address_left(each, full[family]) for each in needing if (family := _family(each.value)) in full]
+    full = {each for each in families if of_family[each] and all(_is_full(one, taken) for one in of_family[each])}
+    return [_no_address_left(each, of_family[family][0]) for each in needing if (family := _family(each.value)) in full]
 
 
 def _no_address_left(finding: Finding, addresses: AddressRange) -> Finding:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import INTERNAL_API_VERSION
 from ctrlmgr.controllers.repair_findings import Action, Finding, Use, Words, find_misheld, parent_of
 from ctrlmgr.resources.allocators.claims import Claim, ParentReference
 from ctrlmgr.resources.allocators.ranges import NODE_PORTS, PortRange
@@ -82,7 +83,7 @@ def collect_ports(service: Object) -> list[int]:
 
 def port_claim(use: Use) -> Object:
     """Return a claim on a port for a Service, as the allocator would make it, without what it is given when created."""
-    head = {"kind": "NodePort", "apiVersion": "internal.ctrlmgr.io/v1", "metadata": {"name": use.value}}
+    head = {"kind": "NodePort", "apiVersion": INTERNAL_API_VERSION, "metadata": {"name": use.value}}
     return Object(NODE_PORTS, msgspec.json.encode({**head, "spec": {"parentRef": parent_of(use.service)}}))
 
 

@@ -3,6 +3,8 @@
 Guarantees:
 - **One moment.** After `step` every resource is as of `revision`: nothing of it is missing, nothing beyond it is there.
 - **Single-threaded.** It belongs to one thread (the server's event loop, a test); nothing here locks or copies.
+- **Never in the way.** `step` and all questions are answered from memory. Where that is not enough, `is_behind` says
+  so, and what is missing is read by `read_missing`, on any thread, and taken in by `take`.
 - **Cheap to ask.** An object is one look-up, a list one slice, the changes of one resource do not depend on how much
   happens to others. `step` costs the new events alone; when there are none, a microsecond.
 - **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more; who wants older ones is
@@ -11,12 +13,14 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import Expired
-from ctrlmgr.eventlog.event import Snapshot
+from ctrlmgr.eventlog.event import Event, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.informer.watchcache import Feed
@@ -25,6 +29,25 @@ from ctrlmgr.resources.shelf import Past, Shelf, Span
 
 _BATCH = 500
 _EMPTY = Shelf()
+
+
+class State(NamedTuple):
+    """What a log holds at a revision, by resource."""
+
+    revision: Revision
+    shelves: Mapping[Resource, Shelf]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> State:
+        """Sort a snapshot by resource; whoever takes the result owns its shelves."""
+        with collector_paused():
+            by_resource: dict[Resource, list[Object]] = {}
+            for obj in snapshot.objects:
+                by_resource.setdefault(obj.resource, []).append(obj)
+            shelves = {resource: Shelf(objects) for resource, objects in by_resource.items()}
+            for obj in snapshot.objects:
+                obj.forget_decoded()  # most are never asked for more than their bytes
+        return cls(snapshot.revision, shelves)
 
 
 class Cacher:
@@ -41,38 +64,49 @@ class Cacher:
         """Everything up to here, and nothing else, is in the state."""
         self.oldest: Revision = 0
         """The changes after this revision are here, older ones are the log's."""
-        self._load(log.snapshot())
-
-    def _load(self, snapshot: Snapshot) -> None:
-        with collector_paused():
-            by_resource: dict[Resource, list[Object]] = {}
-            for obj in snapshot.objects:
-                by_resource.setdefault(obj.resource, []).append(obj)
-            self._shelves = {resource: Shelf(objects) for resource, objects in by_resource.items()}
-            for obj in snapshot.objects:
-                obj.forget_decoded()  # most are never asked for more than their bytes
-        self.revision = self.oldest = snapshot.revision
+        self.is_behind = False
+        """Whether the feed has lost what comes next, so that no `step` gets any further before a `take`."""
+        self.take(State.of(log.snapshot()))
 
     def step(self) -> int:
-        """Apply everything that the feed has, and return how many events that were.
-
-        When the feed has lost what comes next, the state is read from the log again, and the changes in between are
-        nobody's any more: `changes_after` then sends its callers to the log, which says `Expired`.
-        """
+        """Apply everything that the feed has, and return how far that was; says by `is_behind` if it has lost some."""
         before = self.revision
-        try:
-            while events := self._feed.events_after(self.revision, limit=_BATCH):
-                for event in events:
-                    if event.revision > self.revision:
-                        self._shelf(event.object.resource).apply(event)
-                        self.revision = event.revision
-                if len(events) < _BATCH:
-                    break
-        except Expired:
-            self._load(self._log.snapshot())
+        while events := self._feed.held_after(self.revision, limit=_BATCH):
+            self._apply(events)
+            if len(events) < _BATCH:
+                break
+        self.is_behind = events is None
+        return self.revision - before
+
+    def read_missing(self) -> Sequence[Event] | State:
+        """Read from the log what the feed has lost, for `take`: events, or everything if the log has lost them too.
+
+        It waits for the log and changes nothing, so that it may run on another thread. Raises what the log raises.
+        """
+        with suppress(Expired):
+            if events := self._log.events_after(self.revision, limit=_BATCH):
+                return events
+        return State.of(self._log.snapshot())
+
+    def take(self, missing: Sequence[Event] | State) -> None:
+        """Go on with what `read_missing` has read; the next `step` tells whether that was enough.
+
+        After a whole state the changes in between are nobody's any more: `changes_after` then sends its callers to the
+        log, which says `Expired`.
+        """
+        if not isinstance(missing, State):
+            self._apply(missing)
+        elif missing.revision >= self.revision:
+            self._shelves = dict(missing.shelves)
+            self.revision = self.oldest = missing.revision
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.revision > self.revision:
+                self._shelf(event.object.resource).apply(event)
+                self.revision = event.revision
         if self.revision - self.oldest >= self._trim_at:
             self._trim()
-        return self.revision - before
 
     def _shelf(self, resource: Resource) -> Shelf:
         shelf = self._shelves.get(resource)

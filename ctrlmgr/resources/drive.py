@@ -44,7 +44,7 @@ class Driver:
 
     def run(self, operation: Operation[T]) -> T:
         """Return the result of an operation, or raise what it raises."""
-        self._cacher.step()
+        self._step()
         try:
             command = next(operation)
             while True:
@@ -76,12 +76,18 @@ class Driver:
         except CtrlmgrError:
             self._refresh()
             raise
-        self._cacher.step()
+        self._step()
         return events
 
     def _refresh(self) -> None:
-        self._cacher.step()
+        self._step()
         newest = self._log.peek()
         if newest is None or newest > self._cacher.revision:
             self._feed.catch_up()
+            self._step()
+
+    def _step(self) -> None:
+        self._cacher.step()
+        while self._cacher.is_behind:
+            self._cacher.take(self._cacher.read_missing())
             self._cacher.step()

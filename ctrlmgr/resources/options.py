@@ -7,11 +7,11 @@ the conversions of `pkg/runtime/conversion.go`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, refuse, required
+from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.event import Author
@@ -32,7 +32,6 @@ _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _PROPAGATIONS = ("Foreground", "Background", "Orphan", "nil")
 _META = "meta.k8s.io"
 DELETE_OPTIONS: Final = GroupVersionKind(_META, "v1", "DeleteOptions")
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class Requester(NamedTuple):
@@ -261,10 +260,7 @@ def _integer(query: Query, name: str) -> int | None:
     values = query.get(name)
     if not values:
         return None
-    text = values[0]
-    if not _INTEGER.fullmatch(text):
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    value = int(text)
-    if not -(2**63) <= value < 2**63:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return value
+    try:
+        return parse_int(values[0])
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from problem

@@ -113,8 +113,7 @@ class Shelf:
         undone: dict[str, Object | None] = {}
         at = bisect_right(self._revisions, revision)
         for change in reversed(self._changes[at:]):  # so that the oldest change's `old` is what stays
-            obj = change.new or change.old
-            path = path_of(obj.key) if obj is not None else ""
+            path = path_of(change.object.key)
             if path in span:
                 undone[path] = change.old
         return Past(self._in_order, span, undone)

@@ -70,3 +70,9 @@ def test_an_owners_uid_is_not_taken_for_its_own() -> None:
 def test_what_is_not_stored_yet_has_no_version() -> None:
     obj = Object(THINGS, body(name="a", uid="u-1"))
     assert obj.wire() == obj.body == body(name="a", uid="u-1")
+
+
+@pytest.mark.parametrize("version", ["", "abc", "-1", "1.5", "٣", "9" * 20, "9" * 5000])
+def test_a_resource_version_that_is_no_revision_counts_as_none(version: str) -> None:
+    fields = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": version}}
+    assert Object.from_wire(json.dumps(fields).encode()).revision == 0

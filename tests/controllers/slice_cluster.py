@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterable, Mapping
 
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, EndpointSlice
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource
-from ctrlmgr.client import LogClient
+from ctrlmgr.api.resource import ENDPOINT_SLICES
 from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
 from ctrlmgr.controllers.mirroring import new_mirroring_controller
-from ctrlmgr.eventlog.event import Author, Event, EventType, Proposal
+from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
-from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
+from tests.controllers.log_cluster import LogCluster
 
-WEB = Key("default", "web")
+ACTOR = "controller"
 
 
-class SliceCluster:
+class SliceCluster(LogCluster):
     """Namespace `default`, nodes `node-a` and `node-b` in two zones, and both controllers."""
 
     def __init__(self, *there: Object, log: MemoryEventLog | None = None, batch_period: float = 0.0) -> None:
         """Start with these objects, or on the log of another cluster whose process has ended."""
-        self.clock = FakeClock()
-        self.log = log or MemoryEventLog(clock=self.clock, random=random.Random(0))
+        super().__init__(log)
         if log is None:
             self.put(a_namespace(), a_node("node-a", "zone-1"), a_node("node-b", "zone-2"))
         self.put(*there)
-        self.informers = Informers(self.log, WatchCache(self.log, clock=self.clock), clock=self.clock)
-        uids = itertools.count(self.log.head().revision)
-        client = LogClient(
-            self.log,
-            author=Author("controller"),
-            clock=self.clock,
-            new_uid=lambda: f"uid-{next(uids)}",
-            namespaces=self.informers.informer(NAMESPACES).lister,
-        )
+        client = self.client(ACTOR)
         drawn = random.Random(self.log.head().revision)
         self.slices = new_endpoint_slice_controller(
             self.informers, client, self.log, clock=self.clock, random=drawn, workers=1, batch_period=batch_period
@@ -50,24 +38,6 @@ class SliceCluster:
         self.informers.sync()
         for controller in (self.slices, self.mirroring):
             controller.start()
-
-    def put(self, *objects: Object) -> None:
-        """Create or replace objects, as somebody else."""
-        for obj in objects:
-            stored = self.log.get(obj.resource, obj.key)
-            kind = EventType.MODIFIED if stored else EventType.ADDED
-            self.log.append([Proposal(kind, obj, stored.revision if stored else 0)], author=Author("client"))
-
-    def delete(self, resource: Resource, key: Key) -> None:
-        """Delete an object, as somebody else."""
-        stored = self.log.get(resource, key)
-        assert stored is not None
-        self.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("client"))
-
-    def follow(self) -> None:
-        """Bring the caches up to date."""
-        while self.informers.step():
-            pass
 
     def settle(self) -> list[str]:
         """Let the controllers do all they have to do now; return what they wrote, by type."""
@@ -91,4 +61,4 @@ class SliceCluster:
 
 def types(events: Iterable[Event]) -> list[str]:
     """Return which types of events controllers caused."""
-    return [event.type.name for event in events if event.actor == "controller"]
+    return [event.type.name for event in events if event.actor == ACTOR]

@@ -9,9 +9,10 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key
 from ctrlmgr.controllers.bootstrap_address import endpoint_address
-from ctrlmgr.controllers.bootstrap_cidr import SERVICE_CIDRS, Step, plan
+from ctrlmgr.controllers.bootstrap_cidr import Step, plan
 from ctrlmgr.controllers.bootstrap_service import ServiceSpec, new_service, reset_service
 from ctrlmgr.resources.allocators.ranges import Ranges
+from ctrlmgr.resources.allocators.service_cidrs import SERVICE_CIDRS
 from tests.controllers.bootstrap_process import SERVICE_CIDR, Process
 
 NAME = Key("", "kubernetes")

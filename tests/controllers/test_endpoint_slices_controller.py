@@ -15,7 +15,8 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpoint_slice_objects import MANAGER
 from ctrlmgr.controllers.endpoint_slices import MAX_RETRIES
 from ctrlmgr.testing.builders import a_namespace, a_node, a_pod, a_service, service_port
-from tests.controllers.slice_cluster import WEB, SliceCluster
+from tests.controllers.log_cluster import WEB
+from tests.controllers.slice_cluster import SliceCluster
 
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 DELETED = "2026-01-01T00:00:00Z"

@@ -10,7 +10,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpoints import LEADER, MAX_RETRIES
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
-from tests.controllers.endpoints_cluster import WEB, Cluster, types
+from tests.controllers.endpoints_cluster import Cluster, types
+from tests.controllers.log_cluster import WEB
 
 
 def test_a_new_service_gets_its_endpoints() -> None:

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, SERVICES, Key
 from ctrlmgr.controllers.endpoints import EndpointsReconciler
 from ctrlmgr.testing.builders import a_pod, a_service, endpoints
-from tests.controllers.endpoints_cluster import WEB, Cluster, types
+from tests.controllers.endpoints_cluster import Cluster, types
+from tests.controllers.log_cluster import WEB
 
 
 def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along() -> None:

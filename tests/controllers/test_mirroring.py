@@ -14,7 +14,8 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
 from ctrlmgr.controllers.endpoints import LEADER
 from ctrlmgr.controllers.mirroring import MANAGER, desired_mirrors
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
-from tests.controllers.slice_cluster import WEB, SliceCluster
+from tests.controllers.log_cluster import WEB
+from tests.controllers.slice_cluster import SliceCluster
 
 PORT = {"name": "http", "port": 80, "protocol": "TCP"}
 SUBSET: dict[str, Any] = {"addresses": [{"ip": "203.0.113.1"}], "ports": [PORT]}

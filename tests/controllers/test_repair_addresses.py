@@ -94,6 +94,40 @@ def test_what_is_wrong_with_one_service(
     assert [(each.problem, each.reason, each.message) for each in found] == [expected]
 
 
+def test_an_address_of_a_service_cidr_is_in_range_even_if_that_is_on_its_way_out() -> None:
+    cluster = RepairCluster()
+    path = "/apis/networking.k8s.io/v1/servicecidrs"
+    metadata = {"name": "more", "finalizers": ["example.com/stay"]}
+    assert cluster.send("POST", path, {"metadata": metadata, "spec": {"cidrs": ["10.97.0.0/30"]}}).code == 201
+    service = cluster.service(clusterIP="10.97.0.1")
+    assert cluster.send("DELETE", f"{path}/more").code == 200
+    assert rounds(cluster.addresses, cluster, 1) == [[]]
+    cluster.remove(cluster.get(IP_ADDRESSES, "10.97.0.1"))
+    assert rounds(cluster.addresses, cluster, 1) == [[("ClusterIPNotAllocated", "10.97.0.1", "repaired")]]
+    cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.97.0.3", clusterIPs=["10.97.0.3"]))
+    [found, *_] = rounds(cluster.addresses, cluster, 1)[0]
+    assert found == ("ClusterIPOutOfRange", "10.97.0.3", "reported")
+
+
+def test_a_range_is_full_only_if_all_of_its_family_are() -> None:
+    small = Ranges.parse("10.96.0.0/29", "30000-32767")
+    names = [f"10.96.0.{last}" for last in range(1, 7)]
+    services = [with_addresses(f"s{number}", address) for number, address in enumerate(names)]
+    claims = [claim(address, f"default/s{number}") for number, address in enumerate(names)]
+    services.append(with_addresses("twice", names[0]))
+    more = Object.from_dict(
+        {
+            "kind": "ServiceCIDR",
+            "apiVersion": "networking.k8s.io/v1",
+            "metadata": {"name": "more"},
+            "spec": {"cidrs": ["10.97.0.0/30"]},
+        }
+    )
+    reasons = [each.reason for each in find_address_findings(services, claims, small)]
+    assert reasons == ["ClusterIPAlreadyAllocated", "ServiceCIDRFull"]
+    assert [each.reason for each in find_address_findings(services, claims, small, [more])] == reasons[:1]
+
+
 def test_a_missing_claim_is_made_as_the_allocator_makes_it() -> None:
     cluster = RepairCluster()
     service = cluster.service(clusterIP="10.96.0.5")

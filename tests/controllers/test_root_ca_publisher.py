@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.root_ca_publisher import CONFIG_MAPS, DESCRIPTION, new_root_ca_publisher
+from ctrlmgr.controllers.root_ca_publisher import DESCRIPTION, new_root_ca_publisher
 from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import WorkedStage
 
@@ -84,31 +84,6 @@ def test_the_certificate_of_a_new_authority_takes_the_old_ones_place(stage: Work
     stage.start()
     stage.work()
     assert published(stage)["data"] == {"ca.crt": AUTHORITY}
-
-
-def test_other_config_maps_are_left_alone(stage: WorkedStage) -> None:
-    stage.create("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "mine"}, "data": {"a": "b"}})
-    stage.patch("/api/v1/namespaces/a/configmaps/mine", {"data": {"a": "c"}})
-    stage.delete("/api/v1/namespaces/a/configmaps/mine")
-    stage.work()
-    assert len(stage.written()) == 1
-
-
-def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage) -> None:
-    stage.delete("/api/v1/namespaces/a")
-    stage.delete(MAP)
-    stage.work()
-    assert stage.names(CONFIG_MAPS) == []
-
-
-def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage) -> None:
-    stage.delete(MAP)
-    stage.hear()
-    stage.delete("/api/v1/namespaces/a")
-    assert stage.controller.process_next(timeout=0)
-    stage.clock.step(60)
-    stage.work()
-    assert stage.names(CONFIG_MAPS) == []
 
 
 def test_who_was_quicker_is_corrected(stage: WorkedStage) -> None:

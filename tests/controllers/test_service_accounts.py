@@ -53,30 +53,6 @@ def test_what_is_in_it_stays(stage: WorkedStage) -> None:
     assert len(stage.written()) == 1
 
 
-def test_other_service_accounts_are_left_alone(stage: WorkedStage) -> None:
-    stage.create("/api/v1/namespaces/a/serviceaccounts", {"metadata": {"name": "mine"}})
-    stage.delete("/api/v1/namespaces/a/serviceaccounts/mine")
-    stage.work()
-    assert stage.names(SERVICE_ACCOUNTS) == ["default"]
-
-
-def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage) -> None:
-    stage.delete("/api/v1/namespaces/a")
-    stage.delete(ACCOUNT)
-    stage.work()
-    assert stage.names(SERVICE_ACCOUNTS) == []
-
-
-def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage) -> None:
-    stage.delete(ACCOUNT)
-    stage.hear()
-    stage.delete("/api/v1/namespaces/a")
-    assert stage.controller.process_next(timeout=0)
-    stage.clock.step(60)
-    stage.work()
-    assert len(stage.written()) == 1
-
-
 def test_somebody_elses_is_as_good(stage: WorkedStage) -> None:
     stage.delete(ACCOUNT)
     stage.hear()

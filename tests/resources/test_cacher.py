@@ -94,6 +94,16 @@ def test_the_window_is_bounded_and_says_when_it_has_forgotten() -> None:
     assert fold.cacher.at(2, PODS, EVERYWHERE) is None
 
 
+def test_what_the_feed_has_forgotten_comes_from_the_log() -> None:
+    fold = Fold(capacity=1)
+    fold.log.append([add(thing(name)) for name in "abc"], author=AUTHOR)
+    assert (fold.cacher.step(), fold.cacher.is_behind) == (0, True)
+    fold.cacher.take(fold.cacher.read_missing())
+    assert (fold.cacher.step(), fold.cacher.is_behind) == (0, False)
+    assert (fold.cacher.revision, fold.cacher.oldest) == (3, 0)
+    assert [change.revision for change in fold.cacher.changes_after(0, PODS) or ()] == [1, 2, 3]
+
+
 def test_after_a_compaction_ahead_of_it_it_starts_anew() -> None:
     fold = Fold(capacity=1)
     log, cacher = fold.log, fold.cacher
@@ -101,7 +111,9 @@ def test_after_a_compaction_ahead_of_it_it_starts_anew() -> None:
         log.append([modify(thing("a", spec=revision), None) if revision else add(thing("a"))], author=AUTHOR)
     log.append([add(thing("b"))], author=AUTHOR)
     log.compact(4)
-    assert cacher.step() == 5
+    assert (cacher.step(), cacher.is_behind) == (0, True)
+    cacher.take(cacher.read_missing())
+    assert (cacher.step(), cacher.is_behind) == (0, False)
     assert [obj.name for obj in cacher.list(PODS)] == ["a", "b"]
     assert (cacher.revision, cacher.oldest) == (5, 5)
     assert cacher.changes_after(0, PODS) is None

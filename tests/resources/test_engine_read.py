@@ -145,6 +145,43 @@ def test_objects_that_cannot_be_had(stage: Stage, name: str, version: str, code:
     assert (refused.code, refused.message) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "query", "body", "code", "before"),
+    [
+        pytest.param("GET", f"{MAPS}/a", {"resourceVersion": "{}"}, None, 500, "resourceVersion: Invalid", id="get"),
+        pytest.param("GET", MAPS, {"resourceVersion": "{}"}, None, 400, "invalid resource version: ", id="list"),
+        pytest.param("DELETE", MAPS, {"resourceVersion": "{}"}, None, 400, "invalid resource version: ", id="delete"),
+        pytest.param("GET", MAPS, {"resourceVersion": "{}", "watch": "1"}, None, 500, "resourceVersion: ", id="watch"),
+        pytest.param("PUT", f"{MAPS}/a", {}, {"metadata": {"name": "a", "resourceVersion": "{}"}}, 500, "", id="put"),
+        pytest.param("PATCH", f"{MAPS}/a", {}, {"metadata": {"resourceVersion": "{}"}}, 500, "", id="patch"),
+        pytest.param("GET", MAPS, {"limit": "{}"}, None, 400, "", id="limit"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("abc", "invalid syntax"), ("1.5", "invalid syntax"), (str(2**64), "value out of range"), ("9" * 5000, "value")],
+)
+def test_what_is_no_number(
+    stage: Stage,
+    method: str,
+    path: str,
+    query: dict[str, str],
+    body: dict[str, dict[str, str]] | None,
+    code: int,
+    before: str,
+    text: str,
+    problem: str,
+) -> None:
+    given = {key: value.format(text) for key, value in query.items()}
+    filled = body and {"metadata": {key: value.format(text) for key, value in body["metadata"].items()}}
+    answer = stage.send(
+        method, path, filled, query=given, media_type=MERGE if method == "PATCH" else "application/json"
+    )
+    assert answer.code == code
+    assert answer.message.startswith(before)
+    assert f'parsing "{text}": {problem}' in answer.message
+
+
 def test_a_driver_does_what_operations_ask_for_and_throws_what_fails() -> None:
     stage = Stage()
 

@@ -9,9 +9,12 @@ The messages are those of Kubernetes' `ipallocator` and `portallocator`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ctrlmgr.resources.allocators.claims import is_claimed
-from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, AddressRange, Ranges
+from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.resources.allocators.search import Searcher
+from ctrlmgr.resources.allocators.service_cidrs import Pool, Pools
 from ctrlmgr.resources.strategy import Context
 from ctrlmgr.resources.validation.addresses import parse_ip
 
@@ -25,7 +28,7 @@ class Allocator:
     def __init__(self, ranges: Ranges) -> None:
         """Take the ranges."""
         self.ranges = ranges
-        self.addresses = {each.family: Searcher(each) for each in ranges.addresses}
+        self.addresses = Pools(ranges.addresses)
         self.ports = Searcher(ranges.ports)
 
     def begin(self, ctx: Context) -> Allocation:
@@ -47,28 +50,28 @@ class Allocation:
 
     def address_problem(self, family: str, text: str) -> str:
         """Say why a certain address cannot be had; the empty string means that it can."""
-        addresses, address = self._ranges.of(family), parse_ip(text)
-        if addresses is None or address is None or address not in addresses:
-            return self._out_of_range(text, addresses)
+        pools, address = self._allocator.addresses.of(self._view, family), parse_ip(text)
+        if address is None or not any(address in pool.range for pool in pools):
+            return self._out_of_range(text, pools)
         taken = not self._dry_run and is_claimed(self._view, IP_ADDRESSES, str(address))
         return "provided IP is already allocated" if taken else ""
 
-    def _out_of_range(self, text: str, addresses: AddressRange | None) -> str:
-        if self._dry_run and addresses is not None:
-            return (
-                f"the provided IP ({parse_ip(text)}) is not in the valid range. The range of valid IPs is {addresses}"
-            )
+    def _out_of_range(self, text: str, pools: Sequence[Pool]) -> str:
+        if self._dry_run and pools:
+            valid = pools[0].range
+            return f"the provided IP ({parse_ip(text)}) is not in the valid range. The range of valid IPs is {valid}"
         return "the provided network does not match the current range"
 
     def next_address(self, family: str) -> str | None:
-        """Return an address nobody holds, None if the family's range is full."""
-        addresses = self._ranges.of(family)
-        if addresses is None:
-            return None
-        if self._dry_run:
-            return addresses.base
-        index = self._allocator.addresses[family].find(self._view, self._random)
-        return None if index is None else addresses[index]
+        """Return an address nobody holds, None if all of the family's ranges are full."""
+        pools = self._allocator.addresses.of(self._view, family)
+        if pools and self._dry_run:
+            return pools[0].range.base
+        for addresses, searcher in pools:
+            index = searcher.find(self._view, self._random)
+            if index is not None:
+                return addresses[index]
+        return None
 
     def port_problem(self, port: int) -> str:
         """Say why a certain port cannot be had; one that can is taken, and the empty string returned."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from ctrlmgr.api.object import Object, ObjectMeta
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import INTERNAL_API_VERSION, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, NODE_PORTS
@@ -103,7 +103,7 @@ def _claim_address(ctx: Context, parent: ParentReference, address: str) -> Objec
 
 def _claim_port(ctx: Context, parent: ParentReference, port: int) -> Object:
     metadata = ObjectMeta(name=str(port), uid=new_uid(ctx.random), creation_timestamp=ctx.now)
-    return _claim(NODE_PORTS, "NodePort", "internal.ctrlmgr.io/v1", metadata, parent)
+    return _claim(NODE_PORTS, "NodePort", INTERNAL_API_VERSION, metadata, parent)
 
 
 def _claim(resource: Resource, kind: str, api_version: str, metadata: ObjectMeta, parent: ParentReference) -> Object:

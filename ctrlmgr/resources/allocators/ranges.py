@@ -11,12 +11,12 @@ import ipaddress
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import INTERNAL_GROUP, Resource
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.resources.validation.addresses import IPAddress
 
 IP_ADDRESSES = Resource("networking.k8s.io", "ipaddresses")
-NODE_PORTS = Resource("internal.ctrlmgr.io", "nodeports")
+NODE_PORTS = Resource(INTERNAL_GROUP, "nodeports")
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -29,7 +29,7 @@ SHORTEST_IPV6_PREFIX = 64
 
 
 class AddressRange:
-    """The addresses of one CIDR (a `search.Range`); the first, after the network's own, is the `kubernetes` service's.
+    """The addresses of one CIDR (a `search.Range`); the first of the settings' one is the `kubernetes` service's.
 
     The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
     (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that may be chosen for a caller that asks for no
@@ -40,8 +40,8 @@ class AddressRange:
 
     __slots__ = ("_first", "_head", "_ipv4", "bands", "count", "family", "network")
 
-    def __init__(self, network: Network) -> None:
-        """Take a network without host bits."""
+    def __init__(self, network: Network, *, reserved: int = 1) -> None:
+        """Take a network without host bits; the first `reserved` addresses are given by value alone."""
         self.network = network
         self._ipv4 = network.version == 4
         self.family = IPV4 if self._ipv4 else IPV6
@@ -49,7 +49,7 @@ class AddressRange:
         self._head = _constant_head(network)
         self.count = network.num_addresses - (2 if self._ipv4 else 1)
         static = static_band(network.num_addresses, share=16, most=256)
-        self.bands = ((max(static, 1), self.count), (1, static))
+        self.bands = ((max(static, reserved), self.count), (reserved, static))
 
     def __contains__(self, address: IPAddress) -> bool:
         return address.version == self.network.version and 0 <= int(address) - self._first < self.count

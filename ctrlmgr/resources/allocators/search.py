@@ -132,8 +132,7 @@ class _Index:
                 claim.forget_decoded()  # the names of all of them are needed once, and never again
         else:
             for change in changes:
-                if (changed := change.new or change.old) is not None:
-                    self._set(changed, change.new is not None)
+                self._set(change.object, change.new is not None)
         self._revision = view.revision
 
     def _set(self, claim: Object, there: bool) -> None:

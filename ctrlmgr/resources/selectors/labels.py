@@ -8,11 +8,11 @@ Guarantees: a selector matches exactly what Kubernetes' would, and what does not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, invalid
+from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.remembered import remembered
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.resources.selectors.tokens import Tokens, tokenize
@@ -23,7 +23,6 @@ Match: TypeAlias = Callable[[Labels], bool]
 
 _BINARY = ("in", "notin", "=", "==", "!=", ">", "<")
 _BINARY_WORDS = "in, notin, =, ==, !=, gt, lt"
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class Requirement(NamedTuple):
@@ -94,11 +93,10 @@ def _compile(requirement: Requirement) -> Match:
 
 
 def _integer(text: str) -> int | None:
-    """Read what Go's ParseInt reads: 64 bits, no spaces, no underscores."""
-    if not _INTEGER.fullmatch(text):
+    try:
+        return parse_int(text)
+    except ValueError:
         return None
-    value = int(text)
-    return value if -(2**63) <= value < 2**63 else None
 
 
 def _parse(tokens: Tokens) -> list[Requirement]:

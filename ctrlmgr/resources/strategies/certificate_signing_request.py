@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.resources.strategies.certificate_signing_status import keep_decisions, stamp, validate_status
 from ctrlmgr.resources.strategy import Context, Strategy
 from ctrlmgr.resources.validation import names
 from ctrlmgr.resources.validation.certificate_requests import problem
@@ -75,11 +77,18 @@ class CertificateSigningRequestStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep what was asked for; only `/approval` changes conditions, only `/status` the certificate."""
+        """Keep what was asked for; `/approval` changes nothing but conditions, `/status` none that approve or deny."""
         new["spec"] = old["spec"]
+        status, before = new.get("status") or {}, old.get("status") or {}
+        conditions, conditions_before = status.get("conditions") or (), before.get("conditions") or ()
         if ctx.subresource == "approval":
-            conditions = (new.get("status") or {}).get("conditions")
-            new["status"] = {**(old.get("status") or {}), **({"conditions": conditions} if conditions else {})}
+            status = before
+        elif ctx.subresource == "status":
+            conditions = keep_decisions(conditions, conditions_before)
+        else:
+            return
+        stamped = stamp(conditions, conditions_before, ctx.now)
+        new["status"] = {**({"conditions": stamped} if stamped else {}), **_without_conditions(status)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check what a new request asks for."""
@@ -97,9 +106,17 @@ class CertificateSigningRequestStrategy(Strategy):
             errors.append(invalid(_SPEC.child("expirationSeconds"), seconds, words))
         return errors
 
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check what is decided."""
+        return validate_status(new.get("status") or {}, old.get("status") or {}, ctx.subresource)
+
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return who is to sign."""
         return {"spec.signerName": obj.view(_Request).spec.signer_name}
+
+
+def _without_conditions(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in status.items() if name != "conditions"}
 
 
 def _validate_usages(usages: Sequence[str], path: Path) -> list[FieldError]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
@@ -38,22 +39,12 @@ _SOURCE = {"Component": "component", "Host": "host"}
 _INVOLVED = tuple(f"involvedObject.{each}" for each in _REFERENCE.values())
 
 
-class _Reference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    api_version: str = ""
-    resource_version: str = ""
-    field_path: str = ""
-
-
 class _Source(msgspec.Struct, frozen=True, gc=False):
     component: str = ""
 
 
 class _Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    involved_object: _Reference = _Reference()
+    involved_object: ObjectReference = ObjectReference()
     reason: str = ""
     source: _Source = _Source()
     type: str = ""

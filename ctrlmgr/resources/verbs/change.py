@@ -10,13 +10,13 @@ Guarantees:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.field import invalid, refuse
+from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.errors import UnknownError
@@ -36,7 +36,6 @@ Update = Callable[[Context, Object], Unstructured]
 """Makes the new state: complete, in the stored version, with defaults and managed fields, and with the version it was
 made from, if any, in metadata.resourceVersion."""
 
-_UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
 _NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
 _NOT_COUNTED = ("status", "binding", "eviction")
 """Subresources whose writes are no change of what is desired, whatever they write."""
@@ -86,9 +85,10 @@ def parse_version(text: str) -> int:
     """Read a resourceVersion, 0 for none; raises `UnknownError`, as Kubernetes does, when it is no number."""
     if not text:
         return 0
-    if not _UNSIGNED.fullmatch(text):
-        raise UnknownError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text)
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise UnknownError(str(problem)) from problem
 
 
 def _other_uid(request: Request, uid: str, found: str) -> str:

@@ -9,12 +9,12 @@ Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.field import invalid
+from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.errors import BadRequest, Expired, UnknownError
@@ -32,8 +32,6 @@ from ctrlmgr.resources.watch import Selection, Start
 
 PATIENCE = 3.0
 """Seconds to wait for a revision of the future (`blockTimeout`)."""
-
-_UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
 
 
 class _Objects(Protocol):
@@ -112,11 +110,10 @@ def history(log: EventLog, selection: Selection, revision: Revision, limit: int)
 
 
 def _parse(version: str, error: type[BadRequest] | type[UnknownError], prefix: str) -> Revision:
-    if _UNSIGNED.fullmatch(version) and int(version) < 2**64:
-        return int(version)
-    problem = "value out of range" if _UNSIGNED.fullmatch(version) else "invalid syntax"
-    detail = f'strconv.ParseUint: parsing "{version}": {problem}'
-    raise error(prefix + invalid("resourceVersion", version, detail).message)
+    try:
+        return parse_uint(version)
+    except ValueError as problem:
+        raise error(prefix + invalid("resourceVersion", version, str(problem)).message) from problem
 
 
 def _not_older(cacher: Cacher, revision: Revision) -> Operation[None]:

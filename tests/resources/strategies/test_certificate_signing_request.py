@@ -124,7 +124,8 @@ def test_what_was_asked_for_stays() -> None:
 
 def test_approval_changes_conditions_alone() -> None:
     status = updated("approval", status={**APPROVED, "certificate": "new"})["status"]
-    assert status == {**APPROVED, "certificate": "old"}
+    assert status["certificate"] == "old"
+    assert [each["type"] for each in status["conditions"]] == ["Approved"]
 
 
 def test_a_request_is_selected_by_its_signer() -> None:

@@ -1,0 +1,77 @@
+"""What holds of the root CA publisher and of the service accounts' controller alike: both give namespaces an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.root_ca_publisher import CONFIG_MAPS
+from ctrlmgr.controllers.service_accounts import SERVICE_ACCOUNTS
+from ctrlmgr.manager import Controller
+from tests.controllers import test_root_ca_publisher, test_service_accounts
+from tests.controllers.worked_stage import WorkedStage
+
+
+class Gift(NamedTuple):
+    """What a namespace is given, and by whom."""
+
+    make: Callable[[WorkedStage], Controller]
+    resource: Resource
+    name: str
+
+    @property
+    def collection(self) -> str:
+        return f"/api/v1/namespaces/a/{self.resource.plural}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.collection}/{self.name}"
+
+
+@pytest.fixture(
+    params=[
+        Gift(test_root_ca_publisher.controller, CONFIG_MAPS, "kube-root-ca.crt"),
+        Gift(test_service_accounts.controller, SERVICE_ACCOUNTS, "default"),
+    ],
+    ids=lambda gift: gift.resource.plural,
+)
+def gift(request: pytest.FixtureRequest) -> Gift:
+    found: Gift = request.param
+    return found
+
+
+@pytest.fixture
+def stage(gift: Gift) -> WorkedStage:
+    stage = WorkedStage(gift.make)
+    stage.namespace("a")
+    stage.work()
+    assert stage.written() == [("ADDED", f"a/{gift.name}")]
+    return stage
+
+
+def test_others_are_left_alone(stage: WorkedStage, gift: Gift) -> None:
+    stage.create(gift.collection, {"metadata": {"name": "mine"}})
+    stage.patch(f"{gift.collection}/mine", {"metadata": {"labels": {"a": "b"}}})
+    stage.delete(f"{gift.collection}/mine")
+    stage.work()
+    assert len(stage.written()) == 1
+
+
+def test_nothing_is_created_in_a_namespace_on_its_way_out(stage: WorkedStage, gift: Gift) -> None:
+    stage.delete("/api/v1/namespaces/a")
+    stage.delete(gift.path)
+    stage.work()
+    assert stage.names(gift.resource) == []
+
+
+def test_a_namespace_that_goes_before_the_cache_knows_is_no_failure(stage: WorkedStage, gift: Gift) -> None:
+    stage.delete(gift.path)
+    stage.hear()
+    stage.delete("/api/v1/namespaces/a")
+    assert stage.controller.process_next(timeout=0)
+    stage.clock.step(60)
+    stage.work()
+    assert stage.names(gift.resource) == []
