@@ -42,9 +42,9 @@ def come_and_go(server: Server, namespace: str) -> None:
 
 
 def settle(server: Server, namespace: str, gone: list[str]) -> None:
-    """Wait until Endpoints and slices say of every service of `namespace` what there is, and namespaces are `gone`."""
+    """Wait until Endpoints and slices say of the services of `namespace` what there is, and namespaces are `gone`."""
     until(lambda: all(server.request("GET", f"/api/v1/namespaces/{name}")[0] == 404 for name in gone))
-    until(lambda: _by_service(server, namespace) == _wanted(server, namespace))
+    until(lambda: _wanted(server, namespace).items() <= _by_service(server, namespace).items())
 
 
 def _items(server: Server, path: str) -> list[Any]:
@@ -61,7 +61,9 @@ def _wanted(server: Server, namespace: str) -> dict[str, tuple[list[str], list[s
     ready = [each["status"]["podIP"] for each in chosen if "deletionTimestamp" not in each["metadata"]]
     every = [each["status"]["podIP"] for each in chosen]
     services = _items(server, f"/api/v1/namespaces/{namespace}/services")
-    return {each["metadata"]["name"]: (sorted(ready), sorted(every)) for each in services}
+    # One that terminates gets no new slices, so whether it has any depends on when its deletion was asked for.
+    staying = [each for each in services if "deletionTimestamp" not in each["metadata"]]
+    return {each["metadata"]["name"]: (sorted(ready), sorted(every)) for each in staying}
 
 
 def _by_service(server: Server, namespace: str) -> dict[str, tuple[list[str], list[str]]]:
