@@ -46,7 +46,7 @@ from ctrlmgr.serve.controllers import (
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.leadership import COMPONENT, Leadership
 from ctrlmgr.serve.notify import ServiceManager
-from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
+from ctrlmgr.server import App, Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.debug import debug_pages
 from ctrlmgr.server.health import PING
@@ -132,14 +132,7 @@ class Application:
         )
         self._turned_at = clock.monotonic()
         self._clock = clock
-        self.server = HttpServer(
-            app,
-            settings.server.address,
-            clock=clock,
-            tls=self._front.serving.context,
-            delay=settings.server.shutdown_delay,
-            housekeeping=[self._front.serving.reload, self._front.tokens.reload, self._turn],
-        )
+        self.server = self._front.server(app, delay=settings.server.shutdown_delay, housekeeping=[self._turn])
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
             settings.service,

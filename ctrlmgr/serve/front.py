@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.access import User
+from ctrlmgr.server.app import App
 from ctrlmgr.server.auth import MASTERS, RequestAuthenticator
+from ctrlmgr.server.http import HttpServer
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.service_account_tokens import Find, ServiceAccountTokens, service_account_key
 from ctrlmgr.server.tls import CertificateFiles, ServingContext, ensure_certificates
@@ -39,6 +42,8 @@ class Front:
 
         `find` looks up what service accounts' tokens are bound to; the administrator's `kubeconfig` is called so.
         """
+        self._address = settings.server.address
+        self._clock = clock
         self.kubeconfig = settings.data_path / kubeconfig
         self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
@@ -55,6 +60,20 @@ class Front:
             service_account_key(self.files.directory / "sa.key"), find, clock=clock
         )
         self.authenticator = RequestAuthenticator(self.tokens, self.service_accounts)
+
+    def server(self, app: App, *, delay: float = 0.0, housekeeping: Sequence[Callable[[], None]] = ()) -> HttpServer:
+        """Return the server of `app`, which looks at its certificates and tokens, and does `housekeeping`, as it turns.
+
+        When it stops it goes on as before for `delay` seconds. Raises `SettingsError` for an address in use.
+        """
+        return HttpServer(
+            app,
+            self._address,
+            clock=self._clock,
+            tls=self.serving.context,
+            delay=delay,
+            housekeeping=[self.serving.reload, self.tokens.reload, *housekeeping],
+        )
 
     def announce(self, url: str) -> None:
         """Write the administrator's kubeconfig for a server at `url`."""

@@ -37,7 +37,7 @@ from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.server import App, Backend, Check, Health, HttpServer, LogProbe, Pages
+from ctrlmgr.server import App, Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.read_only import ReadOnly
@@ -116,7 +116,7 @@ class PastApplication:
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         reader = Reader(settings.database_url, until=moment.revision)
         page = Site(reader, Process(reader, health, clock=clock, role="past"), clock=clock)
-        self.server = HttpServer(
+        self.server = self._front.server(
             App(
                 backend,
                 Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page}),
@@ -125,11 +125,7 @@ class PastApplication:
                 clock=clock,
                 max_reads=settings.server.max_reads,
                 max_writes=settings.server.max_writes,
-            ),
-            settings.server.address,
-            clock=clock,
-            tls=self._front.serving.context,
-            housekeeping=[self._front.serving.reload, self._front.tokens.reload],
+            )
         )
         self._manager = Manager(clock=clock)
         self._manager.add(probe, Phase.LOG)

@@ -43,7 +43,7 @@ from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.server import App, Backend, Check, Health, HttpServer, Pages
+from ctrlmgr.server import App, Backend, Check, Health, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.played import PlayedBackend
@@ -116,7 +116,7 @@ class PlayedApplication:
         more = play_pages(self.playback, pretending if playing.pretend else None)
         reader = Reader("memory:", reason=_NO_HISTORY)
         page = Site(reader, Process(reader, health, clock=clock, role="recording"), clock=clock)
-        self.server = HttpServer(
+        self.server = self._front.server(
             App(
                 backend,
                 Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page}),
@@ -125,11 +125,7 @@ class PlayedApplication:
                 clock=clock,
                 max_reads=settings.server.max_reads,
                 max_writes=settings.server.max_writes,
-            ),
-            settings.server.address,
-            clock=clock,
-            tls=self._front.serving.context,
-            housekeeping=[self._front.serving.reload, self._front.tokens.reload],
+            )
         )
         self._manager = Manager(clock=clock)
         self._manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
