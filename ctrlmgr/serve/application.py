@@ -9,10 +9,8 @@ Guarantees:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -23,12 +21,11 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap_address import endpoint_address
 from ctrlmgr.controllers.bootstrap_assembly import new_bootstrap
 from ctrlmgr.controllers.recorder import EventBroadcaster
-from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
-from ctrlmgr.manager import Manager, Phase
+from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
@@ -44,9 +41,10 @@ from ctrlmgr.serve.controllers import (
     watched,
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
+from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.leadership import COMPONENT, Leadership
 from ctrlmgr.serve.notify import ServiceManager
-from ctrlmgr.server import App, Backend, Check, Health, LogProbe, Pages
+from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.debug import debug_pages
 from ctrlmgr.server.health import PING
@@ -63,7 +61,7 @@ _STANDSTILL: Final = 10.0
 """Seconds after which an event loop that has not turned counts as stuck."""
 
 
-class Application:
+class Application(Fronted):
     """Everything `serve` runs, wired and not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
@@ -72,11 +70,10 @@ class Application:
         self._role = settings.server.role
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
-        self._front = Front(
+        front = Front(
             settings, lambda resource, key: backend.engine.cacher.get(resource, key), clock=clock, random=random
         )
-        self._stop = threading.Event()
-        self.manager = Manager(clock=clock)
+        super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
         authorizer = KnownUsersAuthorizer()
@@ -84,11 +81,11 @@ class Application:
             event_log,
             feed,
             Kinds.builtin(strategies(ranges)),
-            Reviews(self._front.authenticator, authorizer),
+            Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
-            issuer=self._front.service_accounts,
+            issuer=front.service_accounts,
         )
         parts = Parts(
             settings,
@@ -100,7 +97,7 @@ class Application:
             backend.engine,
             backend.run,
             EventBroadcaster(event_log, clock=clock, random=random),
-            read_root_ca(settings, self._front.files.authority),
+            read_root_ca(settings, front.files.authority),
             leadership.elector.fence if leadership is not None else None,
         )
         made = () if self._role == API_ONLY else (CONTROLLERS[name](parts) for name in names)
@@ -120,19 +117,16 @@ class Application:
         reader = Reader(settings.database_url)
         page = Site(reader, Process(reader, health, clock=clock, role=self._role), clock=clock)
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
-        app = App(
-            backend,
-            pages,
-            self._front.authenticator,
-            authorizer,
-            clock=clock,
-            max_reads=settings.server.max_reads,
-            max_writes=settings.server.max_writes,
-            kinds=served,
-        )
         self._turned_at = clock.monotonic()
         self._clock = clock
-        self.server = self._front.server(app, delay=settings.server.shutdown_delay, housekeeping=[self._turn])
+        self.server = front.server(
+            backend,
+            pages,
+            authorizer,
+            kinds=served,
+            delay=settings.server.shutdown_delay,
+            housekeeping=[self._turn],
+        )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
             settings.service,
@@ -172,23 +166,10 @@ class Application:
         turns = self._clock.monotonic() - self._turned_at < _STANDSTILL
         return turns and all(check.problem() is None for check in self._alive_checks)
 
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, once it is announced."""
-        return self._front.kubeconfig
-
     def announce(self) -> None:
         """Write the kubeconfig for this server; one that only runs controllers leaves that of one that serves."""
         if self._role != CONTROLLERS_ONLY or not self.kubeconfig.exists():
-            self._front.announce(self.server.url)
-
-    def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set; raises what the manager raises."""
-        self._stop = stop
-        try:
-            self.manager.run(stop)
-        except TimeoutError as error:
-            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+            super().announce()
 
     def _leadership(
         self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random
@@ -212,7 +193,7 @@ class Application:
             *self._bootstrapped(),
             *self._elected(),
             *(Check(f"controller/{controller.name}", partial(self._runs, controller)) for controller in controllers),
-            Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None),
+            self._stops,
         ]
 
     def _bootstrapped(self) -> list[Check]:

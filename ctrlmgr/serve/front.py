@@ -14,10 +14,11 @@ from random import Random
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.access import User
-from ctrlmgr.server.app import App
+from ctrlmgr.resources.kinds import Kinds
+from ctrlmgr.server import App, HttpServer, Pages
+from ctrlmgr.server.access import Authorizer, User
+from ctrlmgr.server.app import Behind
 from ctrlmgr.server.auth import MASTERS, RequestAuthenticator
-from ctrlmgr.server.http import HttpServer
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.service_account_tokens import Find, ServiceAccountTokens, service_account_key
 from ctrlmgr.server.tls import CertificateFiles, ServingContext, ensure_certificates
@@ -42,7 +43,7 @@ class Front:
 
         `find` looks up what service accounts' tokens are bound to; the administrator's `kubeconfig` is called so.
         """
-        self._address = settings.server.address
+        self._settings = settings.server
         self._clock = clock
         self.kubeconfig = settings.data_path / kubeconfig
         self._token = admin_token(self.kubeconfig, random)
@@ -61,14 +62,34 @@ class Front:
         )
         self.authenticator = RequestAuthenticator(self.tokens, self.service_accounts)
 
-    def server(self, app: App, *, delay: float = 0.0, housekeeping: Sequence[Callable[[], None]] = ()) -> HttpServer:
-        """Return the server of `app`, which looks at its certificates and tokens, and does `housekeeping`, as it turns.
+    def server(
+        self,
+        backend: Behind,
+        pages: Pages,
+        authorizer: Authorizer,
+        *,
+        kinds: Kinds | None = None,
+        delay: float = 0.0,
+        housekeeping: Sequence[Callable[[], object]] = (),
+    ) -> HttpServer:
+        """Return the server of `backend`, which looks after its certificates and tokens and does `housekeeping`.
 
-        When it stops it goes on as before for `delay` seconds. Raises `SettingsError` for an address in use.
+        It serves `kinds`, by default the backend's. When it stops it goes on as before for `delay` seconds. Raises
+        `SettingsError` for an address in use.
         """
+        app = App(
+            backend,
+            pages,
+            self.authenticator,
+            authorizer,
+            clock=self._clock,
+            max_reads=self._settings.max_reads,
+            max_writes=self._settings.max_writes,
+            kinds=kinds,
+        )
         return HttpServer(
             app,
-            self._address,
+            self._settings.address,
             clock=self._clock,
             tls=self.serving.context,
             delay=delay,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -22,22 +21,23 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock, SystemClock, format_time
-from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, SettingsError
+from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.eventlog.past import PastLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database, open_database
-from ctrlmgr.manager import Manager, Phase
+from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.server import App, Backend, Check, Health, LogProbe, Pages
+from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.read_only import ReadOnly
@@ -83,7 +83,7 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
     return Moment(revision, moments.recorded_at(database, revision), sorted(floors), known)
 
 
-class PastApplication:
+class PastApplication(Fronted):
     """Everything that serves a past, wired and not yet started."""
 
     def __init__(
@@ -91,14 +91,14 @@ class PastApplication:
     ) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
         self.moment = moment
-        self._front = Front(
+        front = Front(
             settings,
             lambda resource, key: backend.engine.cacher.get(resource, key),
             clock=clock,
             random=random,
             kubeconfig=f"kubeconfig-at-{moment.revision}",
         )
-        self._stop = threading.Event()
+        super().__init__(front, clock=clock)
         authorizer = ReadOnly(KnownUsersAuthorizer(), _reason(moment))
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
@@ -106,51 +106,21 @@ class PastApplication:
             event_log,
             feed,
             Kinds.builtin(strategies(ranges)),
-            Reviews(self._front.authenticator, authorizer),
+            Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
         )
         probe = LogProbe(event_log, clock=clock)
-        checks = [PING, Check("log", probe.problem), Check("shutdown", self._stopping)]
+        checks = [PING, Check("log", probe.problem), self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         reader = Reader(settings.database_url, until=moment.revision)
         page = Site(reader, Process(reader, health, clock=clock, role="past"), clock=clock)
-        self.server = self._front.server(
-            App(
-                backend,
-                Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page}),
-                self._front.authenticator,
-                authorizer,
-                clock=clock,
-                max_reads=settings.server.max_reads,
-                max_writes=settings.server.max_writes,
-            )
-        )
-        self._manager = Manager(clock=clock)
-        self._manager.add(probe, Phase.LOG)
-        self._manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
-        self._manager.add(self.server, Phase.SERVERS)
-
-    def _stopping(self) -> str | None:
-        return "the process is stopping" if self._stop.is_set() else None
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, once it is announced."""
-        return self._front.kubeconfig
-
-    def announce(self) -> None:
-        """Write the kubeconfig for this server."""
-        self._front.announce(self.server.url)
-
-    def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set; raises what the manager raises."""
-        self._stop = stop
-        try:
-            self._manager.run(stop)
-        except TimeoutError as error:
-            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+        pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
+        self.server = front.server(backend, pages, authorizer)
+        self.manager.add(probe, Phase.LOG)
+        self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self.manager.add(self.server, Phase.SERVERS)
 
 
 def _reason(moment: Moment) -> str:

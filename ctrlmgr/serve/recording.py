@@ -28,7 +28,7 @@ from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.manager import Manager, Phase
+from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.recording.playing.controls import FOLDER
@@ -42,8 +42,9 @@ from ctrlmgr.resources.allocators.ranges import Ranges
 from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.server import App, Backend, Check, Health, Pages
+from ctrlmgr.server import Backend, Health, Pages
 from ctrlmgr.server.auth import KnownUsersAuthorizer
 from ctrlmgr.server.health import PING
 from ctrlmgr.server.played import PlayedBackend
@@ -75,7 +76,7 @@ class Playing(NamedTuple):
     """Whether to stop when everything has been played."""
 
 
-class PlayedApplication:
+class PlayedApplication(Fronted):
     """Everything that such a process runs, wired and not yet started."""
 
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
@@ -86,7 +87,6 @@ class PlayedApplication:
         pretending = Pretending(lambda: (format_time(player.time), format_time(clock.now())))
         writes = pretending if playing.pretend else Refusing()
         self._clock, self._random = clock, random
-        self._stop = threading.Event()
         self._until_end = playing.until_end
         self.playback = Playback(
             playing.recording.name,
@@ -95,15 +95,16 @@ class PlayedApplication:
             clock=clock,
             writes=lambda: pretending.count,
         )
-        self._front = Front(
+        front = Front(
             _apart(settings),
             lambda resource, key: self.playback.log.current(resource, key),
             clock=clock,
             random=random,
         )
+        super().__init__(front, clock=clock)
         known = KnownUsersAuthorizer()
         authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
-        self._reviews = Reviews(self._front.authenticator, authorizer)
+        self._reviews = Reviews(front.authenticator, authorizer)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         self._kinds = Kinds.builtin(strategies(ranges))
         self._window = tape.timetable.revisions[-1] + 1  # nothing is forgotten: it is in memory anyway
@@ -111,42 +112,22 @@ class PlayedApplication:
             self._backend(self.playback.log), {LEASES: self._leases(tape)} if playing.pretend else {}
         )
         self.playback.on_rewind(lambda log: backend.replace(self._backend(log)))
-        checks = [PING, Check("shutdown", lambda: "the process is stopping" if self._stop.is_set() else None)]
+        checks = [PING, self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         more = play_pages(self.playback, pretending if playing.pretend else None)
         reader = Reader("memory:", reason=_NO_HISTORY)
         page = Site(reader, Process(reader, health, clock=clock, role="recording"), clock=clock)
-        self.server = self._front.server(
-            App(
-                backend,
-                Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page}),
-                self._front.authenticator,
-                authorizer,
-                clock=clock,
-                max_reads=settings.server.max_reads,
-                max_writes=settings.server.max_writes,
-            )
-        )
-        self._manager = Manager(clock=clock)
-        self._manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
-        self._manager.add(self.server, Phase.SERVERS)
-        self._manager.add(self.playback, Phase.MEMBERS)
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, once it is announced."""
-        return self._front.kubeconfig
-
-    def announce(self) -> None:
-        """Write the kubeconfig for this server."""
-        self._front.announce(self.server.url)
+        pages = Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page})
+        self.server = front.server(backend, pages, authorizer)
+        self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self.manager.add(self.server, Phase.SERVERS)
+        self.manager.add(self.playback, Phase.MEMBERS)
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, or to the recording's end if so; raises what runs raises."""
-        self._stop = stop
         if self._until_end:
             self.playback.on_end(stop.set)
-        self._manager.run(stop)
+        super().run(stop)
 
     def _backend(self, played: PlayedLog) -> Backend:
         return Backend(
