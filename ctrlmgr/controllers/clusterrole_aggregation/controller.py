@@ -32,13 +32,13 @@ _WORKERS: Final = 5
 class ClusterRoleAggregator:
     """Sees to the rules of the ClusterRole that is its key."""
 
-    def __init__(self, roles: Lister, client: EngineClient) -> None:
-        """Read from `roles`; `client` is asked for one that applies."""
+    def __init__(self, roles: Lister) -> None:
+        """Read from `roles`."""
         self._roles = roles
-        self._client = client
 
     def reconcile(self, key: Key, client: Client) -> None:
         """Apply the rules if they are not what they should be; raises what `client` raises."""
+        assert isinstance(client, EngineClient), "only the engine applies"
         role = self._roles.get(key)
         if role is None:
             return
@@ -46,7 +46,6 @@ class ClusterRoleAggregator:
         if rules is None:
             return
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role.name}}
-        assert isinstance(client, EngineClient)
         client.apply(Object.from_dict({**head, "rules": rules}), CONTROLLER_NAME, force=True)
 
 
@@ -62,7 +61,7 @@ def new_clusterrole_aggregation_controller(
 
     return Controller(
         CONTROLLER_NAME,
-        ClusterRoleAggregator(roles.lister, client),
+        ClusterRoleAggregator(roles.lister),
         watches=[Watch(roles, aggregated, after_sync=True)],
         client=client,
         log=event_log,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.resources.strategies.label_selectors import selector_of
+from ctrlmgr.kinds.label_selectors import selector_of
 
 _FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
