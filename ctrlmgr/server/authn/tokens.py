@@ -19,8 +19,10 @@ from pathlib import Path
 
 import structlog
 
+from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.access import User
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
 
 log = structlog.get_logger(__name__)
 
@@ -28,14 +30,15 @@ _HASHED = "sha256:"
 _LONGEST_REMEMBERED = 256
 
 
-class Tokens:
-    """Who a bearer token stands for; used on the event loop, `reload` from one thread at a time."""
+class Tokens(ForAllAudiences):
+    """Knows fixed tokens: a `TokenAuthenticator`; used on the event loop, `reload` from one thread at a time."""
 
-    def __init__(self, fixed: Mapping[str, User], file: Path | None = None) -> None:
-        """Know the `fixed` tokens always, and those in `file` while it is there.
+    def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
+        """Know the `fixed` tokens always, and those in `file` while it is there; they are good for `audiences`.
 
         Raises `SettingsError` when the file is malformed or others may read it.
         """
+        super().__init__(audiences)
         self._fixed = {_digest(token): user for token, user in fixed.items()}
         self._file = file
         self._stamp = self._look()
@@ -44,6 +47,10 @@ class Tokens:
     def user(self, token: str) -> User | None:
         """Return who `token` stands for, None if nobody."""
         return self._users.get(_digest(token))
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return who `token` stands for, None if nobody."""
+        return self.user(token)
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
