@@ -1,0 +1,90 @@
+"""Users: who sends a request, and the names that mean something to Kubernetes.
+
+Rules: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/serviceaccount/util.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+_NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
+
+MASTERS: Final = "system:masters"
+"""Its members may do everything, whatever the authorizers say."""
+
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+NODES: Final = "system:nodes"
+SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+NODE_PREFIX: Final = "system:node:"
+SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_SUBDOMAIN = 253
+
+
+class User(NamedTuple):
+    """Who sends a request (authentication.k8s.io UserInfo)."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA
+
+
+ANONYMOUS: Final = User("system:anonymous", "", (UNAUTHENTICATED,))
+
+
+class ServiceAccountName(NamedTuple):
+    """Which service account a user is."""
+
+    namespace: str
+    name: str
+
+    @property
+    def username(self) -> str:
+        """What it is called as a user."""
+        return f"{SERVICE_ACCOUNT_PREFIX}{self.namespace}:{self.name}"
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        """The groups that it is in besides `system:authenticated`."""
+        return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{self.namespace}"
+
+    @property
+    def user(self) -> User:
+        """The user that it is, without a uid."""
+        return User(self.username, "", (*self.groups, AUTHENTICATED))
+
+
+def service_account_of(username: str) -> ServiceAccountName | None:
+    """Return which service account a user name stands for, None if it is no account's."""
+    if not username.startswith(SERVICE_ACCOUNT_PREFIX):
+        return None
+    namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
+    if not separator or not _LABEL.fullmatch(namespace) or not is_subdomain(name):
+        return None
+    return ServiceAccountName(namespace, name)
+
+
+def node_of(username: str) -> str | None:
+    """Return which node a user name stands for, None if it is no node's."""
+    if not username.startswith(NODE_PREFIX):
+        return None
+    name = username.removeprefix(NODE_PREFIX)
+    return name if is_subdomain(name) else None
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether `name` is a DNS subdomain (RFC 1123)."""
+    return len(name) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def authenticated(user: User) -> User:
+    """Return `user` as a member of `system:authenticated`, or unchanged if it says of itself that it is not known."""
+    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
+        return user
+    return user._replace(groups=(*user.groups, AUTHENTICATED))
