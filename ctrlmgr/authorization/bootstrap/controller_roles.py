@@ -28,7 +28,7 @@ CONTROLLER_ROLES = (
             "sign",
             "certificates.k8s.io",
             "signers",
-            "kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet "
+            names="kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet "
             "kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown",
         ),
         rule("create", "authorization.k8s.io", "subjectaccessreviews"),

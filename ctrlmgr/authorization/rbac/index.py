@@ -167,7 +167,7 @@ def role_key(reference: Mapping[str, Any], namespace: str) -> Key:
     """Return which role a roleRef of a binding in `namespace` (empty: of a ClusterRoleBinding) means."""
     is_local = reference.get("kind") == "Role"
     name: str = reference.get("name") or ""
-    return (namespace if is_local else "", name)
+    return Key(namespace if is_local else "", name)
 
 
 def _read_binding(key: Key, fields: Mapping[str, Any]) -> _Binding:
