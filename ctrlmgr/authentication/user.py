@@ -1,29 +1,28 @@
-"""Users: who sends a request, and the names that mean something to Kubernetes.
+"""Users, the groups that everybody is in, and what authentication answers.
 
-Rules: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/serviceaccount/util.go`.
+Rules: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/authenticator`, `pkg/authentication/group`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
-_NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
+from ctrlmgr.errors import Unauthorized
 
-MASTERS: Final = "system:masters"
-"""Its members may do everything, whatever the authorizers say."""
+MASTERS = "system:masters"
+"""The group whose members may do everything."""
 
-AUTHENTICATED: Final = "system:authenticated"
-UNAUTHENTICATED: Final = "system:unauthenticated"
-NODES: Final = "system:nodes"
-SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
-NODE_PREFIX: Final = "system:node:"
-SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_SUBDOMAIN = 253
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+"""Where a user's extra says which credential was used."""
+
+Audiences: TypeAlias = Sequence[str]
+"""For whom a token is meant, or whom somebody asks about."""
+
+_NOTHING: Mapping[str, tuple[str, ...]] = {}
 
 
 class User(NamedTuple):
@@ -32,59 +31,44 @@ class User(NamedTuple):
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA
+    extra: Mapping[str, tuple[str, ...]] = _NOTHING
 
 
-ANONYMOUS: Final = User("system:anonymous", "", (UNAUTHENTICATED,))
+ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
+"""Who sends a request without credentials."""
 
 
-class ServiceAccountName(NamedTuple):
-    """Which service account a user is."""
+class Authenticated(NamedTuple):
+    """A user, and for which of the audiences that were asked about the credential is good."""
 
-    namespace: str
-    name: str
+    user: User
+    audiences: tuple[str, ...] = ()
+
+
+class CredentialsRefused(Unauthorized):
+    """Unauthorized"""  # noqa: D400, D415  # what a client is told; the reasons are for reviews and the audit log
+
+    def __init__(self, *reasons: str) -> None:
+        """Remember why, once for each reason; a client is only told that it was so."""
+        super().__init__()
+        self.reasons: tuple[str, ...] = tuple(dict.fromkeys(reasons))
 
     @property
-    def username(self) -> str:
-        """What it is called as a user."""
-        return f"{SERVICE_ACCOUNT_PREFIX}{self.namespace}:{self.name}"
-
-    @property
-    def groups(self) -> tuple[str, str]:
-        """The groups that it is in besides `system:authenticated`."""
-        return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{self.namespace}"
-
-    @property
-    def user(self) -> User:
-        """The user that it is, without a uid."""
-        return User(self.username, "", (*self.groups, AUTHENTICATED))
+    def explanation(self) -> str:
+        """Say why, as apimachinery's aggregated errors do: one reason as it is, several in brackets."""
+        return self.reasons[0] if len(self.reasons) == 1 else f"[{', '.join(self.reasons)}]"
 
 
-def service_account_of(username: str) -> ServiceAccountName | None:
-    """Return which service account a user name stands for, None if it is no account's."""
-    if not username.startswith(SERVICE_ACCOUNT_PREFIX):
-        return None
-    namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
-    if not separator or not _LABEL.fullmatch(namespace) or not is_subdomain(name):
-        return None
-    return ServiceAccountName(namespace, name)
+def known(user: User) -> User:
+    """Return `user` as a member of the group of whoever is known, unless the credential already says about that.
 
-
-def node_of(username: str) -> str | None:
-    """Return which node a user name stands for, None if it is no node's."""
-    if not username.startswith(NODE_PREFIX):
-        return None
-    name = username.removeprefix(NODE_PREFIX)
-    return name if is_subdomain(name) else None
-
-
-def is_subdomain(name: str) -> bool:
-    """Whether `name` is a DNS subdomain (RFC 1123)."""
-    return len(name) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
-
-
-def authenticated(user: User) -> User:
-    """Return `user` as a member of `system:authenticated`, or unchanged if it says of itself that it is not known."""
-    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
+    That is apiserver's `AuthenticatedGroupAdder`: neither the anonymous nor who is said to be unauthenticated is added.
+    """
+    if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return user._replace(groups=(*user.groups, AUTHENTICATED))
+
+
+def common_audiences(wanted: Audiences, given: Audiences) -> tuple[str, ...]:
+    """Return those of the audiences `wanted` that a credential is `given` for, in the order wanted."""
+    return tuple(each for each in wanted if each in given)

@@ -5,7 +5,8 @@ Source: `bootstrappolicy/{policy,namespace_policy}.go` of Kubernetes 1.36.
 
 from __future__ import annotations
 
-from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
+from ctrlmgr.authentication.names import SERVICE_ACCOUNTS
+from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from ctrlmgr.authorization.bootstrap.component_roles import COMPONENT_ROLES
 from ctrlmgr.authorization.bootstrap.controller_roles import CONTROLLER_ROLES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, group, rule, service_account, user

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.authentication.user import NODE_PREFIX, NODES, User
+from ctrlmgr.authentication.names import NODE_PREFIX, NODES
+from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Decision, Immediate, RuleListing, Verdict
 from ctrlmgr.authorization.node.graph import ATTACHMENTS, PODS, SLICES, NodeGraph

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.authentication.user import ServiceAccountName, User
+from ctrlmgr.authentication.names import ServiceAccountName
+from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.rbac.policy_rules import CompiledRule, PolicyRule
 
 GROUP = "rbac.authorization.k8s.io"
