@@ -31,7 +31,7 @@ class Missed(NamedTuple):
 
     since: int
     latest: int | None
-    count: int = 0
+    number: int = 0
 
 
 def missed_runs(next_run: Next, since: int, now: int) -> Missed:
@@ -45,10 +45,10 @@ def missed_runs(next_run: Next, since: int, now: int) -> Missed:
     interval = (second - first + SECOND // 2) // SECOND
     if interval < 1:
         raise InvalidSchedule("time difference between two schedules is less than 1 second")
-    count = (now - first) // SECOND // interval + 1
+    number = (now - first) // SECOND // interval + 1
     # Two intervals back: schedules are not regular, and `@every` must keep its beat.
-    start = first + (count - 2) * interval * SECOND
-    return Missed(since, _latest(next_run, start, now), count)
+    start = first + (number - 2) * interval * SECOND
+    return Missed(since, _latest(next_run, start, now), number)
 
 
 def _latest(next_run: Next, start: int, now: int) -> int | None:
@@ -74,5 +74,5 @@ def next_look(next_run: Next, since: int, now: int) -> int:
     except InvalidSchedule:
         start = now
     else:
-        start = missed.latest if missed.latest is not None else (now if missed.count else since)
+        start = missed.latest if missed.latest is not None else (now if missed.number else since)
     return next_run(start) + PADDING - now

@@ -1,7 +1,7 @@
 """When a schedule comes next.
 
-Guarantees: to the second what robfig/cron 3 (`spec.go`, `constantdelay.go`) finds with Go's `time`, also where clocks are
-put forward (an hour that is not there is left out) or back (an hour that comes twice counts twice), and where
+Guarantees: to the second what robfig/cron 3 (`spec.go`, `constantdelay.go`) finds with Go's `time`, also where clocks
+are put forward (an hour that is not there is left out) or back (an hour that comes twice counts twice), and where
 midnight does not exist. Nothing here loops for long: five years without a match, and there is none.
 
 Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from ctrlmgr.resources.strategies.cron_schedule import Every, Fields, Schedule
+from ctrlmgr.kinds.batch.cron_schedule import Every, Fields, Schedule
 
 SECOND: Final = 1_000_000
 _DAY: Final = 86_400
