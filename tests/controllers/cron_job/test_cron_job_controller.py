@@ -9,9 +9,9 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.cron_job.controller import JOBS, new_cron_job_controller
+from ctrlmgr.controllers.cron_job.controller import new_cron_job_controller
 from ctrlmgr.controllers.cron_job.decide import surplus
-from ctrlmgr.controllers.cron_job.views import CronJobSpec
+from ctrlmgr.controllers.cron_job.views import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import WorkedStage
 
