@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
+    clusterrole_aggregation,
     endpoint_slices,
     endpoints,
     garbage_collector,
@@ -26,6 +27,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
 ALL: tuple[ControllerDescriptor[Any], ...] = (
+    clusterrole_aggregation.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
     garbage_collector.DESCRIPTOR,
