@@ -21,6 +21,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import Cause, EventLog, Fence
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.clock import LogClock
 
@@ -50,7 +51,7 @@ class _Context:
 
     @cached_property
     def _runner(self) -> _Engine:
-        return _Engine(Kinds.builtin(), self.event_log, self.clock, self.random)
+        return _Engine(builtin_kinds(), self.event_log, self.clock, self.random)
 
     @property
     def engine(self) -> Engine:
