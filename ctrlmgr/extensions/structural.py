@@ -65,10 +65,10 @@ def refuse_unsupported(raw: Raw) -> None:
         raise NotStructural("OpenAPIV3Schema 'items' must be a schema, but is an array")
     if isinstance(items, Mapping):
         refuse_unsupported(items)
-    for below in (raw.get("properties") or {}).values():
-        refuse_unsupported(below)
-    if isinstance(below := raw.get("additionalProperties"), Mapping):
-        refuse_unsupported(below)
+    for each in (raw.get("properties") or {}).values():
+        refuse_unsupported(each)
+    if isinstance(others := raw.get("additionalProperties"), Mapping):
+        refuse_unsupported(others)
 
 
 def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:

@@ -11,7 +11,16 @@ _time = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})([^\n][0-9]+)?(z|([+-][0-9]
 _go_duration = re.compile(r"[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _go_part = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _wordy = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
-_NANOSECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 _SHORT_UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
 _LONG_UNITS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 _LARGEST = 2**63 - 1
@@ -61,4 +70,4 @@ def _is_go_duration(text: str) -> bool:
 
 def _nanoseconds(whole: str, fraction: str, unit: str) -> int:
     size = _NANOSECONDS[unit]
-    return int(whole or 0) * size + int(fraction or 0) * size // 10 ** len(fraction)
+    return int(whole or 0) * size + int(int(fraction or 0) * size // 10 ** len(fraction))

@@ -1,4 +1,4 @@
-"""Classes of characters by name: Perl's (`\\d`), POSIX' (`[:alpha:]`) and Unicode's (`\\p{Lu}`, `\\p{Greek}`)."""
+r"""Classes of characters by name: Perl's (`\d`), POSIX' (`[:alpha:]`) and Unicode's (`\p{Lu}`, `\p{Greek}`)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ POSIX: Mapping[str, Ranges] = {
     "xdigit": (("0", "9"), ("A", "F"), ("a", "f")),
 }
 
-_CATEGORIES = frozenset(
-    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs".split()
-)
-_SCRIPTS = frozenset(
+_CATEGORIES = "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs"
+_SCRIPTS = (
     "Adlam Arabic Armenian Balinese Bengali Bopomofo Braille Buginese Cherokee Coptic Cyrillic Devanagari Ethiopic"
     " Georgian Gothic Greek Gujarati Gurmukhi Han Hangul Hebrew Hiragana Javanese Kannada Katakana Khmer Lao Latin"
     " Limbu Malayalam Mongolian Myanmar Ogham Oriya Runic Sinhala Syriac Tagalog Tamil Telugu Thaana Thai Tibetan"
-    " Tifinagh Yi".split()
+    " Tifinagh Yi"
 )
 _NAMED_OTHERWISE = {"Han": ("CJK UNIFIED", "CJK COMPATIBILITY", "CJK RADICAL", "KANGXI RADICAL", "IDEOGRAPHIC")}
 
@@ -48,9 +46,9 @@ def unicode_class(name: str) -> Test | None:
     """Return the test of a general category or a script; None for a name that is neither."""
     if name == "Any":
         return lambda character: True
-    if name in _CATEGORIES:
+    if name in _CATEGORIES.split():
         return lambda character: unicodedata.category(character).startswith(name)
-    if name in _SCRIPTS:
+    if name in _SCRIPTS.split():
         prefixes = _NAMED_OTHERWISE.get(name, (name.upper(),))
         return lambda character: unicodedata.name(character, "").startswith(prefixes)
     return None

@@ -223,7 +223,7 @@ class _Parser:
             self._add(characters)
 
     def _named_class(self, characters: Characters) -> bool:
-        """Read `\\d`, `\\pL` or `\\p{Greek}` into a set; say whether there was one."""
+        r"""Read `\d`, `\pL` or `\p{Greek}` into a set; say whether there was one."""
         letter = self.pattern[self.at + 1 : self.at + 2]
         if self.pattern[self.at] != "\\" or not letter:
             return False

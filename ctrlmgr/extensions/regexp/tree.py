@@ -29,9 +29,7 @@ class Characters:
         return found != self.negated
 
     def _holds(self, character: str) -> bool:
-        return any(low <= character <= high for low, high in self.ranges) or any(
-            test(character) for test in self.tests
-        )
+        return any(low <= character <= high for low, high in self.ranges) or any(test(character) for test in self.tests)
 
 
 @dataclass(slots=True)

@@ -19,14 +19,14 @@ def compile_clean(schema: Structural, *, is_root: bool = True) -> Check:
     return _node(schema.as_object if is_root else schema)
 
 
-def _node(schema: Structural) -> Check:
-    keeps_unknown = schema.preserves
-    fields = {name: (_node(each), _may_be_null(each)) for name, each in schema.properties.items()}
-    if schema.embedded:
-        fields = {name: each for name, each in fields.items() if name not in META}
-    others = _others(schema)
+def _node(schema: Structural, preserving: bool = False) -> Check:
+    keeps_unknown = preserving or schema.preserves
     skipped = META if schema.embedded else frozenset[str]()
-    items = _items(schema)
+    fields = {
+        name: (_node(each), _may_be_null(each)) for name, each in schema.properties.items() if name not in skipped
+    }
+    others = _others(schema)
+    items = _items(schema, keeps_unknown)
 
     def clean(value: Any) -> bool:
         kind = type(value)
@@ -34,17 +34,12 @@ def _node(schema: Structural) -> Check:
             for key, each in value.items():
                 known = fields.get(key) or others
                 if known is None:
-                    if keeps_unknown or key in skipped:
-                        continue
-                    return False
-                if not known[1] if each is None else not known[0](each):
-                    if key in skipped:
-                        continue
+                    if not keeps_unknown and key not in skipped:
+                        return False
+                elif not known[1] if each is None else not known[0](each):
                     return False
             return True
-        if kind is list:
-            return all(map(items, value))
-        return True
+        return all(map(items, value)) if kind is list else True
 
     return clean
 
@@ -61,10 +56,10 @@ def _others(schema: Structural) -> tuple[Check, bool] | None:
     return None
 
 
-def _items(schema: Structural) -> Check:
+def _items(schema: Structural, keeps_unknown: bool) -> Check:
     if schema.items is not None:
-        return _node(schema.items)
-    return _anything if schema.preserves else _without_fields
+        return _node(schema.items, keeps_unknown)
+    return _anything if keeps_unknown else _without_fields
 
 
 def _anything(value: Any) -> bool:

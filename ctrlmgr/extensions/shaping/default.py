@@ -23,12 +23,9 @@ def compile_defaults(schema: Structural, defaults: Mapping[int, Any]) -> Fill | 
     """
     fields = {name: _field(each, defaults) for name, each in schema.properties.items()}
     defaulted = [(name, each) for name, each in fields.items() if each.default is not MISSING]
-    filled = {name: each for name, each in fields.items() if each.fill or not each.nullable}
-    others = None if schema.additional is None else _field(schema.additional, defaults)
-    items = None if schema.items is None else _field(schema.items, defaults)
-    deep = {name: each for name, each in filled.items() if each.fill is not None}
-    others = others if others is not None and (others.fill or not others.nullable) else None
-    items = items if items is not None and (items.fill or not items.nullable) else None
+    deep = [(name, each.fill) for name, each in fields.items() if each.fill is not None]
+    others = _worth_a_look(schema.additional, defaults)
+    items = _worth_a_look(schema.items, defaults)
     if not (defaulted or deep or others or items):
         return None
     return _filler(defaulted, deep, frozenset(fields), others, items)
@@ -48,9 +45,14 @@ def _field(schema: Structural, defaults: Mapping[int, Any]) -> _Field:
     return _Field(default, schema.nullable, compile_defaults(schema, defaults))
 
 
+def _worth_a_look(schema: Structural | None, defaults: Mapping[int, Any]) -> _Field | None:
+    field = None if schema is None else _field(schema, defaults)
+    return field if field is not None and (field.fill is not None or field.default is not MISSING) else None
+
+
 def _filler(
     defaulted: list[tuple[str, _Field]],
-    deep: Mapping[str, _Field],
+    deep: list[tuple[str, Fill]],
     declared: frozenset[str],
     others: _Field | None,
     items: _Field | None,
@@ -61,10 +63,10 @@ def _filler(
             for name, each in defaulted:
                 if value.get(name) is None and (name not in value or not each.nullable):
                     value[name] = copied(each.default)
-            for name, each in deep.items():
+            for name, fill_below in deep:
                 below = value.get(name)
-                if below is not None and each.fill is not None:
-                    each.fill(below)
+                if below is not None:
+                    fill_below(below)
             if others is not None:
                 _fill_others(value, declared, others)
         elif kind is list and items is not None:

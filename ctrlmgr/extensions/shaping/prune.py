@@ -18,30 +18,28 @@ def prune(value: Any, schema: Structural, *, is_root: bool = True) -> list[str]:
     return sorted(gone)
 
 
-def _prune(value: Any, schema: Structural | None, path: str, gone: list[str]) -> None:
+def _prune(value: Any, schema: Structural | None, path: str, gone: list[str], preserving: bool = False) -> None:
+    """Prune a value; `preserving` says that a list above it keeps what its items do not declare."""
+    if schema is None and preserving:
+        return
+    keeps = preserving or (schema is not None and schema.preserves)
     if type(value) is dict:
-        _prune_object(value, schema, path, gone)
+        _prune_object(value, schema, path, gone, keeps)
     elif type(value) is list:
+        items = None if schema is None else schema.items
         for index, each in enumerate(value):
             if type(each) in (dict, list):
-                _prune_item(each, schema, f"{path}[{index}]", gone)
+                _prune(each, items, f"{path}[{index}]", gone, keeps)
 
 
-def _prune_item(value: Any, schema: Structural | None, path: str, gone: list[str]) -> None:
-    items = None if schema is None else schema.items
-    if items is None and schema is not None and schema.preserves:
-        return
-    _prune(value, items, path, gone)
-
-
-def _prune_object(value: dict[str, Any], schema: Structural | None, path: str, gone: list[str]) -> None:
+def _prune_object(value: dict[str, Any], schema: Structural | None, path: str, gone: list[str], keeps: bool) -> None:
     for key in list(value):
         if schema is not None and schema.embedded and key in META:
             continue
         below = None if schema is None else schema.properties.get(key)
         if below is not None or (schema is not None and schema.has_additional):
             _prune(value[key], below or (schema and schema.additional), _join(path, key), gone)
-        elif schema is None or not schema.preserves:
+        elif not keeps:
             if schema is None or path or key not in META:
                 gone.append(_join(path, key))
             del value[key]
