@@ -7,6 +7,7 @@ What it refuses is pruned by `prune` and `nulls`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from ctrlmgr.extensions.structural import META, MISSING, Structural
@@ -23,7 +24,8 @@ def _node(schema: Structural, preserving: bool = False) -> Check:
     keeps_unknown = preserving or schema.preserves
     skipped = META if schema.embedded else frozenset[str]()
     fields = {
-        name: (_node(each), _may_be_null(each)) for name, each in schema.properties.items() if name not in skipped
+        name: (partial(_is_free_of_nulls, each) if name in skipped else _node(each), _may_be_null(each))
+        for name, each in schema.properties.items()
     }
     others = _others(schema)
     items = _items(schema, keeps_unknown)
@@ -46,6 +48,20 @@ def _node(schema: Structural, preserving: bool = False) -> Check:
 
 def _may_be_null(schema: Structural) -> bool:
     return schema.nullable or schema.default is not MISSING
+
+
+def _is_free_of_nulls(schema: Structural, value: Any) -> bool:
+    """Check what is not pruned, as it is metadata, for nulls alone."""
+    if type(value) is dict:
+        below = ((each, schema.field(key)) for key, each in value.items())
+    elif type(value) is list:
+        below = ((each, schema.items) for each in value if each is not None)
+    else:
+        return True
+    return all(
+        known is None or (_may_be_null(known) if each is None else _is_free_of_nulls(known, each))
+        for each, known in below
+    )
 
 
 def _others(schema: Structural) -> tuple[Check, bool] | None:
