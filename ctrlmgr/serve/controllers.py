@@ -15,6 +15,8 @@ from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, FieldMarks
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.bootstrap import controller as bootstrap
+from ctrlmgr.controllers.clusterrole_aggregation.controller import CONTROLLER_NAME as CLUSTERROLE_AGGREGATION_CONTROLLER
+from ctrlmgr.controllers.clusterrole_aggregation.controller import new_clusterrole_aggregation_controller
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.endpoint_slices.controller import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
 from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
@@ -182,6 +184,16 @@ def _garbage_collector(parts: Parts) -> Controller:
     )
 
 
+def _clusterrole_aggregation(parts: Parts) -> Controller:
+    return new_clusterrole_aggregation_controller(
+        parts.informers,
+        parts.engine_client(CLUSTERROLE_AGGREGATION_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
 def _pod_garbage_collector(parts: Parts) -> Controller:
     return new_pod_garbage_collector(
         parts.informers,
@@ -237,6 +249,7 @@ def _ttl_after_finished(parts: Parts) -> Controller:
 
 
 CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
+    CLUSTERROLE_AGGREGATION_CONTROLLER: _clusterrole_aggregation,
     ENDPOINT_CONTROLLER: _endpoints,
     ENDPOINT_SLICE_CONTROLLER: _endpoint_slices,
     GARBAGE_COLLECTOR: _garbage_collector,

@@ -89,6 +89,10 @@ class Backend:
             raise ServiceUnavailable("the API is not being served")
         return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause, fence), self._loop).result()
 
+    def step(self) -> None:
+        """Take in what has been acknowledged, as far as that is known without waiting."""
+        self._follower.is_current()
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; what fails here fails whoever it works for."""

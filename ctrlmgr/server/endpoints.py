@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.engine.kind import Kind, Subresource
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
-from ctrlmgr.server.authn.access import Attributes
 from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.presenting.negotiation import Accepts
 from ctrlmgr.server.routes import Location, ResourcePath, locate
+from ctrlmgr.server.selecting import SELECTING, selected
 
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -111,18 +112,12 @@ class Place:
     def attributes(self, method: str, query: Mapping[str, list[str]]) -> Attributes:
         """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
         attributes = self._attributes.get(method)
-        if attributes is not None and ("watch" not in query or attributes.name):
+        if attributes is None:
+            attributes = self._attributes[method] = _attributes(self.location, method)
+        if not query or attributes.verb not in SELECTING:
             return attributes
-        location = self.location
-        if location.resource is None:
-            attributes = Attributes(method.lower(), location.path)
-        else:
-            group, version, plural, namespace, name, subresource, _, watch = location.resource
-            verb = "watch" if watch else _verb(method, name, query)
-            attributes = Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
-        if "watch" not in query:
-            self._attributes[method] = attributes
-        return attributes
+        path = self.location.resource
+        return attributes if path is None or path.watch else selected(attributes, query)
 
 
 class Places:
@@ -177,13 +172,19 @@ def unknown_resource() -> NotFound:
     return NotFound("the server could not find the requested resource", details=StatusDetails())
 
 
-def _verb(method: str, name: str, query: Mapping[str, list[str]]) -> str:
+def _attributes(location: Location, method: str) -> Attributes:
+    if location.resource is None:
+        return path_attributes(method.lower(), location.path)
+    group, version, plural, namespace, name, subresource, _, watch = location.resource
+    verb = "watch" if watch else _verb(method, name)
+    return Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
+
+
+def _verb(method: str, name: str) -> str:
+    """Return what a method does to an object, or without a name to a collection."""
     match method:
         case "GET" | "HEAD":
-            if name:
-                return "get"
-            watch = query.get("watch")
-            return "watch" if watch and watch[0].lower() not in ("false", "0") else "list"
+            return "get" if name else "list"
         case "POST":
             return "create"
         case "PUT":
