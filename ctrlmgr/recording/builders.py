@@ -25,6 +25,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import Cause, EventLog, Fence
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.clock import LogClock
 
@@ -53,7 +54,7 @@ def _mirroring(informers: Informers, client: LogClient, log: EventLog, clock: Cl
 
 
 def _namespaces(informers: Informers, client: LogClient, log: EventLog, clock: Clock, random: Random) -> Controller:
-    kinds = Kinds.builtin()
+    kinds = builtin_kinds()
     run = _Engine(kinds, log, clock, random)
     content = {
         kind.storage: kind.gvk.api_version

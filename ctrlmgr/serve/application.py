@@ -24,8 +24,8 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
-from ctrlmgr.kinds import strategies
 from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
@@ -80,7 +80,7 @@ class Application(Fronted):
         backend = Backend(
             event_log,
             feed,
-            Kinds.builtin(strategies(ranges)),
+            builtin_kinds(ranges),
             Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,

@@ -36,12 +36,6 @@ _SHOWN = frozenset({"scale", "status"})
 _REMEMBERED = 4096
 _LONGEST_REMEMBERED = 512
 
-_DEPRECATED = {
-    ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    ("", "v1", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
-}
-"""What everybody is told who has to do with these kinds (apiserver `pkg/endpoints/deprecation`)."""
-
 
 class Endpoint:
     """One shape of path: its kind, the verbs that its methods stand for, and what goes with them."""
@@ -59,7 +53,7 @@ class Endpoint:
         self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms)
         self.shown = kind.gvk if subresource is None else subresource.kind
         """What its answers are."""
-        self.headers = warnings([_DEPRECATED.get(kind.gvk, "")])
+        self.headers = warnings([kind.deprecation])
         """What every answer has besides its own headers."""
         self._verbs = verbs
         self._scope = scope

@@ -1,4 +1,4 @@
-"""The rows of the core group's kinds and what goes with them: services, endpoints, nodes, events, volumes, leases."""
+"""The columns of the core group's kinds (Kubernetes `pkg/printers/internalversion/printers.go`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ctrlmgr.api import quantity
-from ctrlmgr.server.describe.tables.ages import UNKNOWN, Ages
-from ctrlmgr.server.describe.tables.printer import (
+from ctrlmgr.engine.tables.ages import UNKNOWN, Ages
+from ctrlmgr.engine.tables.printer import (
     NONE,
     UNSET,
     Fields,
@@ -21,8 +21,10 @@ from ctrlmgr.server.describe.tables.printer import (
     printer,
     shown,
 )
+from ctrlmgr.engine.tables.rows import counted
 
 _ROLE = "node-role.kubernetes.io/"
+
 _ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
 
@@ -69,17 +71,6 @@ def _pairs(subset: Mapping[str, Any]) -> Iterator[str]:
     for port in ports:
         for address in addresses:
             yield f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def _endpoint_slice(slice_: Fields, ages: Ages) -> list[Any]:
-    ports = [str(each["port"]) if each.get("port") is not None else "*" for each in slice_.get("ports") or ()]
-    addresses = [each for endpoint in slice_.get("endpoints") or () for each in endpoint.get("addresses") or ()]
-    return [
-        slice_.get("addressType", ""),
-        shown(ports, nothing=UNSET),
-        shown(addresses, nothing=UNSET),
-        age(slice_, ages),
-    ]
 
 
 def _namespace(namespace: Fields, ages: Ages) -> list[Any]:
@@ -155,13 +146,6 @@ def _source(event: Fields) -> str:
     return f"{component}, {host}" if component and host else str(component)
 
 
-def _count(name: str, *more: str) -> Any:
-    def row(fields: Fields, ages: Ages) -> list[Any]:
-        return [sum(len(fields.get(each) or ()) for each in (name, *more)), age(fields, ages)]
-
-    return row
-
-
 def _secret(secret: Fields, ages: Ages) -> list[Any]:
     return [secret.get("type", ""), len(secret.get("data") or ()), age(secret, ages)]
 
@@ -222,11 +206,24 @@ def _component(status: Fields, ages: Ages) -> list[Any]:
     return [words.get(healthy.get("status", ""), "Unknown"), healthy.get("message", ""), healthy.get("error", "")]
 
 
-def _lease(lease: Fields, ages: Ages) -> list[Any]:
-    return [at(lease, "spec", "holderIdentity") or "", age(lease, ages)]
-
-
-_EVENTS = Printer(
+SERVICE = printer("Type|Cluster-IP|External-IP|Port(s)|Age|+Selector", _service)
+ENDPOINTS = printer("Endpoints|Age", _endpoints)
+NAMESPACE = printer("Status|Age", _namespace)
+NODE = printer("Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime", _node)
+CONFIG_MAP = printer("Data|Age", counted("data", "binaryData"))
+SECRET = printer("Type|Data|Age", _secret)
+SERVICE_ACCOUNT = printer("Secrets|Age", counted("secrets"))
+PERSISTENT_VOLUME = printer(
+    "Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|+VolumeMode",
+    _volume,
+)
+PERSISTENT_VOLUME_CLAIM = printer(
+    "Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|+VolumeMode", _claim
+)
+RESOURCE_QUOTA = printer("Request|Limit|Age", _quota)
+POD_TEMPLATE = printer("Containers|Images|Pod Labels", _template)
+COMPONENT_STATUS = printer("Status|Message|Error", _component)
+EVENT = Printer(
     columns("Last Seen|Type|Reason|Object|+Subobject|+Source|Message|+First Seen|+Count|+Name"), _event, named=False
 )
 
@@ -245,28 +242,5 @@ def _new_event(event: Fields, ages: Ages) -> list[Any]:
     return _event({**event, **{name: event.get(here) for name, here in names.items()}}, ages)
 
 
-PRINTERS: dict[str, Printer] = {
-    "v1/Service": printer("Type|Cluster-IP|External-IP|Port(s)|Age|+Selector", _service),
-    "v1/Endpoints": printer("Endpoints|Age", _endpoints),
-    "discovery.k8s.io/v1/EndpointSlice": printer("AddressType|Ports|Endpoints|Age", _endpoint_slice),
-    "v1/Namespace": printer("Status|Age", _namespace),
-    "v1/Node": printer(
-        "Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime", _node
-    ),
-    "v1/ConfigMap": printer("Data|Age", _count("data", "binaryData")),
-    "v1/Secret": printer("Type|Data|Age", _secret),
-    "v1/ServiceAccount": printer("Secrets|Age", _count("secrets")),
-    "v1/PersistentVolume": printer(
-        "Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|+VolumeMode",
-        _volume,
-    ),
-    "v1/PersistentVolumeClaim": printer(
-        "Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|+VolumeMode", _claim
-    ),
-    "v1/ResourceQuota": printer("Request|Limit|Age", _quota),
-    "v1/PodTemplate": printer("Containers|Images|Pod Labels", _template),
-    "v1/ComponentStatus": printer("Status|Message|Error", _component),
-    "coordination.k8s.io/v1/Lease": printer("Holder|Age", _lease),
-    "v1/Event": _EVENTS,
-    "events.k8s.io/v1/Event": _EVENTS._replace(row=_new_event),
-}
+NEW_EVENT = EVENT._replace(row=_new_event)
+"""Of events.k8s.io."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ctrlmgr.server.describe.tables.ages import Ages
-from ctrlmgr.server.describe.tables.printer import NONE, Fields, age, at, joined, printer
+from ctrlmgr.engine.tables.ages import Ages
+from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, joined, printer
 
 _UNREACHABLE = "NodeLost"
 

@@ -9,12 +9,11 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.server.describe.tables import table_for
-from ctrlmgr.server.describe.tables.ages import ages_at, human_duration
+from ctrlmgr.engine.tables.ages import ages_at, human_duration
+from ctrlmgr.kinds.builtin import builtin_kinds
 
 NOW = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
-KINDS = Kinds.builtin()
+KINDS = builtin_kinds()
 CREATED = "2025-12-31T23:50:00Z"
 
 
@@ -23,7 +22,7 @@ def row(group: str, plural: str, **fields: Any) -> list[Any]:
     assert kind is not None
     metadata = {"name": "t", "namespace": "ns", "creationTimestamp": CREATED, **fields.pop("metadata", {})}
     obj = Object.from_dict({"apiVersion": kind.gvk.api_version, "kind": kind.name, "metadata": metadata, **fields})
-    table = table_for(kind.gvk)
+    table = kind.printer
     cells = list(table.cells(obj, NOW))
     assert len(cells) == len(table.columns)
     return cells
@@ -290,7 +289,9 @@ def test_other_kinds(group: str, plural: str, fields: dict[str, Any], expected: 
 def test_a_scale_is_shown_as_itself() -> None:
     metadata = {"name": "t", "creationTimestamp": CREATED}
     fields = {"metadata": metadata, "spec": {"replicas": 3}, "status": {"replicas": 2}}
-    table = table_for(GroupVersionKind("autoscaling", "v1", "Scale"))
+    deployments = KINDS.find("apps", "v1", "deployments")
+    assert deployments is not None
+    table = deployments.printer_of(GroupVersionKind("autoscaling", "v1", "Scale"))
     scale = Object.from_dict({"apiVersion": "autoscaling/v1", "kind": "Scale", **fields})
     assert [column.name for column in table.columns] == ["Name", "Desired", "Available", "Age"]
     assert table.cells(scale, NOW) == ["t", 3, 2, "10m"]
@@ -299,7 +300,7 @@ def test_a_scale_is_shown_as_itself() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "list" in kind.verbs], ids=repr)
 def test_an_object_with_nothing_in_it_has_a_row_everywhere(kind: Any) -> None:
     obj = Object.from_dict({"apiVersion": kind.gvk.api_version, "kind": kind.name, "metadata": {"name": "t"}})
-    table = table_for(kind.gvk)
+    table = kind.printer
     assert len(table.cells(obj, NOW)) == len(table.columns)
 
 

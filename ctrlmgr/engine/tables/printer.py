@@ -7,11 +7,12 @@ fails because of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.server.describe.tables.ages import Ages, ages_at
-from ctrlmgr.server.presenting.tabular import Column
+from ctrlmgr.engine.tables.ages import Ages, ages_at
 
 NONE = "<none>"
 UNSET = "<unset>"
@@ -22,8 +23,32 @@ Row = Callable[[Fields, Ages], Iterable[Any]]
 """Gives the cells of an object."""
 
 
+class Column(msgspec.Struct, frozen=True):
+    """One column (meta/v1 TableColumnDefinition), its fields in Go's order."""
+
+    name: str
+    type: str = "string"
+    """`string`, `integer`, `number`, `boolean` or `date`."""
+    format: str = ""
+    """`name` for the column that holds the object's name."""
+    description: str = ""
+    priority: int = 0
+    """0 is always shown, more only in wide output."""
+
+
+class TableDefinition(Protocol):
+    """The columns of a kind, and how to fill them."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns, in order."""
+
+    def cells(self, obj: Object, now: int) -> Sequence[Any]:
+        """Return what stands in the columns for `obj` at a time (microseconds since 1970): JSON values, mostly text."""
+
+
 class Printer(NamedTuple):
-    """The table of a kind (`tabular.TableDefinition`)."""
+    """A table definition as data."""
 
     columns: Sequence[Column]
     row: Row
@@ -64,6 +89,10 @@ def at(fields: Any, *path: str | int) -> Any:
         if fields is None:
             return None
     return fields
+
+
+CREATED_AT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])
+"""What a kind without columns of its own has (`rest.NewDefaultTableConvertor`)."""
 
 
 def age(fields: Fields, ages: Ages) -> str:
