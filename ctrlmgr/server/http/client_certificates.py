@@ -26,9 +26,12 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _GOOD = 1
 
 
-@_Callback
-def _take(store: int | None, argument: int | None) -> int:
+def _accept(store: int | None, argument: int | None) -> int:
     return _GOOD
+
+
+_take = _Callback(_accept)
+"""Kept for as long as the process lives: OpenSSL calls it."""
 
 
 def take_any_certificate(context: ssl.SSLContext) -> bool:

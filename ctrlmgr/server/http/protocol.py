@@ -12,17 +12,19 @@ Guarantees:
 - An upgrade is never made: its request is answered like any, and the connection closes.
 - A server that stops tells each client with its next answer that the connection closes (`leave`), and is not held up by
   clients that are idle, or that have read their answer.
-- `scope["client_certificate"]` is the verified certificate of the client as `ssl` decodes it, None without one.
+- `scope["client_certificates"]` is what the client presented (DER), see `client_certificates`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.eager import start
 from ctrlmgr.server.http.lazy_timer import LazyTimer
 
@@ -45,7 +47,7 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, config: uvicorn.Config, *args: Any, **kwargs: Any) -> None:
         """Start with nothing received."""
         super().__init__(config, *args, **kwargs)
-        self._certificate: dict[str, Any] | None = None
+        self._certificates: Sequence[bytes] = ()
         self._in_head = True  # whether the head of a request is awaited
         self._in_body = False  # whether the rest of a request is
         self._head_size = 0  # how much of a head that came in pieces has come
@@ -62,7 +64,7 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._certificate = transport.get_extra_info("peercert") or None
+        self._certificates = presented_certificates(transport.get_extra_info("ssl_object"))
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -85,7 +87,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self.scope["client_certificate"] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
+        self.scope["client_certificates"] = self._certificates  # type: ignore[typeddict-unknown-key]  # ours
         self._in_head = True
 
     def on_headers_complete(self) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, StatusDetails, UnsupportedMediaType
 from ctrlmgr.metrics import RequestMetrics
+from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.responses import Header, Receive, Response, Scope, Send, send_whole
 from ctrlmgr.server.http.stream import Disconnected, Stream, StreamingProtocol
 from ctrlmgr.server.presenting.negotiation import is_pretty
@@ -47,6 +47,7 @@ class Request:
         "location",
         "method",
         "metrics",
+        "told",
         "user",
     )
 
@@ -56,6 +57,8 @@ class Request:
         self.location = location
         self.user = _ANONYMOUS
         """Who sent it, once that has been found out."""
+        self.told = Told()
+        """What those had to say who found that out."""
         self.code = 0
         """The status of the answer, once that has been begun: nothing else can be said from then on."""
         self.metrics: RequestMetrics | None = None
@@ -162,10 +165,10 @@ class Request:
         return await Stream.begin(self._scope, self._send, code, (*self.headers, *headers))
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate as `ssl` decodes it, None if there is none."""
-        certificate: Mapping[str, Any] | None = self._scope.get("client_certificate")
-        return certificate
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; nobody has judged it yet."""
+        certificates: Sequence[bytes] = self._scope.get("client_certificates", ())
+        return certificates
 
 
 def _too_large() -> RequestEntityTooLarge:
