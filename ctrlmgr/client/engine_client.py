@@ -12,12 +12,12 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.client.fencing import Fencing, pinned
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.options import Body, Requester, WriteOptions, parse_delete
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.kind import Kind
-from ctrlmgr.resources.operations import Answer, Operation, Target
-from ctrlmgr.resources.options import Body, Requester, WriteOptions, parse_delete
 
 T = TypeVar("T")
 _JSON = "application/json"
