@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.resources.operations import Operation
+from ctrlmgr.engine.operations import Operation
 
 Decision: TypeAlias = Operation[None] | None
 """None: decided. Otherwise what has to be run to decide."""
@@ -44,5 +44,3 @@ class Plugin:
     def validates(cls) -> bool:
         """Whether there is a `validate` to call."""
         return cls.validate is not Plugin.validate
-
-

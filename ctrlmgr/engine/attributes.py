@@ -8,7 +8,7 @@ again, admission included, on attributes of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
@@ -16,13 +16,13 @@ from typing import Any, Final, Protocol
 
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import Forbidden, StatusCause
 from ctrlmgr.eventlog.event import Proposal
-from ctrlmgr.resources.kind import GroupVersionKind, Kind
-from ctrlmgr.resources.operations import Command, Operation
-from ctrlmgr.resources.options import Requester
-from ctrlmgr.resources.refusals import forbidden
-from ctrlmgr.resources.strategy import View
 
 
 class Verb(StrEnum):
@@ -59,8 +59,7 @@ class Attributes:
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
     """What `object` and `old` are where that is not `kind`: a Scale, a Binding, an Eviction."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """CreateOptions, UpdateOptions or DeleteOptions, as a webhook is shown them."""
+    options: WriteOptions | DeleteOptions = field(default_factory=WriteOptions)
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     """What the caller is told in `Warning` headers."""
@@ -126,14 +125,10 @@ class _AdmitsEverything:
         return False
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        yield from _nothing()
+        yield from ()
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        yield from _nothing()
-
-
-def _nothing() -> Iterator[Command]:
-    return iter(())
+        yield from ()
 
 
 NO_ADMISSION: Final[Admission] = _AdmitsEverything()

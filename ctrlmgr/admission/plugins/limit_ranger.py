@@ -16,7 +16,7 @@ from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.resources.strategies.pod_resources import Amounts, aggregate, is_pod_level
+from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, is_pod_level
 
 LIMIT_RANGES = Resource("", "limitranges")
 CLAIMS = Resource("", "persistentvolumeclaims")

@@ -55,9 +55,9 @@ class PodSecurity(Plugin):
 
     name: ClassVar[str] = "PodSecurity"
 
-    def __init__(self, configuration: PodSecurityConfiguration = PodSecurityConfiguration()) -> None:
+    def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
         """Enforce what namespaces say, within `configuration`."""
-        self._configuration = configuration
+        self._configuration = configuration or PodSecurityConfiguration()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at namespaces, pods and what makes pods, when they are made or changed."""
@@ -98,9 +98,7 @@ class PodSecurity(Plugin):
             for mode, asked in policy._asdict().items()
             if asked.level != PRIVILEGED and (PREFIX + mode in labels or f"{PREFIX}{mode}-version" in labels)
         ]
-        return [
-            f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(said)}) will be ignored'
-        ]
+        return [f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(said)}) will be ignored']
 
     def _namespace_warnings(self, name: str, enforce: LevelVersion, pods: Sequence[Object]) -> list[str]:
         """Return which pods would not be let in any more."""
@@ -115,7 +113,9 @@ class PodSecurity(Plugin):
             checked = f"the first {_CHECKED} of {len(looked_at)} existing pods"
             warnings.append(f"new PodSecurity enforce level only checked against {checked}")
         if found:
-            warnings.append(f'existing pods in namespace "{name}" violate the new PodSecurity enforce level "{enforce}"')
+            warnings.append(
+                f'existing pods in namespace "{name}" violate the new PodSecurity enforce level "{enforce}"'
+            )
         return warnings + sorted(f"{_named(names)}: {reasons}" for reasons, names in found.items())
 
     def _by_priority(self, pods: Sequence[Object]) -> Iterator[tuple[Object, Unstructured]]:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.resources.strategy import View
+from ctrlmgr.engine.strategy import View
 
 NODES = Resource("", "nodes")
 TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

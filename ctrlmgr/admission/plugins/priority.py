@@ -11,7 +11,7 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.resources.strategy import View
+from ctrlmgr.engine.strategy import View
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 
