@@ -21,15 +21,14 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import Invalid
-from ctrlmgr.kinds import STRATEGIES
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.testing import FakeClock
 
 NOW = "2026-01-02T03:04:05Z"
-KINDS = Kinds.builtin({})
+KINDS = builtin_kinds()
 
 
 class Objects:
@@ -179,7 +178,7 @@ class Stage:
 def staged(path: str, *objects: Mapping[str, Any]) -> Stage:
     """Return the kind at a path with the strategy that it has, and objects beside it."""
     kind = find_kind(path)
-    return Stage(path, copy.copy(STRATEGIES[f"{kind.gvk.api_version}/{kind.name}"]), *objects)
+    return Stage(path, copy.copy(kind.strategy), *objects)
 
 
 def _causes(write: Any) -> list[tuple[str, str]]:
