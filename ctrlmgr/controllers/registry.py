@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import clusterrole_aggregation
+from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.controllers.endpoint_slices import controller as endpoint_slices
 from ctrlmgr.controllers.endpoints import controller as endpoints
 from ctrlmgr.controllers.garbage_collector import controller as garbage_collector
@@ -20,7 +21,6 @@ from ctrlmgr.controllers.root_ca_publisher import controller as root_ca_publishe
 from ctrlmgr.controllers.service_accounts import controller as service_accounts
 from ctrlmgr.controllers.service_cidrs import controller as service_cidrs
 from ctrlmgr.controllers.ttl_after_finished import controller as ttl_after_finished
-from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
