@@ -23,21 +23,21 @@ from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import SERVICES, Resource, Revision
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.controllers.repair import read_listings
-from ctrlmgr.controllers.repair_addresses import address_claim, find_address_findings
-from ctrlmgr.controllers.repair_findings import Use
-from ctrlmgr.controllers.repair_ports import find_port_findings, port_claim
+from ctrlmgr.controllers.repair.addresses import address_claim, find_address_findings
+from ctrlmgr.controllers.repair.controller import read_listings
+from ctrlmgr.controllers.repair.findings import Use
+from ctrlmgr.controllers.repair.ports import find_port_findings, port_claim
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
-from ctrlmgr.resources.cacher import Cacher
-from ctrlmgr.resources.drive import Driver
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.operations import Target
-from ctrlmgr.resources.options import Body, Requester, WriteOptions
-from ctrlmgr.resources.strategies import strategies
+from ctrlmgr.kinds import strategies
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 
 RANGES = Ranges.parse("10.96.0.0/12", "30000-32767")
 FULL = 0.9

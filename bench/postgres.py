@@ -29,7 +29,7 @@ from bench.report import Claim, report
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import EventLog, EventType, Proposal, migrate_log, open_log
-from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
+from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
 from ctrlmgr.testing.postgres import PostgresCluster, find_program
 
 CALLERS = 64

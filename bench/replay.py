@@ -25,7 +25,7 @@ import msgspec
 from bench.report import Claim, report
 from ctrlmgr import logging
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME
+from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME
 from ctrlmgr.recording.builders import CONTROLLERS
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.format import RecordingReader

@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import CONTROLLER_MANAGER, FieldMarks, LogClient
 from ctrlmgr.eventlog.event import Author
-from tests.resources.stage import Stage, builtin_kinds
+from tests.engine.stage import Stage, builtin_kinds
 
 Fields = dict[str, Any]
 ENDPOINTS: Fields = {"kind": "Endpoints", "apiVersion": "v1"}

@@ -48,7 +48,7 @@ def _ago(seconds: float) -> int:
 
 def _by_the_rules(loaded: Loaded) -> None:
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.compaction import compact_by_rule
+    from ctrlmgr.controllers.compaction.controller import compact_by_rule
 
     rules = loaded.settings.compaction
     if not rules.resources:

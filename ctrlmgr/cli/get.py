@@ -135,8 +135,8 @@ def _write_tables(found: Found, now: int, *, kinds: bool, wide: bool, namespaces
 
 def _write_table(objects: Sequence[Object], now: int, prefix: str, *, wide: bool, namespaces: bool) -> None:
     from ctrlmgr.cli import columns
-    from ctrlmgr.resources.kind import GroupVersionKind
-    from ctrlmgr.server.tables import table_for
+    from ctrlmgr.engine.kind import GroupVersionKind
+    from ctrlmgr.server.describe.tables import table_for
 
     first = objects[0].to_dict()
     group, _, version = first["apiVersion"].rpartition("/")

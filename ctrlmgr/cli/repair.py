@@ -14,8 +14,8 @@ from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
     from ctrlmgr.client import LogClient
-    from ctrlmgr.controllers.repair import Repair
-    from ctrlmgr.controllers.repair_findings import Finding
+    from ctrlmgr.controllers.repair.controller import Repair
+    from ctrlmgr.controllers.repair.findings import Finding
     from ctrlmgr.eventlog import EventLog
 
 
@@ -45,9 +45,9 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     ctrlmgr repair --database postgresql://ctrlmgr@db.example.com/ctrlmgr -o json
     """
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.recorder import EventBroadcaster
-    from ctrlmgr.controllers.repair import cluster_ip_repair, node_port_repair
-    from ctrlmgr.resources.allocators.ranges import Ranges
+    from ctrlmgr.controllers.events.recorder import EventBroadcaster
+    from ctrlmgr.controllers.repair.controller import cluster_ip_repair, node_port_repair
+    from ctrlmgr.kinds.allocators.ranges import Ranges
 
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
@@ -69,10 +69,10 @@ def _client(log: EventLog) -> LogClient:
     from ctrlmgr import __version__
     from ctrlmgr.client import LogClient
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.repair import CONTROLLER_NAME
+    from ctrlmgr.controllers.repair.controller import CONTROLLER_NAME
+    from ctrlmgr.engine.names import new_uid
     from ctrlmgr.eventlog import Author
     from ctrlmgr.informer import Lister
-    from ctrlmgr.resources.names import new_uid
 
     random = SystemRandom()
     return LogClient(
@@ -86,7 +86,7 @@ def _client(log: EventLog) -> LogClient:
 
 def _repaired(repair: Repair, client: LogClient) -> Iterator[_Row]:
     """Go rounds until every leak has been seen often enough; each is decided on one revision, so they need no pause."""
-    from ctrlmgr.controllers.repair import SIGHTINGS, Outcome
+    from ctrlmgr.controllers.repair.controller import SIGHTINGS, Outcome
 
     for turn in range(1, SIGHTINGS + 1):
         handled = repair.run(client)

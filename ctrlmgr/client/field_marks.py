@@ -14,9 +14,9 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.resources.kind import Kind
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.managedfields import FieldManager
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.managedfields import FieldManager
 
 CONTROLLER_MANAGER = "kube-controller-manager"
 """The manager of what controllers write, as it is in Kubernetes, whose controllers are one program of that name."""

@@ -65,10 +65,10 @@ def fork(read: Read, url: str, at: Revision, *, clock: Clock, random: Random) ->
 
 def _open_engine(url: str) -> Engine:
     if url.startswith("sqlite:///"):
-        from ctrlmgr.eventlog import sqlite
+        from ctrlmgr.eventlog.sqlite import log as sqlite
 
         return sqlite.open_engine(Path(url.removeprefix("sqlite:///")))
-    from ctrlmgr.eventlog import postgres_servers
+    from ctrlmgr.eventlog.postgres import servers as postgres_servers
 
     return postgres_servers.open_engine(url)
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, update
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.eventlog.admission import EMPTY, Slot
+from ctrlmgr.eventlog.acceptance import EMPTY, Slot
 from ctrlmgr.eventlog.chain import Place
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch

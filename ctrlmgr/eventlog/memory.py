@@ -19,7 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, LogClosed
-from ctrlmgr.eventlog.admission import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.chain import GENESIS, Place, link
 from ctrlmgr.eventlog.event import (
     Author,

@@ -43,13 +43,13 @@ def open_log(
     if migrate:
         migrate_log(url, clock=clock, random=random)
     if url.startswith(_SQLITE):
-        from ctrlmgr.eventlog.sqlite import SQLiteEventLog
+        from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
 
         path = _sqlite_path(url)
         anchor = anchor or path.with_name(path.name + "-anchor")
         return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=anchor)
     if url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres import PostgresEventLog
+        from ctrlmgr.eventlog.postgres.log import PostgresEventLog
 
         return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor, pool_size=pool_size)
     raise _unknown(url)
@@ -62,11 +62,11 @@ def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: fl
     what `SQLLog` raises.
     """
     if url.startswith(_SQLITE):
-        from ctrlmgr.eventlog.sqlite_reading import SQLiteReading
+        from ctrlmgr.eventlog.sqlite.reading import SQLiteReading
 
         return SQLiteReading(_sqlite_path(url), clock=clock, random=random)
     if url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres import PostgresEventLog
+        from ctrlmgr.eventlog.postgres.log import PostgresEventLog
 
         return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write when it must
     raise _unknown(url)
@@ -78,7 +78,7 @@ def open_sessions(url: str, *, clock: Clock) -> Sessions:
         path = _sqlite_path(url)
         return FileSessions(path.with_name(path.name + "-sessions"))
     if url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres_session import postgres_sessions
+        from ctrlmgr.eventlog.postgres.session import postgres_sessions
 
         return postgres_sessions(url, clock=clock)
     return NoSessions()
@@ -95,13 +95,13 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
     from ctrlmgr.eventlog import schema
 
     if url.startswith(_SQLITE):
-        from ctrlmgr.eventlog.sqlite import open_engine
+        from ctrlmgr.eventlog.sqlite.log import open_engine
 
         path = _sqlite_path(url)
         path.parent.mkdir(parents=True, exist_ok=True)
         engine = open_engine(path)
     elif url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres import open_engine as open_postgres
+        from ctrlmgr.eventlog.postgres.log import open_engine as open_postgres
 
         engine = open_postgres(url)
     else:

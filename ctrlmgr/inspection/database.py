@@ -197,7 +197,7 @@ class PostgresDatabase(Database):
         self._patience = patience
         import psycopg
 
-        from ctrlmgr.eventlog.postgres_servers import Servers
+        from ctrlmgr.eventlog.postgres.servers import Servers
 
         try:
             self._connection = Servers(url).connect("inspect", patience=_PATIENCE, standby=True)

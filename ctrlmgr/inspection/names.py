@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.resources import structure
+from ctrlmgr.schema import structure
 
 
 class Named(NamedTuple):

@@ -9,24 +9,24 @@ from typing import TypeVar
 from ctrlmgr import __version__
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, LogClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
-from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
-from ctrlmgr.controllers.endpoints import new_endpoints_controller
-from ctrlmgr.controllers.mirroring import CONTROLLER_NAME as MIRRORING_CONTROLLER
-from ctrlmgr.controllers.mirroring import new_mirroring_controller
-from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
-from ctrlmgr.controllers.namespace import new_namespace_controller
+from ctrlmgr.controllers.endpoint_slices.controller import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
+from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
+from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME as ENDPOINT_CONTROLLER
+from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
+from ctrlmgr.controllers.mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
+from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.controllers.namespace.controller import new_namespace_controller
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import Cause, EventLog, Fence
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.clock import LogClock
-from ctrlmgr.resources.cacher import Cacher
-from ctrlmgr.resources.drive import Driver
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.operations import Operation
-from ctrlmgr.resources.options import Requester
 
 T = TypeVar("T")
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import parse_time
-from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
@@ -26,13 +27,12 @@ from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
-from ctrlmgr.recording.owned import Owned, divergence_at
-from ctrlmgr.recording.owned_endpoints import OwnedEndpoints
-from ctrlmgr.recording.owned_namespaces import OwnedNamespaces
-from ctrlmgr.recording.owned_slices import MANAGERS, OwnedSlices
+from ctrlmgr.recording.owned.endpoints import OwnedEndpoints
+from ctrlmgr.recording.owned.namespaces import OwnedNamespaces
+from ctrlmgr.recording.owned.ownership import Owned, divergence_at
+from ctrlmgr.recording.owned.slices import MANAGERS, OwnedSlices
 from ctrlmgr.recording.report import Findings, Report
 from ctrlmgr.recording.stage import Restless, Stage
-from ctrlmgr.resources.kinds import Kinds
 
 _TELL_AFTER = 500
 """Entries after which progress is told."""

@@ -21,13 +21,13 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import FieldMarks, LogClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.builders import ControllerBuilder
 from ctrlmgr.recording.clock import LogClock, ReplayClock
-from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.workqueue import WorkQueue
 
 _SEED = 20240613

@@ -24,7 +24,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.recording.divergence import Difference, comparable, differences
-from ctrlmgr.recording.owned_slices import said, service_of
+from ctrlmgr.recording.owned.slices import said, service_of
 from ctrlmgr.recording.stage import RECORDING
 
 Subject: TypeAlias = tuple[Resource, Key]

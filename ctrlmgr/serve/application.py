@@ -18,18 +18,18 @@ import structlog
 
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.bootstrap_address import endpoint_address
-from ctrlmgr.controllers.bootstrap_assembly import new_bootstrap
-from ctrlmgr.controllers.recorder import EventBroadcaster
+from ctrlmgr.controllers.bootstrap.address import endpoint_address
+from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
+from ctrlmgr.controllers.events.recorder import EventBroadcaster
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.kinds import strategies
+from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.resources.allocators.ranges import Ranges
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.controllers import (
     CONTROLLERS,
     Parts,
@@ -45,10 +45,10 @@ from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.leadership import COMPONENT, Leadership
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
-from ctrlmgr.server.auth import KnownUsersAuthorizer
-from ctrlmgr.server.debug import debug_pages
-from ctrlmgr.server.health import PING
-from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.pages.debug import debug_pages
+from ctrlmgr.server.pages.health import PING
 from ctrlmgr.settings import Settings, keys, plain_value
 from ctrlmgr.ui import Process, Reader, Site
 

@@ -13,36 +13,39 @@ from uuid import UUID
 from ctrlmgr import __version__
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, FieldMarks, LogClient, Runner
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import bootstrap, bootstrap_assembly
-from ctrlmgr.controllers.compaction import CompactionReconciler
-from ctrlmgr.controllers.endpoint_slices import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
-from ctrlmgr.controllers.endpoint_slices import new_endpoint_slice_controller
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
-from ctrlmgr.controllers.endpoints import new_endpoints_controller
-from ctrlmgr.controllers.event_expiry import new_event_expiry
-from ctrlmgr.controllers.garbage_collector import CONTROLLER_NAME as GARBAGE_COLLECTOR
-from ctrlmgr.controllers.garbage_collector import new_garbage_collector
-from ctrlmgr.controllers.mirroring import CONTROLLER_NAME as MIRRORING_CONTROLLER
-from ctrlmgr.controllers.mirroring import new_mirroring_controller
-from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
-from ctrlmgr.controllers.namespace import new_namespace_controller
-from ctrlmgr.controllers.pod_garbage_collector import CONTROLLER_NAME as POD_GARBAGE_COLLECTOR
-from ctrlmgr.controllers.pod_garbage_collector import new_pod_garbage_collector
-from ctrlmgr.controllers.recorder import EventBroadcaster, Recorder
-from ctrlmgr.controllers.root_ca_publisher import CONTROLLER_NAME as ROOT_CA_PUBLISHER
-from ctrlmgr.controllers.root_ca_publisher import new_root_ca_publisher
-from ctrlmgr.controllers.service_accounts import CONTROLLER_NAME as SERVICE_ACCOUNT_CONTROLLER
-from ctrlmgr.controllers.service_accounts import new_service_account_controller
-from ctrlmgr.controllers.service_cidrs import CONTROLLER_NAME as SERVICE_CIDR_CONTROLLER
-from ctrlmgr.controllers.service_cidrs import new_service_cidr_controller
-from ctrlmgr.controllers.ttl_after_finished import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
-from ctrlmgr.controllers.ttl_after_finished import new_ttl_after_finished_controller
+from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
+from ctrlmgr.controllers.bootstrap import controller as bootstrap
+from ctrlmgr.controllers.clusterrole_aggregation.controller import CONTROLLER_NAME as CLUSTERROLE_AGGREGATION_CONTROLLER
+from ctrlmgr.controllers.clusterrole_aggregation.controller import new_clusterrole_aggregation_controller
+from ctrlmgr.controllers.compaction.controller import CompactionReconciler
+from ctrlmgr.controllers.endpoint_slices.controller import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
+from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
+from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME as ENDPOINT_CONTROLLER
+from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
+from ctrlmgr.controllers.events.expiry import new_event_expiry
+from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
+from ctrlmgr.controllers.garbage_collector.controller import CONTROLLER_NAME as GARBAGE_COLLECTOR
+from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
+from ctrlmgr.controllers.mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
+from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.controllers.namespace.controller import new_namespace_controller
+from ctrlmgr.controllers.pod_garbage_collector.controller import CONTROLLER_NAME as POD_GARBAGE_COLLECTOR
+from ctrlmgr.controllers.pod_garbage_collector.controller import new_pod_garbage_collector
+from ctrlmgr.controllers.root_ca_publisher.controller import CONTROLLER_NAME as ROOT_CA_PUBLISHER
+from ctrlmgr.controllers.root_ca_publisher.controller import new_root_ca_publisher
+from ctrlmgr.controllers.service_accounts.controller import CONTROLLER_NAME as SERVICE_ACCOUNT_CONTROLLER
+from ctrlmgr.controllers.service_accounts.controller import new_service_account_controller
+from ctrlmgr.controllers.service_cidrs.controller import CONTROLLER_NAME as SERVICE_CIDR_CONTROLLER
+from ctrlmgr.controllers.service_cidrs.controller import new_service_cidr_controller
+from ctrlmgr.controllers.ttl_after_finished.controller import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
+from ctrlmgr.controllers.ttl_after_finished.controller import new_ttl_after_finished_controller
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers, Lister
 from ctrlmgr.manager import Controller, Periodic, Runnable
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.options import Requester
 from ctrlmgr.settings import Settings
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
@@ -181,6 +184,16 @@ def _garbage_collector(parts: Parts) -> Controller:
     )
 
 
+def _clusterrole_aggregation(parts: Parts) -> Controller:
+    return new_clusterrole_aggregation_controller(
+        parts.informers,
+        parts.engine_client(CLUSTERROLE_AGGREGATION_CONTROLLER),
+        parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+
+
 def _pod_garbage_collector(parts: Parts) -> Controller:
     return new_pod_garbage_collector(
         parts.informers,
@@ -236,6 +249,7 @@ def _ttl_after_finished(parts: Parts) -> Controller:
 
 
 CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
+    CLUSTERROLE_AGGREGATION_CONTROLLER: _clusterrole_aggregation,
     ENDPOINT_CONTROLLER: _endpoints,
     ENDPOINT_SLICE_CONTROLLER: _endpoint_slices,
     GARBAGE_COLLECTOR: _garbage_collector,

@@ -13,16 +13,16 @@ from pathlib import Path
 from random import Random
 
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.server import App, HttpServer, Pages
-from ctrlmgr.server.access import Authorizer, User
 from ctrlmgr.server.app import Behind
-from ctrlmgr.server.auth import MASTERS, RequestAuthenticator
+from ctrlmgr.server.authn.access import Authorizer, User
+from ctrlmgr.server.authn.authenticators import MASTERS, RequestAuthenticator
+from ctrlmgr.server.authn.service_account_tokens import Find, ServiceAccountTokens, service_account_key
+from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
-from ctrlmgr.server.service_account_tokens import Find, ServiceAccountTokens, service_account_key
-from ctrlmgr.server.tls import CertificateFiles, ServingContext, ensure_certificates
-from ctrlmgr.server.tokens import Tokens
 from ctrlmgr.settings import Settings
 
 ADMIN = User("system:admin", "system:admin", (MASTERS,))

@@ -14,14 +14,14 @@ from typing import Final
 from ctrlmgr import __version__
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.recorder import NORMAL, Recorder
+from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
+from ctrlmgr.engine.names import new_uid
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.eventlog.opening import open_sessions
 from ctrlmgr.eventlog.session import Sessions
 from ctrlmgr.informer import Informers
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
 from ctrlmgr.manager import Controller, Runnable
-from ctrlmgr.resources.names import new_uid
 from ctrlmgr.serve.controllers import Watched
 from ctrlmgr.settings import Settings
 

@@ -21,6 +21,7 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
@@ -28,20 +29,19 @@ from ctrlmgr.eventlog.past import PastLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.kinds import strategies
+from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
-from ctrlmgr.resources.allocators.ranges import Ranges
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
-from ctrlmgr.server.auth import KnownUsersAuthorizer
-from ctrlmgr.server.health import PING
-from ctrlmgr.server.read_only import ReadOnly
-from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.pages.health import PING
+from ctrlmgr.server.playing.read_only import ReadOnly
 from ctrlmgr.settings import Settings
 from ctrlmgr.ui import Process, Reader, Site
 

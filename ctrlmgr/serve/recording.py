@@ -23,11 +23,14 @@ from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
+from ctrlmgr.kinds import strategies
+from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
@@ -38,19 +41,16 @@ from ctrlmgr.recording.playing.player import Player
 from ctrlmgr.recording.playing.pretending import Pretending, Refusing
 from ctrlmgr.recording.playing.tape import ACTOR, Tape, load
 from ctrlmgr.recording.playing.timetable import SECOND
-from ctrlmgr.resources.allocators.ranges import Ranges
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.strategies import strategies
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Health, Pages
-from ctrlmgr.server.auth import KnownUsersAuthorizer
-from ctrlmgr.server.health import PING
-from ctrlmgr.server.played import PlayedBackend
-from ctrlmgr.server.playing import play_pages
-from ctrlmgr.server.read_only import ReadOnly
-from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.pages.health import PING
+from ctrlmgr.server.playing.control import play_pages
+from ctrlmgr.server.playing.played import PlayedBackend
+from ctrlmgr.server.playing.read_only import ReadOnly
 from ctrlmgr.settings import Settings
 from ctrlmgr.ui import Process, Reader, Site
 

@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from ctrlmgr.api import status
-from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.operations import Answer, Operation, Target
-from ctrlmgr.resources.options import (
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.options import (
     Body,
     GetOptions,
     ListOptions,
@@ -27,20 +26,21 @@ from ctrlmgr.resources.options import (
     parse_patch,
     parse_update,
 )
-from ctrlmgr.resources.watch import Start
+from ctrlmgr.engine.watch import Start
+from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
+from ctrlmgr.server.authn.reviews import Question, Reviews
+from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connecting import object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
-from ctrlmgr.server.negotiation import PLAIN, body_type, patch_type
-from ctrlmgr.server.presentation import Presentation, Presentations
-from ctrlmgr.server.request import Request
-from ctrlmgr.server.responses import JSON_TYPE, NO_CACHE, warnings
-from ctrlmgr.server.reviews import Question, Reviews
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, warnings
+from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
+from ctrlmgr.server.presenting.presentation import Presentation, Presentations
+from ctrlmgr.server.presenting.sending import Sender
+from ctrlmgr.server.presenting.tabular import parse_include
 from ctrlmgr.server.routes import ResourcePath
-from ctrlmgr.server.sending import Sender
-from ctrlmgr.server.tabular import parse_include
-from ctrlmgr.server.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.watching import Watches
+from ctrlmgr.server.watch.watching import Watches
 
 _ANY = GetOptions()
 

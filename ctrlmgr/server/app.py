@@ -17,18 +17,18 @@ import structlog
 from ctrlmgr.api import status
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
-from ctrlmgr.resources.kinds import Kinds
 from ctrlmgr.server import limits
-from ctrlmgr.server.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.api import Call
+from ctrlmgr.server.authn.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.endpoints import Place, Places
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import Receive, Scope, Send, refused, warnings
+from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlight
-from ctrlmgr.server.negotiation import PLAIN, Accepts, Representation
-from ctrlmgr.server.pages import Pages
-from ctrlmgr.server.request import Request
-from ctrlmgr.server.responses import Receive, Scope, Send, refused, warnings
-from ctrlmgr.server.stream import Disconnected
+from ctrlmgr.server.pages.pages import Pages
+from ctrlmgr.server.presenting.negotiation import PLAIN, Accepts, Representation
 
 log = structlog.get_logger(__name__)
 

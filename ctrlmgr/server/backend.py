@@ -12,25 +12,25 @@ from random import Random
 from typing import TypeVar
 
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
-from ctrlmgr.resources.cacher import Cacher
-from ctrlmgr.resources.engine import Engine
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.operations import Operation
 from ctrlmgr.server.api import Api
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
+from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.describe.tables import table_for
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.follower import Followed, Follower
-from ctrlmgr.server.hub import Hub
-from ctrlmgr.server.presentation import Presentations
-from ctrlmgr.server.reviews import Reviews
-from ctrlmgr.server.sending import Sender
-from ctrlmgr.server.service_account_tokens import TokenIssuer
-from ctrlmgr.server.tables import table_for
-from ctrlmgr.server.token_requests import TokenRequests
-from ctrlmgr.server.watcher import Parting
-from ctrlmgr.server.watching import Watches
+from ctrlmgr.server.presenting.presentation import Presentations
+from ctrlmgr.server.presenting.sending import Sender
+from ctrlmgr.server.watch.follower import Followed, Follower
+from ctrlmgr.server.watch.hub import Hub
+from ctrlmgr.server.watch.watcher import Parting
+from ctrlmgr.server.watch.watching import Watches
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
-from ctrlmgr.resources.operations import Target
 
 
 class _Spec(msgspec.Struct, rename="camel"):

@@ -1,6 +1,6 @@
 """Runs the engine's operations on the event loop: does what their commands ask for, without ever blocking the loop.
 
-Guarantees (the driver's side of `resources.operations`):
+Guarantees (the driver's side of `engine.operations`):
 - An append is durable, or its refusal is final, before the operation goes on. One whose outcome is not known within
   `WRITE_PATIENCE` ends as a 504: it may still come to be in the log, and the client must look.
 - After a refused append the operation sees all that the log refused it for.
@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import Appending
-from ctrlmgr.resources.operations import Append, Await, Command, Operation, Read, Refresh
-from ctrlmgr.server.follower import Follower
+from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ctrlmgr.engine.kind import Kind, Subresource
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
-from ctrlmgr.resources.kind import Kind, Subresource
-from ctrlmgr.resources.kinds import Kinds
-from ctrlmgr.resources.operations import Target
-from ctrlmgr.server.access import Attributes
-from ctrlmgr.server.negotiation import Accepts
-from ctrlmgr.server.responses import warnings
+from ctrlmgr.server.authn.access import Attributes
+from ctrlmgr.server.http.responses import warnings
+from ctrlmgr.server.presenting.negotiation import Accepts
 from ctrlmgr.server.routes import Location, ResourcePath, locate
 
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported, Proposal, verify
 from ctrlmgr.eventlog.imports import Stretch
 from ctrlmgr.eventlog.verify import Stored
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.testing.clock import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify, names, remove, thing
 

@@ -21,7 +21,7 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.metrics import Durations, QueueReading, queue_readings
-from ctrlmgr.server.health import Health
+from ctrlmgr.server.pages.health import Health
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 

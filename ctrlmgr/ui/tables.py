@@ -12,10 +12,10 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.resources.kind import GroupVersionKind
-from ctrlmgr.server.tables import table_for
+from ctrlmgr.server.describe.tables import table_for
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 

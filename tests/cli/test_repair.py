@@ -13,11 +13,11 @@ import pytest
 
 from ctrlmgr.api.resource import EVENTS, SERVICES, Resource
 from ctrlmgr.eventlog import open_log
-from ctrlmgr.resources.allocators.claims import Claim
-from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.claims import Claim
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run
-from tests.resources.stage import Stage
+from tests.engine.stage import Stage
 
 _CURRENT = "revision = (SELECT head_revision FROM object WHERE resource = :resource AND name = :name)"
 

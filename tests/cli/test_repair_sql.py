@@ -14,11 +14,11 @@ from sqlalchemy.pool import NullPool
 
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.eventlog import EventLog, open_log
-from ctrlmgr.resources.allocators.claims import Claim
-from ctrlmgr.resources.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.claims import Claim
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run
-from tests.controllers.repair_cluster import RepairCluster, rounds
+from tests.controllers.repair.cluster import RepairCluster, rounds
 
 FULL = ["--service-cluster-ip-range", "10.96.0.0/29", "--service-node-port-range", "30000-30003"]
 """Ranges in which everything is taken."""

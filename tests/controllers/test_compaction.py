@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import LogClient
-from ctrlmgr.controllers.compaction import CompactionReconciler, compact_by_rule, newest_to_compact
+from ctrlmgr.controllers.compaction.controller import CompactionReconciler, compact_by_rule, newest_to_compact
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.settings import CompactionSettings, Retention

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.root_ca_publisher import CONFIG_MAPS
-from ctrlmgr.controllers.service_accounts import SERVICE_ACCOUNTS
+from ctrlmgr.controllers.root_ca_publisher.controller import CONFIG_MAPS
+from ctrlmgr.controllers.service_accounts.controller import SERVICE_ACCOUNTS
 from ctrlmgr.manager import Controller
 from tests.controllers import test_root_ca_publisher, test_service_accounts
 from tests.controllers.worked_stage import WorkedStage

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.namespace import CONTROLLER_NAME, new_namespace_controller
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME, new_namespace_controller
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
-from ctrlmgr.resources.operations import Operation
-from ctrlmgr.resources.options import Requester
-from tests.resources.stage import Stage
+from tests.engine.stage import Stage
 
 GRACE = 5.0
 CONDITIONS = (

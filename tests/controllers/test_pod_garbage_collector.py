@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
-from ctrlmgr.controllers.pod_garbage_collector import (
+from ctrlmgr.controllers.pod_garbage_collector.controller import (
     PERIOD,
     QUARANTINE,
     Looked,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.root_ca_publisher import DESCRIPTION, new_root_ca_publisher
+from ctrlmgr.controllers.root_ca_publisher.controller import DESCRIPTION, new_root_ca_publisher
 from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import WorkedStage
 

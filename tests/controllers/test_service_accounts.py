@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.controllers.service_accounts import SERVICE_ACCOUNTS, new_service_account_controller
+from ctrlmgr.controllers.service_accounts.controller import SERVICE_ACCOUNTS, new_service_account_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import WorkedStage
 

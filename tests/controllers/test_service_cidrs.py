@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.recorder import SILENT
-from ctrlmgr.controllers.service_cidrs import (
+from ctrlmgr.controllers.events.recorder import SILENT
+from ctrlmgr.controllers.service_cidrs.controller import (
     FINALIZER,
     is_needed,
     new_service_cidr_controller,
 )
+from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
+from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
 from ctrlmgr.manager import Controller
-from ctrlmgr.resources.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
-from ctrlmgr.resources.allocators.service_cidrs import SERVICE_CIDRS
 from tests.controllers.worked_stage import WorkedStage
 
 CIDRS = "/apis/networking.k8s.io/v1/servicecidrs"

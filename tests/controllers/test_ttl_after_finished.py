@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.ttl_after_finished import JOBS, desired_deletion, new_ttl_after_finished_controller
+from ctrlmgr.controllers.ttl_after_finished.controller import JOBS, desired_deletion, new_ttl_after_finished_controller
 from ctrlmgr.errors import TerminalError
 from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import WorkedStage

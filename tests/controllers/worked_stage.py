@@ -11,14 +11,14 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from ctrlmgr.resources.names import new_uid
-from ctrlmgr.resources.operations import Operation
-from ctrlmgr.resources.options import Requester
-from tests.resources.stage import Response, Stage
+from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
 

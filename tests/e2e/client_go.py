@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import yaml
 
 from tests.e2e.serving import DEADLINE, Server
-from tests.resources.protobuf_encoder import body as protobuf
+from tests.schema.protobuf_encoder import body as protobuf
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON = "application/json"

@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogUnavailable
-from ctrlmgr.eventlog.file_lock import FileLock
+from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 
 def lock_at(path: Path) -> FileLock:

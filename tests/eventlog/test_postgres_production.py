@@ -20,7 +20,7 @@ from ctrlmgr.inspection.database import open_database
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.eventlog.pooler import PgBouncer
-from tests.robustness.leaders import Candidate, Group
+from tests.robustness.failover.leaders import Candidate, Group
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 

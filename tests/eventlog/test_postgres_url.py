@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.eventlog.postgres_url import Place, parse_url
+from ctrlmgr.eventlog.postgres.url import Place, parse_url
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,9 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.eventlog import Author, Cause, Fence, Outcome, open_log, verify
 from ctrlmgr.eventlog.pending import PendingAppend
-from ctrlmgr.eventlog.postgres import PostgresEventLog
-from ctrlmgr.eventlog.postgres_arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
-from ctrlmgr.eventlog.postgres_url import parse_url
+from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
+from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+from ctrlmgr.eventlog.postgres.url import parse_url
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect
 
 from ctrlmgr.eventlog import migrate_log, schema
-from ctrlmgr.eventlog.sqlite import open_engine
+from ctrlmgr.eventlog.sqlite.log import open_engine
 from ctrlmgr.eventlog.tables import metadata
 from ctrlmgr.testing import FakeClock
 
@@ -21,7 +21,7 @@ def migrated(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "sqlite":
         migrate_log(f"sqlite:///{tmp_path}/log.db", clock=FakeClock(), random=random.Random(1))
         return open_engine(tmp_path / "log.db")
-    from ctrlmgr.eventlog import postgres
+    from ctrlmgr.eventlog.postgres import log as postgres
 
     return postgres.open_engine(request.getfixturevalue("postgres_url"))
 

@@ -17,7 +17,7 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog import migrate_log, open_log, verify
-from ctrlmgr.eventlog.sqlite import SQLiteEventLog
+from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 
 

@@ -14,7 +14,9 @@ import pytest
 from alembic import command
 from alembic.config import Config
 
-from ctrlmgr.eventlog import migrate_log, postgres, schema, sqlite, views
+from ctrlmgr.eventlog import migrate_log, schema, views
+from ctrlmgr.eventlog.postgres import log as postgres
+from ctrlmgr.eventlog.sqlite import log as sqlite
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.testing import FakeClock
 from tests.inspection import story

@@ -17,8 +17,8 @@ import structlog
 
 from ctrlmgr import cli
 from ctrlmgr.api.resource import NAMESPACES, PODS, SERVICES
-from ctrlmgr.controllers.endpoints import CONTROLLER_NAME as ENDPOINT_CONTROLLER
-from ctrlmgr.controllers.namespace import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME as ENDPOINT_CONTROLLER
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.inspection import causes
 from ctrlmgr.inspection.causes import Node
 from ctrlmgr.inspection.database import Database, open_database

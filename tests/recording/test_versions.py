@@ -126,7 +126,9 @@ def test_a_version_that_labels_endpoints_otherwise(monkeypatch: pytest.MonkeyPat
         return into
 
     before = replayed()
-    monkeypatch.setattr("ctrlmgr.controllers.endpoints.desired_labels", lambda labels, *, is_headless: {"bad": "1"})
+    monkeypatch.setattr(
+        "ctrlmgr.controllers.endpoints.controller.desired_labels", lambda labels, *, is_headless: {"bad": "1"}
+    )
     found = compare(replayed(), before)
     written = [each for each in found.differences if each.resource == "endpoints"]
     assert len(written) > 20

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 import yaml
 
+from tests.robustness.hostile.specimens import STRANGE, Schema, Specimens
 from tests.robustness.operations import Operation
-from tests.robustness.specimens import STRANGE, Schema, Specimens
 
 NAMESPACES = ("default", "default", "default", "fuzz-a", "fuzz-b", "kube-system", "none", "A_b", "..")
 _REMEMBERED = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.robustness.raw import Reply
+from tests.robustness.hostile.raw import Reply
 
 
 def is_status(reply: Reply) -> bool:

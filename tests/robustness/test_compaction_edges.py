@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness.raw import ask
+from tests.robustness.hostile.raw import ask
 from tests.robustness.run import Setting
 from tests.robustness.serving import Served
 from tests.robustness.tail import Tail

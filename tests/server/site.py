@@ -22,11 +22,11 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
-from ctrlmgr.server.access import AllowEverything, Authenticator, Authorizer
-from ctrlmgr.server.reviews import Reviews
-from ctrlmgr.server.service_account_tokens import TokenIssuer
+from ctrlmgr.server.authn.access import AllowEverything, Authenticator, Authorizer
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 from ctrlmgr.testing.builders import a_namespace
-from tests.resources.stage import builtin_kinds
+from tests.engine.stage import builtin_kinds
 
 TIMEOUT = 20.0
 """Real seconds after which an answer that should have come never will."""

@@ -14,8 +14,8 @@ import yaml
 
 from ctrlmgr.errors import Unauthorized
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.access import AllowEverything, Attributes, User
-from ctrlmgr.server.negotiation import PROTOBUF
+from ctrlmgr.server.authn.access import AllowEverything, Attributes, User
+from ctrlmgr.server.presenting.negotiation import PROTOBUF
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 MERGE = {"Content-Type": "application/merge-patch+json"}

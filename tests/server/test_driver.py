@@ -12,17 +12,17 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.operations import REFRESH, Append, Await, Command, Operation, Read
 from ctrlmgr.errors import AlreadyExists, Fenced, LogUnavailable, RequestTimeout
 from ctrlmgr.eventlog import Author, Fence, Head, Proposal
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.resources.cacher import Cacher
-from ctrlmgr.resources.operations import REFRESH, Append, Await, Command, Operation, Read
 from ctrlmgr.server import driver as driving
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.follower import Follower
+from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace

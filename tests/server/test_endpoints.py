@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.errors import MethodNotAllowed
-from ctrlmgr.server.access import Attributes
+from ctrlmgr.server.authn.access import Attributes
 from ctrlmgr.server.endpoints import Place, Places
-from tests.resources.stage import builtin_kinds
+from tests.engine.stage import builtin_kinds
 
 PLACES = Places(builtin_kinds())
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND")

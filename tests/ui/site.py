@@ -15,12 +15,12 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
-from ctrlmgr.server.access import User
-from ctrlmgr.server.auth import MASTERS, KnownUsersAuthorizer, RequestAuthenticator
-from ctrlmgr.server.health import PING
-from ctrlmgr.server.reviews import Reviews
+from ctrlmgr.server.authn.access import User
+from ctrlmgr.server.authn.authenticators import MASTERS, KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.pages.health import PING
 from ctrlmgr.ui import Process, Reader, Site
-from tests.resources.stage import builtin_kinds
+from tests.engine.stage import builtin_kinds
 from tests.server.site import TIMEOUT, serving
 
 TOKEN = "a-token-for-tests"

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from ctrlmgr.errors import Unauthorized
-from ctrlmgr.server.access import Attributes, User
-from ctrlmgr.server.auth import ANONYMOUS, KnownUsersAuthorizer
+from ctrlmgr.server.authn.access import Attributes, User
+from ctrlmgr.server.authn.authenticators import ANONYMOUS, KnownUsersAuthorizer
 from tests.server.site import TIMEOUT
 from tests.ui.site import TOKEN, Served
 

@@ -20,7 +20,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Key, Resource, Revision
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
-from ctrlmgr.eventlog.admission import EMPTY, Slot, refusal
+from ctrlmgr.eventlog.acceptance import EMPTY, Slot, refusal
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
 from ctrlmgr.eventlog.pending import PendingAppend
 

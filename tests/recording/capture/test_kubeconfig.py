@@ -11,7 +11,7 @@ import yaml
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.recording.capture.kubeconfig import default_files, in_cluster, load
-from ctrlmgr.server.tls import ensure_certificates
+from ctrlmgr.server.http.tls import ensure_certificates
 
 
 def config(cluster: Any, user: Any, name: str = "one", **rest: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, MethodNotAllowed
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
@@ -15,7 +16,6 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.pretending import Refusing
 from ctrlmgr.recording.playing.tape import load
-from ctrlmgr.resources.cacher import Cacher
 from ctrlmgr.testing import FakeClock
 from tests.recording.playing.stage import CONFIG_MAPS, A, B, config_map, played, versions
 from tests.recording.samples import SMALL

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.failover.leaders import can_be_written, freeze
+from tests.robustness.failover.replicated import ReplicatedPostgres
 from tests.robustness.faults import stage
 from tests.robustness.faults.machine import Network, SmallDisk, WallClock, inside
 from tests.robustness.faults.small_postgres import SmallPostgres
 from tests.robustness.faults.stage import DEFAULT_LEASE, LEASE, SHORT, Member, Stage
-from tests.robustness.leaders import can_be_written, freeze
-from tests.robustness.replicated import ReplicatedPostgres
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import uvloop
 
 from tests.robustness.checks import check
+from tests.robustness.failover.leaders import violations
 from tests.robustness.faults.injections import Injection, Struck
 from tests.robustness.faults.judging import converged, settle, verified
 from tests.robustness.faults.machine import Missing
 from tests.robustness.faults.stage import Member, Stage
 from tests.robustness.history import History
-from tests.robustness.leaders import violations
 from tests.robustness.run import Plan, crowd, reach, read_everything
 from tests.robustness.tail import Tail
 from tests.robustness.watchers import Informer

@@ -1,0 +1,1 @@
+"""Brings a cluster into being: the `kubernetes` service, the system namespaces, the default ServiceCIDR."""

@@ -1,0 +1,193 @@
+"""Puts the bootstrap controller together: its tasks, their periods, and what is watched so that none need pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.discovery import SERVICE_NAME
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Key
+from ctrlmgr.client import EngineClient, LogClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.bootstrap import cidr as bootstrap_cidr
+from ctrlmgr.controllers.bootstrap import controller as bootstrap
+from ctrlmgr.controllers.bootstrap import namespaces as bootstrap_namespaces
+from ctrlmgr.controllers.bootstrap import service as bootstrap_service
+from ctrlmgr.controllers.bootstrap.cidr import DefaultServiceCIDR
+from ctrlmgr.controllers.bootstrap.controller import Bootstrap, BootstrapReconciler, Presence
+from ctrlmgr.controllers.bootstrap.endpoints import Publisher
+from ctrlmgr.controllers.bootstrap.leases import MASTER_LEASES, Address, MasterLeases
+from ctrlmgr.controllers.bootstrap.namespaces import SYSTEM_NAMESPACES, SystemNamespaces
+from ctrlmgr.controllers.bootstrap.reconcilers import (
+    LEASE,
+    MASTER_COUNT,
+    EndpointReconciler,
+    LeaseReconciler,
+    MasterCountReconciler,
+    NoReconciler,
+)
+from ctrlmgr.controllers.bootstrap.service import KubernetesService, ServiceSpec
+from ctrlmgr.controllers.events.recorder import EventBroadcaster
+from ctrlmgr.controllers.repair import controller as repair
+from ctrlmgr.controllers.repair.controller import (
+    RepairReconciler,
+    cluster_ip_repair,
+    new_repair_controller,
+    node_port_repair,
+)
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.informer import Change, Informers
+from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
+from ctrlmgr.manager import Controller, Periodic, Watch
+from ctrlmgr.settings import ServiceSettings
+
+_AFTER_A_CHANGE: Final = 1.0
+"""Seconds from when somebody deletes or changes something to when it is put right. Kubernetes takes what is left of a
+period, up to 10 s or 60 s."""
+
+Keys = Callable[[Change], Iterable[Key]]
+
+
+class Parts(NamedTuple):
+    """What the bootstrap controller is made of."""
+
+    informers: Informers
+    event_log: EventLog
+    client: EngineClient
+    internal: LogClient
+    """Writes claims, leases and Events, straight to the log."""
+    broadcaster: EventBroadcaster
+    clock: Clock
+    random: Random
+
+
+def new_bootstrap(
+    parts: Parts,
+    settings: ServiceSettings,
+    ranges: Ranges,
+    *,
+    address: str | None,
+    port: int,
+    ready: Callable[[], bool],
+) -> Bootstrap:
+    """Put it together, before the informers sync; raises `SettingsError`.
+
+    `address` is what `bootstrap_address.endpoint_address` says (None: nothing is published), `port` where the API is
+    served. `ready` says whether the process is, all of its checks considered, `Bootstrap.problem` included.
+    """
+    reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
+    makers = (cluster_ip_repair, node_port_repair)
+    repairs = RepairReconciler(make(parts.event_log, ranges, parts.broadcaster, parts.internal) for make in makers)
+    controller = Controller(
+        bootstrap.CONTROLLER_NAME,
+        reconciler,
+        watches=_watches(parts.informers),
+        client=parts.client,
+        log=parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+        max_retries=5,  # then its period comes
+    )
+    repairing = new_repair_controller(repairs, parts.internal, parts.event_log, clock=parts.clock, random=parts.random)
+    return Bootstrap(
+        reconciler,
+        repairs,
+        _periodic(controller, repairs, repairing),
+        (controller, repairing),
+        parts.client,
+        parts.internal,
+        clock=parts.clock,
+    )
+
+
+def _reconciler(
+    parts: Parts,
+    settings: ServiceSettings,
+    ranges: Ranges,
+    *,
+    address: str | None,
+    port: int,
+    ready: Callable[[], bool],
+) -> BootstrapReconciler:
+    informers = parts.informers
+    node_port = settings.kubernetes_service_node_port
+    if node_port and node_port not in ranges.ports:
+        raise SettingsError(
+            f"service.kubernetes_service_node_port is {node_port}; it must be within service.node_port_range, "
+            f"{ranges.ports}"
+        )
+    spec = ServiceSpec(ranges.addresses[0][0], port, node_port)
+    own = Address(address, port) if address is not None else None
+    recorder = parts.broadcaster.recorder(bootstrap_cidr.COMPONENT, parts.internal)
+    cidrs = [str(each) for each in ranges.addresses]
+    return BootstrapReconciler(
+        SystemNamespaces(informers.informer(NAMESPACES).lister),
+        DefaultServiceCIDR(informers.informer(SERVICE_CIDRS).lister, cidrs, recorder, clock=parts.clock),
+        Presence(KubernetesService(parts.event_log, spec), _endpoints(parts, settings, own), ready),
+    )
+
+
+def _endpoints(parts: Parts, settings: ServiceSettings, own: Address | None) -> EndpointReconciler:
+    informers = parts.informers
+    publisher = Publisher(parts.event_log, informers.informer(ENDPOINT_SLICES).lister)
+    if own is not None and settings.endpoint_reconciler_type == LEASE:
+        leases = MasterLeases(own, informers.informer(MASTER_LEASES), parts.event_log, clock=parts.clock)
+        return LeaseReconciler(own, leases, publisher, parts.internal)
+    if own is not None and settings.endpoint_reconciler_type == MASTER_COUNT:
+        return MasterCountReconciler(own, settings.apiserver_count, publisher)
+    return NoReconciler()
+
+
+def _periodic(controller: Controller, repairs: RepairReconciler, repairing: Controller) -> Periodic:
+    periodic = Periodic()
+    periodic.add("system namespaces", bootstrap_namespaces.INTERVAL, controller.queue, bootstrap.NAMESPACES)
+    periodic.add("default ServiceCIDR", bootstrap_cidr.INTERVAL, controller.queue, bootstrap.SERVICE_CIDR)
+    periodic.add("kubernetes service", bootstrap.INTERVAL, controller.queue, bootstrap.SERVICE)
+    for key in repairs.due():  # they have just gone a round
+        periodic.add(f"repair {key}", repair.INTERVAL, repairing.queue, key, at_start=False)
+    return periodic
+
+
+def _watches(informers: Informers) -> list[Watch]:
+    """Return what is watched; leases for who comes and goes, at once."""
+    namespaces = _gone([Key("", name) for name in SYSTEM_NAMESPACES], bootstrap.NAMESPACES)
+    cidr = _gone([Key("", bootstrap_cidr.NAME)], bootstrap.SERVICE_CIDR)
+    service = _gone([bootstrap_service.KEY], bootstrap.SERVICE)
+    later = [
+        (NAMESPACES, namespaces),
+        (SERVICE_CIDRS, cidr),
+        (SERVICES, service),
+        (ENDPOINTS, _changed),
+        (ENDPOINT_SLICES, _changed),
+    ]
+    watches = [Watch(informers.informer(resource), keys, _AFTER_A_CHANGE) for resource, keys in later]
+    return [*watches, Watch(informers.informer(MASTER_LEASES), _came_or_went)]
+
+
+def _gone(names: Iterable[Key], task: Key) -> Keys:
+    """Return what asks for `task` when one of these objects is deleted."""
+    wanted = frozenset(names)
+
+    def keys(change: Change) -> Iterable[Key]:
+        is_one = change.type is EventType.DELETED and change.old is not None and change.old.key in wanted
+        return (task,) if is_one else ()
+
+    return keys
+
+
+def _changed(change: Change) -> Iterable[Key]:
+    """Ask for the service when what it leads to was deleted or changed; nobody else creates it."""
+    return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
+
+
+def _is_published(obj: Object) -> bool:
+    namespace, name = bootstrap_service.KEY
+    return obj.namespace == namespace and name in (obj.name, obj.labels.get(SERVICE_NAME))
+
+
+def _came_or_went(change: Change) -> Iterable[Key]:
+    return () if change.type is EventType.MODIFIED else (bootstrap.SERVICE,)

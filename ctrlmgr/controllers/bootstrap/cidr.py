@@ -1,0 +1,126 @@
+"""The ServiceCIDR `kubernetes`: what the settings say that ClusterIPs come from, for the API's clients to see.
+
+Guarantees: it is created when missing and made dual-stack when the settings are; otherwise its ranges are nobody's to
+change. Its condition Ready is set once, when the ranges are the settings', and never taken from whoever set it
+otherwise. A contradiction is told of once, in the log and as an Event.
+
+Kubernetes: `pkg/controlplane/controller/defaultservicecidr`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import Client
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.errors import AlreadyExists, Conflict
+from ctrlmgr.informer import Lister
+from ctrlmgr.kinds.allocators.service_cidrs import READY, ServiceCIDR
+
+log = structlog.get_logger(__name__)
+
+NAME: Final = "kubernetes"
+COMPONENT: Final = "kubernetes-service-cidr-controller"
+INTERVAL: Final = 10.0
+"""Seconds between looks."""
+
+_READY_MESSAGE: Final = "Kubernetes default Service CIDR is ready"
+
+
+class Step(enum.Enum):
+    """What to do about it."""
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    WIDEN = "widen"
+    """Add the second family's range."""
+    SET_READY = "set ready"
+    WARN = "warn"
+
+
+class Plan(NamedTuple):
+    """The next step; of a warning also the Event's reason and message."""
+
+    step: Step
+    reason: str = ""
+    message: str = ""
+
+
+def plan(current: Object | None, cidrs: Sequence[str]) -> Plan:
+    """Decide what to do about the ServiceCIDR as it is, `cidrs` being the settings' ranges."""
+    if current is None:
+        return Plan(Step.CREATE)
+    view = current.view(ServiceCIDR)
+    there = view.spec.cidrs or []
+    if len(cidrs) == 2 and there == [cidrs[0]]:
+        return Plan(Step.WIDEN)
+    if current.is_terminating:
+        return Plan(Step.NOTHING)
+    if there != list(cidrs):
+        message = f"The default ServiceCIDR {_go(there)} does not match the controller flag configurations {_go(cidrs)}"
+        return Plan(Step.WARN, "KubernetesDefaultServiceCIDRInconsistent", message)
+    ready = view.ready
+    if ready is not None and ready.status == "False":
+        return Plan(Step.WARN, ready.reason, f"Configuration matches, but {ready.message}")
+    return Plan(Step.NOTHING if ready is not None and ready.status == "True" else Step.SET_READY)
+
+
+def _go(texts: Sequence[str]) -> str:
+    return f"[{' '.join(texts)}]"
+
+
+class DefaultServiceCIDR:
+    """See the module's docstring."""
+
+    def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
+        """`cidrs` are the settings' ranges, that of the default family first."""
+        self._service_cidrs = service_cidrs
+        self._cidrs = list(cidrs)
+        self._recorder = recorder
+        self._clock = clock
+        self._warned: set[str] = set()
+
+    def sync(self, client: Client) -> None:
+        """Take the next step."""
+        current = self._service_cidrs.get(Key("", NAME))
+        planned = plan(current, self._cidrs)
+        if current is None:
+            self._create(client)
+        elif planned.step is Step.WIDEN:
+            log.info("making the default ServiceCIDR dual-stack", cidrs=self._cidrs)
+            client.update(Object.from_dict({**current.to_dict(), "spec": {"cidrs": self._cidrs}}))
+        elif planned.step is Step.SET_READY:
+            self._set_ready(current, client)
+        elif planned.step is Step.WARN and planned.reason not in self._warned:
+            self._warned.add(planned.reason)
+            log.warning("the default ServiceCIDR is not what the settings say", message=planned.message)
+            self._recorder.event(current, WARNING, planned.reason, planned.message)
+
+    def _create(self, client: Client) -> None:
+        head = {"kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1", "metadata": {"name": NAME}}
+        try:
+            created = client.create(Object.from_dict({**head, "spec": {"cidrs": self._cidrs}}))
+        except AlreadyExists:  # the cache did not know yet, or another process was quicker
+            return
+        self._set_ready(created, client)
+
+    def _set_ready(self, current: Object, client: Client) -> None:
+        fields: dict[str, Any] = current.to_dict()
+        conditions = [each for each in (fields.get("status") or {}).get("conditions") or () if each["type"] != READY]
+        ready = {
+            "type": READY,
+            "status": "True",
+            "lastTransitionTime": format_time_seconds(self._clock.now()),
+            "reason": "",
+            "message": _READY_MESSAGE,
+        }
+        with suppress(Conflict):  # whoever has changed it: the next look sees to it
+            client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")

@@ -1,0 +1,195 @@
+"""Endpoints and EndpointSlices of the `kubernetes` service: where its servers answer.
+
+Guarantees:
+- The addresses are those of the servers. The ports of an Endpoints object with one subset stay as they are unless
+  they are to be reset, whatever somebody made of them; more than one subset, or none, and it is made anew.
+- The EndpointSlice says what the Endpoints say. Nothing is written when both are right.
+- There is one subset, which is what tools look at, so servers at different addresses must answer at the same port, as
+  with Kubernetes; if they do not, the lowest is told. Servers at one address and several ports, which Kubernetes does
+  not know, have one subset, and one slice, a port.
+
+Kubernetes: `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from ctrlmgr.api.core import IPV4, IPV6, ip_family
+from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.bootstrap.leases import Address
+from ctrlmgr.controllers.bootstrap.service import KEY, PORT_NAME
+from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Lister
+
+log = structlog.get_logger(__name__)
+
+ATTEMPTS: Final = 5
+"""How often something is written that somebody else wrote at the same time."""
+
+Fields = dict[str, Any]
+
+
+def addresses_of(endpoints: Object | None) -> list[str]:
+    """Return the addresses of an Endpoints object that has one subset, as one that we made has; else none."""
+    subsets = _subsets(endpoints)
+    return [each["ip"] for each in subsets[0].get("addresses") or ()] if len(subsets) == 1 else []
+
+
+def _subsets(endpoints: Object | None) -> list[Fields]:
+    return (endpoints.to_dict().get("subsets") or []) if endpoints is not None else []
+
+
+def desired_endpoints(current: Object | None, servers: Collection[Address], *, reset_ports: bool) -> Object | None:
+    """Return the Endpoints to write, at the revision of `current`; None if nothing is to be written."""
+    fields: Fields = current.to_dict() if current is not None else _head("Endpoints", "v1")
+    before = fields.get("subsets") or []
+    subsets = desired_subsets(before, servers, reset_ports=reset_ports)
+    labels = fields["metadata"].get("labels") or {}
+    if current is not None and subsets == before and labels.get(SKIP_MIRROR) == "true":
+        return None
+    fields["metadata"]["labels"] = {**labels, SKIP_MIRROR: "true"}
+    return Object.from_dict({**fields, "subsets": subsets})
+
+
+def desired_subsets(before: Sequence[Fields], servers: Collection[Address], *, reset_ports: bool) -> list[Fields]:
+    """Return what the subsets `before` are to become."""
+    ips = {server.ip for server in servers}
+    if len(ips) < len(set(servers)):
+        return _by_port(servers)
+    if not ips:
+        return []
+    ports = [_port(min(server.port for server in servers))]
+    if len(before) != 1:
+        return [{"addresses": _addresses(ips), "ports": ports}]
+    subset = dict(before[0])
+    if sorted(each["ip"] for each in subset.get("addresses") or ()) != sorted(ips):
+        subset["addresses"] = _addresses(ips)
+    return [{**subset, "ports": ports}] if reset_ports else [subset]
+
+
+def _by_port(servers: Iterable[Address]) -> list[Fields]:
+    by_port: dict[int, set[str]] = {}
+    for server in servers:
+        by_port.setdefault(server.port, set()).add(server.ip)
+    return [{"addresses": _addresses(ips), "ports": [_port(port)]} for port, ips in sorted(by_port.items())]
+
+
+def _addresses(ips: Iterable[str]) -> list[Fields]:
+    return [{"ip": ip} for ip in sorted(ips)]
+
+
+def _port(port: int) -> Fields:
+    return {"name": PORT_NAME, "port": port, "protocol": "TCP"}
+
+
+def _head(kind: str, api_version: str, name: str = KEY.name) -> Fields:
+    return {"kind": kind, "apiVersion": api_version, "metadata": {"name": name, "namespace": KEY.namespace}}
+
+
+def desired_slices(endpoints: Object) -> list[Fields]:
+    """Return the EndpointSlices that say the same as `endpoints`, the first one under the service's own name."""
+    subsets = _subsets(endpoints)
+    if len(subsets) < 2:
+        return [_slice(KEY.name, subsets[0] if subsets else {})]
+    first, *rest = subsets
+    return [_slice(KEY.name, first), *(_slice(f"{KEY.name}-{each['ports'][0]['port']}", each) for each in rest)]
+
+
+def _slice(name: str, subset: Mapping[str, Any]) -> Fields:
+    """Return the slice of a subset, in the family that all of its addresses are of (`endpointSliceFromEndpoints`)."""
+    ready, not_ready = subset.get("addresses") or [], subset.get("notReadyAddresses") or []
+    families = {ip_family(each["ip"]) for each in (*ready, *not_ready)}
+    family = IPV6 if families == {IPV6} else IPV4
+    endpoints = [_endpoint(each, ready=True) for each in ready if ip_family(each["ip"]) == family]
+    endpoints += [_endpoint(each, ready=False) for each in not_ready if ip_family(each["ip"]) == family]
+    ports = [
+        {"name": each.get("name", ""), "port": each["port"], "protocol": each["protocol"]}
+        for each in subset.get("ports") or ()
+    ]
+    fields = _head("EndpointSlice", "discovery.k8s.io/v1", name)
+    fields["metadata"]["labels"] = {SERVICE_NAME: KEY.name}
+    return {**fields, "addressType": family, "endpoints": endpoints, "ports": ports}
+
+
+def _endpoint(address: Mapping[str, Any], *, ready: bool) -> Fields:
+    kept = {field: address[field] for field in ("targetRef", "nodeName") if field in address}
+    return {"addresses": [address["ip"]], "conditions": {"ready": ready}, **kept}
+
+
+def _is_right(current: Fields, wanted: Fields) -> bool:
+    same = all((current.get(field) or []) == wanted[field] for field in ("endpoints", "ports"))
+    return same and current["metadata"].get("labels") == wanted["metadata"]["labels"]
+
+
+class Publisher:
+    """Writes where the servers answer; it reads what is there from the log, so as not to decide on what was."""
+
+    def __init__(self, event_log: EventLog, slices: Lister) -> None:
+        """Find slices of ports that are no more in `slices`."""
+        self._log = event_log
+        self._slices = slices
+
+    @property
+    def published(self) -> Object | None:
+        """The Endpoints as they are."""
+        return self._log.get(ENDPOINTS, KEY)
+
+    def publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
+        """Make Endpoints and slices say that the API is served there; raises what `client` raises.
+
+        Several processes do this, so losing to another one means looking again.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._publish(servers, client, reset_ports=reset_ports)
+            except (AlreadyExists, Conflict):
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
+        current = self.published
+        wanted = desired_endpoints(current, servers, reset_ports=reset_ports)
+        if wanted is not None:
+            log.info("publishing servers", servers=sorted(each.name for each in servers))
+            current = client.create(wanted) if current is None else client.update(wanted)
+        assert current is not None  # either it was there, or it was created
+        slices = {each["metadata"]["name"]: each for each in desired_slices(current)}
+        for each in slices.values():
+            self._sync_slice(each, client)
+        for slice_ in self._slices.list(KEY.namespace, {SERVICE_NAME: KEY.name}):
+            if slice_.name not in slices and _is_ours(slice_):
+                _delete(slice_, client)
+
+    def _sync_slice(self, wanted: Fields, client: Client) -> None:
+        current = self._log.get(ENDPOINT_SLICES, Key(KEY.namespace, wanted["metadata"]["name"]))
+        if current is not None and current.to_dict().get("addressType") != wanted["addressType"]:
+            _delete(current, client)
+            current = None
+        if current is None:
+            client.create(Object.from_dict(wanted))
+        elif not _is_right(current.to_dict(), wanted):
+            versions = {"uid": current.uid, "resourceVersion": str(current.revision)}
+            client.update(Object.from_dict({**wanted, "metadata": {**wanted["metadata"], **versions}}))
+
+
+def _is_ours(slice_: Object) -> bool:
+    """Whether it is one that we made for a further port."""
+    prefix, _, port = slice_.name.rpartition("-")
+    return prefix == KEY.name and port.isdecimal() and MANAGED_BY not in slice_.labels
+
+
+def _delete(slice_: Object, client: Client) -> None:
+    try:
+        client.delete(slice_)
+    except NotFound:
+        log.debug("endpoint slice already gone", name=slice_.name)

@@ -1,0 +1,1 @@
+"""ClusterRole aggregation: ClusterRoles that have the rules of others, which they select by label."""

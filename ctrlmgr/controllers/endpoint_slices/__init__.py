@@ -1,0 +1,1 @@
+"""The endpointslice controller: the EndpointSlices of each Service that has a selector."""

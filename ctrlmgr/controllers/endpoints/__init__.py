@@ -1,0 +1,1 @@
+"""The endpoints controller: the Endpoints of each Service that has a selector."""

@@ -1,0 +1,283 @@
+"""Events (core/v1) that tell people what controllers meet with; `kubectl describe` and `kubectl events` show them.
+
+Guarantees:
+- Telling costs a controller an append to a list: it never waits and never fails. When 1,000 things wait to be written
+  already, what comes next is dropped, and logged.
+- What is written is what client-go's recorder writes (`tools/record/event.go`): similar things are combined, the same
+  thing is counted, and nobody can flood a namespace (`event_correlation`).
+- When the log cannot be reached everything waits for it, for up to 12 tries; what the log refuses is dropped: a
+  namespace that is on its way out takes no Events.
+- After `close` what waits is tried once more each.
+
+An `EventRecorder` speaks for one component, and is all that a controller knows of this. One `EventBroadcaster` writes
+for all of a process, on its own thread. Each Event is written in the name of who told of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS, Key
+from ctrlmgr.client import Client
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.events.correlation import Correlator, Occurrence, Sighting
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.errors import ApiError, Conflict, CtrlmgrError, Fenced, TooManyRequests
+from ctrlmgr.eventlog import EventLog
+
+log = structlog.get_logger(__name__)
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+QUEUED: Final = 1000
+"""How many things may wait to be written (`maxQueuedEvents`)."""
+TRIES: Final = 12
+"""How often one is tried (`maxTriesPerEvent`)."""
+PAUSE: Final = 10.0
+"""Seconds between tries; before the second any part of it, lest all processes come back at once."""
+
+_DEFAULT_NAMESPACE: Final = "default"
+"""Where Events about cluster-scoped objects are."""
+_LOOK_UP: Final = 0.5
+"""Seconds after which `run` looks whether it should stop."""
+
+
+class Recorder(Protocol):
+    """What a controller tells of things through."""
+
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase."""
+
+
+class Silent:
+    """A recorder for whoever has nobody to tell."""
+
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+        """Do nothing."""
+
+
+SILENT: Final[Recorder] = Silent()
+
+
+@contextmanager
+def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
+    """Have it told of `subject` when the API refuses something in the block, and the refusal raised all the same.
+
+    That somebody was quicker is not worth telling: a controller looks again. When the log itself fails, it takes no
+    Event either.
+    """
+    try:
+        yield
+    except ApiError as error:
+        if not error.lost_race:
+            recorder.event(subject, WARNING, reason, f"{message}: {error}")
+        raise
+
+
+class EventRecorder:
+    """Tells of things in the name of one component; from any thread."""
+
+    def __init__(self, broadcaster: EventBroadcaster, component: str, client: Client, action: str = "") -> None:
+        """Made by `EventBroadcaster.recorder`."""
+        self._broadcaster = broadcaster
+        self._component = component
+        self._client = client
+        self._action = action
+
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase."""
+        reference = reference_to(subject) if isinstance(subject, Object) else subject
+        at, name = self._broadcaster.stamp(reference)
+        told = Occurrence(reference, type, reason, message, self._component, self._action, at, name)
+        self._broadcaster.tell(told, self._client)
+
+
+class _Task(NamedTuple):
+    """An Event to be written through `client`, having been tried `tries` times; at `due` (monotonic seconds) again."""
+
+    sighting: Sighting
+    client: Client
+    tries: int = 0
+    due: float = 0.0
+
+
+class EventBroadcaster:
+    """Writes what recorders are told; a Runnable. `process_next` belongs to one thread at a time."""
+
+    name = "event-broadcaster"
+
+    def __init__(self, event_log: EventLog, *, clock: Clock, random: Random) -> None:
+        """Read from `event_log` what was written before."""
+        self._log = event_log
+        self._clock = clock
+        self._random = random
+        self._correlator = Correlator()
+        # Guards what follows; notified when there is more to do, or no more to come.
+        self._changed = threading.Condition()
+        self._told: deque[tuple[Occurrence, Client]] = deque()
+        self._held: _Task | None = None
+        self._closed = False
+        # The last name's number: nanoseconds since 1970, or one more than the one before.
+        self._stamp = 0
+
+    def recorder(self, component: str, client: Client, action: str = "") -> EventRecorder:
+        """Return a recorder for `component`, writing through `client`; `action` is what it does, if that has a name."""
+        return EventRecorder(self, component, client, action)
+
+    def stamp(self, subject: ObjectReference) -> tuple[int, str]:
+        """Return the time, and a name for an Event about `subject` that no other one of this process has."""
+        now = self._clock.now()
+        with self._changed:
+            self._stamp = max(self._stamp + 1, now * 1000)
+            name = f"{subject.name}.{self._stamp:x}"
+            return now, new_uid(self._random) if subdomain_name(name) else name
+
+    def tell(self, told: Occurrence, client: Client) -> None:
+        """Have something written; dropped if too much waits already, or the broadcaster is closed."""
+        with self._changed:
+            dropped = self._closed or len(self._told) >= QUEUED
+            if not dropped:
+                self._told.append((told, client))
+                self._changed.notify()
+        if dropped:
+            log.error("event dropped", reason=told.reason, message=told.message, kind=told.subject.kind)
+
+    def run(self, stop: threading.Event) -> None:
+        """Write until `stop` is set, and then what is left."""
+        while not stop.is_set():
+            self.process_next(_LOOK_UP)
+        self.close()
+
+    def close(self) -> None:
+        """Take nothing any more, and try once to write what is left; on the thread of `process_next`."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits and is not held up."""
+        while self.process_next(0):
+            pass
+
+    def process_next(self, timeout: float | None = None) -> bool:
+        """Deal with the next thing told, waiting up to `timeout` seconds for one; False if there was none."""
+        taken = self._take(timeout)
+        if taken is None:
+            return False
+        task = taken if isinstance(taken, _Task) else self._correlate(*taken)
+        if task is not None:
+            self._write(task)
+        return True
+
+    def _take(self, timeout: float | None) -> _Task | tuple[Occurrence, Client] | None:
+        """Return what is to be done next: while something is held up, nothing overtakes it."""
+        give_up_at = None if timeout is None else self._clock.monotonic() + timeout
+        with self._changed:
+            while True:
+                now = self._clock.monotonic()
+                held = self._held
+                if held is not None and (self._closed or held.due <= now):
+                    self._held = None
+                    return held
+                if held is None and self._told:
+                    return self._told.popleft()
+                moments = [each for each in (give_up_at, None if held is None else held.due) if each is not None]
+                if self._closed or (give_up_at is not None and give_up_at <= now):
+                    return None
+                self._clock.wait(self._changed, min(moments) - now if moments else None)
+
+    def _correlate(self, told: Occurrence, client: Client) -> _Task | None:
+        sighting = self._correlator.correlate(told, self._clock.monotonic())
+        return None if sighting is None else _Task(sighting, client)
+
+    def _write(self, task: _Task) -> None:
+        """Write an Event, or hold it until it is worth another try."""
+        sighting, client = task.sighting, task.client
+        reason = sighting.occurrence.reason
+        try:
+            current = self._log.get(EVENTS, _key(sighting))
+            wanted = desired_event(sighting, current)
+            if current is None:
+                client.create(wanted)
+            else:
+                client.update(wanted)
+        except CtrlmgrError as error:
+            if _is_refusal(error):
+                log.info("event refused", name=sighting.name, reason=reason, error=str(error))
+            elif task.tries + 1 >= TRIES or self._closed:
+                log.error("event not written", name=sighting.name, reason=reason, error=str(error))
+            else:
+                self._hold(task)
+        except Exception as error:  # whatever is wrong with one Event, the next may be right
+            log.error("event not written", name=sighting.name, reason=reason, exc_info=error)
+
+    def _hold(self, task: _Task) -> None:
+        pause = PAUSE * self._random.random() if not task.tries else PAUSE
+        due = self._clock.monotonic() + pause
+        with self._changed:
+            self._held = task._replace(tries=task.tries + 1, due=due)
+
+
+def _is_refusal(error: CtrlmgrError) -> bool:
+    """Whether another try would come to the same, as opposed to a log that is away or busy, or somebody quicker."""
+    if isinstance(error, Conflict | TooManyRequests):
+        return False
+    return isinstance(error, ApiError | Fenced)
+
+
+def _key(sighting: Sighting) -> Key:
+    return Key(sighting.occurrence.subject.namespace or _DEFAULT_NAMESPACE, sighting.name)
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def reference_to(obj: Object) -> ObjectReference:
+    """Return the reference that an Event about `obj` has."""
+    head = _decode_head(obj.body)
+    version = str(obj.revision or "")
+    return ObjectReference(head.kind, obj.namespace, obj.name, obj.uid, head.api_version, version)
+
+
+def desired_event(sighting: Sighting, current: Object | None) -> Object:
+    """Return the Event to write: `current` counted on, or a new one, its fields in Go's order."""
+    told = sighting.occurrence
+    latest = {"lastTimestamp": format_time_seconds(told.at), "count": sighting.times}
+    if current is not None:
+        return Object.from_dict({**current.to_dict(), "message": told.message, **latest})
+    key = _key(sighting)
+    fields = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "involvedObject": told.subject,
+        "reason": told.reason,
+        "message": told.message,
+        "source": {"component": told.component},
+        "firstTimestamp": format_time_seconds(sighting.first),
+        **latest,
+        "type": told.type,
+        "eventTime": None,
+        **({"action": told.action} if told.action else {}),
+        "reportingComponent": told.component,
+        "reportingInstance": "",
+    }
+    return Object.from_dict(fields)

@@ -1,0 +1,172 @@
+"""The garbage collector: deletes what nobody owns any more, and ends foreground and orphaning deletions.
+
+Guarantees:
+- An object is deleted only if each of its owners is gone or waits for it, and only if it is, at that moment, what was
+  judged: the deletion names its uid and its version.
+- An owner is the object of that kind and name with that very uid, in the dependent's namespace if it is namespaced.
+- What was judged while a sync replaced the stores is not acted upon, but judged again.
+- Every write is conditional on what was read. Whatever is done twice, too late or not at all for a crash comes to the
+  same, because the next look at the object decides anew.
+
+The rules are in `garbage_collector_decisions`, who owns whom in `garbage_collector_graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS, Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.garbage_collector.decisions import (
+    Decision,
+    Delete,
+    Detach,
+    Orphan,
+    Release,
+    decide,
+    is_waiting,
+)
+from ctrlmgr.controllers.garbage_collector.graph import Graph, Item, Scope, is_irrelevant, references
+from ctrlmgr.engine.deletion import ORPHAN
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informer, Informers
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME = "garbage-collector-controller"
+
+_SYNCING = 0.1
+"""Seconds until an object that was judged during a sync is judged again."""
+
+
+class GarbageCollector:
+    """A reconciler whose key is an `Item`'s: any object of any kind."""
+
+    def __init__(self, graph: Graph, informers: Informers) -> None:
+        """Judge by `graph`, which is folded from `informers`."""
+        self._graph = graph
+        self._informers = informers
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Do what is to be done about one object."""
+        assert isinstance(client, EngineClient), "only the engine knows preconditions and propagation"
+        epoch = self._informers.epoch
+        obj = self._graph.get(Item.parse(key))
+        if obj is None:
+            return None
+        decision = decide(obj, self._graph)
+        if epoch % 2 or epoch != self._informers.epoch:
+            return Result(requeue_after=_SYNCING)
+        try:
+            _act(obj, decision, client)
+        except NotFound:
+            log.debug("already gone", key=str(key))
+        return None
+
+    def affected(self, change: Change) -> Iterable[Key]:
+        """Return the keys of all about whom a change may have decided something; the graph has folded it."""
+        return () if is_irrelevant(change) else self._affected(change.old, change.new)
+
+    def _affected(self, old: Object | None, new: Object | None) -> Iterator[Key]:
+        if new is not None and decide(new, self._graph) is not None:
+            yield Item.of(new).key
+        if old is not None and (new is None or new.uid != old.uid):
+            yield from self._dependents(old)
+        if new is not None and is_waiting(new) and not (old is not None and is_waiting(old)):
+            yield from self._dependents(new)
+        if old is not None:
+            yield from self._unblocked(old, new)
+
+    def _dependents(self, owner: Object) -> Iterator[Key]:
+        return (item.key for item in self._graph.dependents(owner.uid))
+
+    def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
+        """Yield the owners that may go now that `old` is no longer in their way.
+
+        Not before the last blocking dependent is gone does one have anything to do: with a thousand dependents it
+        is looked at once, not a thousand times.
+        """
+        still = {owner.uid for owner in references(new) if owner.block_owner_deletion} if new is not None else ()
+        for reference in references(old):
+            if reference.block_owner_deletion and reference.uid not in still:
+                place = self._graph.place_of(reference, old.namespace)
+                owner = self._graph.get(place) if place is not None else None
+                if owner is not None and is_waiting(owner) and decide(owner, self._graph) is not None:
+                    yield Item.of(owner).key
+
+
+def _act(obj: Object, decision: Decision, client: EngineClient) -> None:
+    match decision:
+        case Delete(propagation, unblock):
+            client.delete(client.update(_unblocking(obj)) if unblock else obj, propagation)
+        case Detach(kept):
+            client.update(obj.with_metadata(owner_references=kept))
+        case Release(finalizer):
+            client.update(_without(obj, finalizer))
+        case Orphan(dependents):
+            for dependent in dependents:
+                _disown(dependent, obj.uid, client)
+            client.update(_without(obj, ORPHAN))
+
+
+def _disown(dependent: Object, uid: str, client: EngineClient) -> None:
+    kept = [owner for owner in references(dependent) if owner.uid != uid]
+    try:
+        client.update(dependent.with_metadata(owner_references=kept or None))
+    except NotFound:
+        log.debug("dependent already gone", resource=str(dependent.resource), key=str(dependent.key))
+
+
+def _unblocking(obj: Object) -> Object:
+    owners = [msgspec.structs.replace(owner, block_owner_deletion=False) for owner in references(obj)]
+    return obj.with_metadata(owner_references=owners)
+
+
+def _without(obj: Object, finalizer: str) -> Object:
+    return obj.with_metadata(finalizers=[each for each in obj.metadata.finalizers or () if each != finalizer] or None)
+
+
+def is_collected(kind: Kind) -> bool:
+    """Whether objects of a kind own and are owned; Events are too many and too short-lived, as in Kubernetes."""
+    return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
+
+
+def new_garbage_collector(
+    informers: Informers,
+    kinds: Iterable[Kind],
+    client: EngineClient,
+    log: EventLog,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 5,
+) -> Controller:
+    """Put the controller together; of `kinds` it watches all that it collects, in every version they are served in."""
+    watched: dict[Resource, Informer] = {}
+    scopes: dict[tuple[str, str], Scope] = {}
+    for kind in filter(is_collected, kinds):
+        watched[kind.storage] = informers.informer(kind.storage)
+        scopes[kind.gvk.api_version, kind.name] = Scope(kind.storage, kind.namespaced)
+    graph = Graph({resource: informer.lister for resource, informer in watched.items()}, scopes)
+    for informer in watched.values():
+        informer.add_handler(graph.fold)  # before the controller's own, which asks the graph
+    collector = GarbageCollector(graph, informers)
+    return Controller(
+        CONTROLLER_NAME,
+        collector,
+        watches=[Watch(informer, collector.affected) for informer in watched.values()],
+        client=client,
+        log=log,
+        clock=clock,
+        random=random,
+        workers=workers,
+    )

@@ -1,0 +1,248 @@
+"""Repair: brings the claims on addresses and node ports back in line with the Services, every three minutes.
+
+Guarantees:
+- What it decides on is one revision of the log, so a Service that is being created or deleted is never half seen. It
+  reads the log itself, not a cache: what somebody did to the database behind everybody's back is found too.
+- A claim that is missing is made, one that names the wrong holder is corrected in the same place (at no revision is
+  the value anybody's), each only if nothing has happened to it since. Losing to somebody else means looking again.
+- A claim that nobody uses is released when it was seen so three times in a row, never before.
+- A value of two Services, one that is out of range or no address at all is told of by an Event; nothing is taken
+  from a Service.
+
+Kubernetes: `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import SERVICES, Key, Resource
+from ctrlmgr.client import Client, LogClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.events.recorder import WARNING, EventBroadcaster, Recorder
+from ctrlmgr.controllers.repair.addresses import describe_address, find_address_findings
+from ctrlmgr.controllers.repair.findings import Action, Finding
+from ctrlmgr.controllers.repair.ports import describe_port, find_port_findings
+from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, Expired, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
+from ctrlmgr.manager import Controller
+from ctrlmgr.metrics import CLUSTER_IP_REPAIR, NODE_PORT_REPAIR, RepairMetrics
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME = "service-allocation-repair-controller"
+INTERVAL: Final = 180.0
+"""Seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
+SIGHTINGS: Final = 3
+"""How often a leaked claim must be seen before it is released (`numRepairsBeforeLeakCleanup`)."""
+ATTEMPTS: Final = 5
+"""How often a round begins again because somebody else was quicker."""
+
+CLUSTER_IPS: Final = "cluster-ips"
+NODE_PORT: Final = "node-ports"
+
+_LOST: Final = (AlreadyExists, Conflict, NotFound)
+
+
+class Outcome(enum.Enum):
+    """What has become of a finding."""
+
+    REPORTED = "reported"
+    REPAIRED = "repaired"
+    RELEASED = "released"
+    FLAGGED = "flagged"
+    """A leak that has not been seen often enough yet."""
+
+
+_OUTCOMES: Final = {
+    Action.CLAIM: Outcome.REPAIRED,
+    Action.CORRECT: Outcome.REPAIRED,
+    Action.RELEASE: Outcome.RELEASED,
+}
+
+
+class Handled(NamedTuple):
+    """A finding and what has become of it."""
+
+    finding: Finding
+    outcome: Outcome
+
+
+_Identity: TypeAlias = tuple[str, str]
+
+
+def _identity(claim: Object) -> _Identity:
+    """Tell a claim from another one of its name."""
+    return claim.name, claim.uid
+
+
+class Listings(NamedTuple):
+    """The Services, the claims of one kind and the ServiceCIDRs, as of one revision."""
+
+    services: Sequence[Object]
+    claims: Sequence[Object]
+    service_cidrs: Sequence[Object]
+
+
+def read_listings(event_log: EventLog, claims: Resource) -> Listings:
+    """Read them from the log; begins again if compaction passes that revision meanwhile."""
+    while True:
+        at = event_log.head().revision
+        try:
+            return Listings(*(event_log.snapshot(each, at=at).objects for each in (SERVICES, claims, SERVICE_CIDRS)))
+        except Expired:
+            continue
+
+
+class Repair:
+    """One of the two repairs; it remembers which leaks it has seen."""
+
+    def __init__(
+        self,
+        name: str,
+        describe: Callable[[str], str],
+        claims: Resource,
+        find: Callable[[Listings], Sequence[Finding]],
+        event_log: EventLog,
+        recorder: Recorder,
+        metrics: RepairMetrics,
+    ) -> None:
+        """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value."""
+        self.name = name
+        self._describe = describe
+        self._claims = claims
+        self._find = find
+        self._log = event_log
+        self._recorder = recorder
+        self._metrics = metrics
+        # How often in a row each claim was seen without anybody using it.
+        self._sightings: dict[_Identity, int] = {}
+
+    def findings(self) -> Sequence[Finding]:
+        """Return what is wrong now."""
+        return self._find(read_listings(self._log, self._claims))
+
+    def run(self, client: Client) -> list[Handled]:
+        """Go one round and return what it found.
+
+        Raises `Conflict` and the like when it loses to others again and again, and what `client` raises.
+        """
+        done: list[Handled] = []
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._round(client, done)
+            except _LOST as error:
+                log.debug("repair begins again", repair=self.name, attempt=attempt, error=str(error))
+                lost = error
+        self._metrics.failed.inc()
+        raise lost
+
+    def _round(self, client: Client, done: list[Handled]) -> list[Handled]:
+        """Handle all findings; `done` are those of attempts before, and gets what this one repairs."""
+        findings = self.findings()
+        seen = self._seen(findings)
+        left = []
+        for finding in findings:
+            if finding.claim is None or seen.get(_identity(finding.claim), SIGHTINGS) < SIGHTINGS:
+                left.append(finding)
+            else:
+                self._act(finding, finding.claim, client)
+                done.append(self._tell(finding, _OUTCOMES[finding.action]))
+        self._sightings = seen
+        return done + [self._leave(finding) for finding in left]
+
+    def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
+        """Return how often in a row each leak has been seen, now included."""
+        leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
+        return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
+
+    def _act(self, finding: Finding, claim: Object, client: Client) -> None:
+        try:
+            match finding.action:
+                case Action.CLAIM:
+                    client.create(claim)
+                case Action.CORRECT:
+                    client.update(claim)
+                case Action.RELEASE:
+                    client.delete(claim)
+        except _LOST:
+            raise
+        except CtrlmgrError as error:
+            self._metrics.found.labels("unknown").inc()
+            self._metrics.failed.inc()
+            if isinstance(error, ApiError):  # else the log takes no Event either
+                message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
+                self._recorder.event(finding.subject, WARNING, "UnknownError", message)
+            raise
+
+    def _leave(self, finding: Finding) -> Handled:
+        """Handle what nothing can be done about, or not yet."""
+        if finding.action is Action.REPORT:
+            return self._tell(finding, Outcome.REPORTED)
+        log.info("may have leaked, looking again later", repair=self.name, value=finding.value)
+        return Handled(finding, Outcome.FLAGGED)
+
+    def _tell(self, finding: Finding, outcome: Outcome) -> Handled:
+        self._metrics.found.labels(finding.problem).inc()
+        log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
+        if not finding.silent:
+            self._recorder.event(finding.subject, WARNING, finding.reason, finding.message)
+        return Handled(finding, outcome)
+
+
+def cluster_ip_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+    """Return the repair of ClusterIPs, which may come from `ranges` and the ServiceCIDRs; it tells through `client`."""
+
+    def find(listings: Listings) -> Sequence[Finding]:
+        return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
+
+    recorder = broadcaster.recorder("ipallocator-repair-controller", client, "ClusterIPAllocation")
+    return Repair(CLUSTER_IPS, describe_address, IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)
+
+
+def node_port_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+    """Return the repair of node ports, which may come from `ranges`; its Events are written through `client`."""
+
+    def find(listings: Listings) -> Sequence[Finding]:
+        return find_port_findings(listings.services, listings.claims, ranges.ports)
+
+    recorder = broadcaster.recorder("portallocator-repair-controller", client, "PortAllocation")
+    return Repair(NODE_PORT, describe_port, NODE_PORTS, find, event_log, recorder, NODE_PORT_REPAIR)
+
+
+class RepairReconciler:
+    """Goes a round of the repair that its key names; periodic work enqueues the keys."""
+
+    def __init__(self, repairs: Iterable[Repair]) -> None:
+        """Take the repairs."""
+        self._repairs = {Key("", repair.name): repair for repair in repairs}
+
+    def due(self) -> list[Key]:
+        """Return the keys to enqueue every `INTERVAL` seconds."""
+        return list(self._repairs)
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Go a round."""
+        self._repairs[key].run(client)
+
+    def run_all(self, client: Client) -> None:
+        """Go a round of each; raises what the first one raises that fails."""
+        for repair in self._repairs.values():
+            repair.run(client)
+
+
+def new_repair_controller(
+    reconciler: RepairReconciler, client: LogClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; `client` writes to the log itself, because nothing but the log knows all claims."""
+    return Controller(
+        CONTROLLER_NAME, reconciler, watches=[], client=client, log=event_log, clock=clock, random=random, max_retries=3
+    )

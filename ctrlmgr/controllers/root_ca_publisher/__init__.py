@@ -1,0 +1,1 @@
+"""Publishes the authority's certificate in every namespace as the ConfigMap `kube-root-ca.crt`."""

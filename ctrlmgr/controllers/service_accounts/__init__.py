@@ -1,0 +1,1 @@
+"""Keeps the `default` ServiceAccount in every namespace."""

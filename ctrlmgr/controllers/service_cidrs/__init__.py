@@ -1,0 +1,1 @@
+"""Keeps the finalizer and the Ready condition of ServiceCIDRs."""

@@ -1,0 +1,1 @@
+"""Deletes finished Jobs when their time to live is over."""

@@ -1,0 +1,93 @@
+"""Runs the engine's operations on the calling thread: for tests, tools and whoever has a thread to wait on.
+
+Guarantees: the driver's side of `engine.operations`. The cacher belongs to the thread that runs operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.watchcache import WatchCache
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Drives operations one after the other."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        feed: WatchCache,
+        cacher: Cacher,
+        *,
+        patience: float = 3.0,
+        fence: Fence | None = None,
+        cause: Cause | None = None,
+    ) -> None:
+        """Append to `log`, with a fence and a cause if given; `feed` and `cacher` are of that log.
+
+        `patience` (seconds) caps what an operation waits for revisions of the future.
+        """
+        self._log = log
+        self._feed = feed
+        self._cacher = cacher
+        self._patience = patience
+        self._fence = fence
+        self._cause = cause
+
+    def run(self, operation: Operation[T]) -> T:
+        """Return the result of an operation, or raise what it raises."""
+        self._step()
+        try:
+            command = next(operation)
+            while True:
+                try:
+                    result = self._obey(command)
+                except CtrlmgrError as error:
+                    command = operation.throw(error)
+                else:
+                    command = operation.send(result)
+        except StopIteration as stop:
+            result_of: T = stop.value
+            return result_of
+
+    def _obey(self, command: Command) -> Any:
+        match command:
+            case Refresh():
+                return self._refresh()
+            case Append():
+                return self._append(command)
+            case Read():
+                return command.call()
+            case Await():
+                self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
+                return self._refresh()
+
+    def _append(self, command: Append) -> Sequence[Event]:
+        try:
+            events = self._log.append(command.proposals, author=command.author, fence=self._fence, cause=self._cause)
+        except CtrlmgrError:
+            self._refresh()
+            raise
+        self._step()
+        return events
+
+    def _refresh(self) -> None:
+        self._step()
+        newest = self._log.peek()
+        if newest is None or newest > self._cacher.revision:
+            self._feed.catch_up()
+            self._step()
+
+    def _step(self) -> None:
+        self._cacher.step()
+        while self._cacher.is_behind:
+            self._cacher.take(self._cacher.read_missing())
+            self._cacher.step()

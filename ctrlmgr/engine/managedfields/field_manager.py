@@ -1,0 +1,289 @@
+"""The field manager of a kind: keeps metadata.managedFields, and merges what is applied.
+
+`update` is called on every create, update and patch, so it does nothing twice: a set of fields is made straight in
+the form in which it is stored, unchanged parts of an object are skipped as soon as they compare equal, and entries
+that nobody touched are stored as they were. `merge` holds what an apply needs beyond that.
+Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields import field_set, last_applied, managers
+from ctrlmgr.engine.managedfields.conflicts import Conflicts
+from ctrlmgr.engine.managedfields.field_set import FieldSet
+from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
+from ctrlmgr.engine.managedfields.reset_fields import Filter, reset_fields
+from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
+from ctrlmgr.engine.managedfields.shape_of import UNOWNED, shape_of
+from ctrlmgr.errors import BadRequest, UnknownError
+from ctrlmgr.schema.schema import Schema
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+"""The manager of what an object held when nobody was known to manage it and it was first applied to."""
+
+
+_REMEMBERED = 64
+_LARGEST_REMEMBERED = 16 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
+class FieldManager:
+    """Manages the fields of one kind in one version."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        api_version: str,
+        *,
+        kind: str = "",
+        versions: Collection[str] = (),
+        resets: Mapping[str, Filter] | None = None,
+    ) -> None:
+        """Take the kind's schema and `apps/v1`.
+
+        `kind` is what the schema's definition is called if not given; `versions` are the other apiVersions whose
+        entries are kept, all others' being dropped as Kubernetes drops those of versions it does not know; `resets`
+        says what a write to a subresource cannot change, see `reset_fields`.
+        """
+        group, _, version = api_version.rpartition("/")
+        self._kind = kind or schema.definition.rpartition(".")[2]
+        self._gvk = f"{group}/{version}, Kind={self._kind}"
+        self._api_version = api_version
+        self._versions = frozenset({api_version, *versions})
+        self._shape = shape_of(schema)
+        # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
+        # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
+        self._created: dict[bytes, Difference] | None = {} if "spec" in schema.properties else None
+        has_status = "status" in schema.properties
+        self._resets = reset_fields(group, self._kind, has_status=has_status) if resets is None else resets
+
+    def update(
+        self, live: Unstructured | None, new: Unstructured, manager: str, now: str, subresource: str = ""
+    ) -> Unstructured:
+        """Return `new` with its metadata.managedFields.
+
+        `live` is what is stored, None if nothing is; both have their defaults. `manager` is who writes, `now` is
+        RFC 3339. This never fails: what cannot be understood leaves things as they are stored.
+        """
+        entries = _entries(live)
+        try:
+            managed = self._decode(entries, new, subresource)
+            if managed or live is None:
+                who = Manager(manager or "unknown", UPDATE, self._api_version, subresource)
+                updated = self._update(live or {}, new, managed, who, now)
+                if updated is not managed or _entries(new) != entries:
+                    entries = managers.encode(updated)
+            else:
+                entries = []
+        except ShapeError:
+            pass  # the live object's entries stand (UpdateNoErrors)
+        return _with_entries(new, entries)
+
+    def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
+        """Return who manages what, to begin with: as the request says if it says so, or else as is stored."""
+        requested = new.get("metadata", {}).get("managedFields")
+        if not subresource and requested is not None and requested != live:
+            if managers.is_reset(requested):
+                return {}
+            try:
+                if managed := managers.decode(requested):
+                    return {
+                        manager: entry._replace(fields=self._shape.settled(entry.fields))
+                        for manager, entry in managed.items()
+                    }
+            except ValueError:
+                pass
+        try:
+            return managers.decode(live, trusted=True)
+        except ValueError:
+            return {}
+
+    def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
+        """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
+        difference = self._shape.compare(live, new) if live else self._creation(new)
+        added, modified, removed = self._filtered(difference, who.subresource)
+        changed = field_set.union(added or {}, modified or {})
+        result = self._without(managed, field_set.union(changed, removed or {})) if managed else {}
+        if changed:
+            before = result.get(who)
+            fields = field_set.union(changed, before.fields) if before else changed
+            # What is compared with nothing comes out in order.
+            entry = Entry(fields, self._api_version, now, is_sorted=not live and before is None and not modified)
+            result = {**result, who: entry}
+        return managers.cap_updaters(result)
+
+    def _creation(self, new: Unstructured) -> Difference:
+        """Compare a new object with nothing; raises ShapeError."""
+        created = self._created
+        if created is None:
+            return self._shape.compare({}, new)
+        key = _encode({**new, "metadata": {**new.get("metadata", {}), "name": ""}})
+        difference = created.get(key)
+        if difference is None:
+            difference = self._shape.compare({}, new)
+            if len(key) <= _LARGEST_REMEMBERED:
+                if len(created) >= _REMEMBERED:
+                    created.clear()
+                created[key] = difference
+        return difference
+
+    def _filtered(self, difference: Difference, subresource: str) -> Difference:
+        reset = self._resets.get(subresource)
+        if reset is None:
+            return difference
+        added, modified, removed = difference
+        return (added and reset(added), modified and reset(modified), removed and reset(removed))
+
+    def _without(self, managed: Managed, fields: FieldSet) -> Managed:
+        """Return the entries without `fields`, and without those that are then empty or of an unknown version."""
+        result = {}
+        for manager, entry in managed.items():
+            rest = field_set.difference(entry.fields, fields)
+            if rest and entry.api_version in self._versions:
+                result[manager] = entry if rest is entry.fields else entry._replace(fields=rest, raw=None)
+        if len(result) == len(managed) and all(result[manager] is entry for manager, entry in managed.items()):
+            return managed
+        return result
+
+    def apply(
+        self,
+        live: Unstructured | None,
+        applied: Unstructured,
+        manager: str,
+        now: str,
+        *,
+        force: bool,
+        subresource: str = "",
+    ) -> Unstructured:
+        """Return `live` with what was applied merged into it, and with its metadata.managedFields.
+
+        `applied` is the body as decoded, neither pruned nor defaulted; the result has to be read by the codec and
+        defaulted next. What `manager` applied before and does not apply now is gone from it, if nobody else has it.
+
+        Raises `ApplyConflict` for fields that others manage (unless `force` takes them), `BadRequest` for a body of
+        another kind or with managedFields, `UnknownError` for what does not fit the schema, be it what is stored.
+        """
+        self._check_kind(applied)
+        try:
+            return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
+        except ShapeError as reason:
+            raise self._untyped("live", live or {}, list(self._shape.check(live, "")) or [str(reason)]) from reason
+
+    def _laid_over(
+        self,
+        live: Unstructured | None,
+        applied: Unstructured,
+        manager: str,
+        now: str,
+        *,
+        force: bool,
+        subresource: str,
+    ) -> Unstructured:
+        try:
+            managed = managers.decode(_entries(live), trusted=True)
+        except ValueError as reason:
+            raise UnknownError(f"failed to decode managed fields: {reason}") from reason
+        base = {} if live is None else _with_entries(live, [])
+        if not managed and live is not None:
+            first = Manager(BEFORE_FIRST_APPLY, UPDATE, self._api_version, subresource)
+            managed = self._update({}, base, {}, first, now)
+        who = Manager(manager, APPLY, "", subresource)
+        try:
+            result, managed = self._apply(base, applied, managed, who, force=force)
+        except Conflicts as conflicts:
+            if manager != last_applied.KUBECTL:
+                raise conflicts.refusal() from None
+            remaining = last_applied.remaining(conflicts, base, self._shape, self._api_version)
+            if remaining is not None:
+                raise remaining.refusal() from None
+            result, managed = self._apply(base, applied, managed, who, force=True)
+        if result is not base and who in managed:
+            managed = {**managed, who: managed[who]._replace(time=now, raw=None)}
+        if manager == last_applied.KUBECTL:
+            result = last_applied.refreshed(result, applied)
+        return _with_entries(result, managers.encode(managed))
+
+    def _check_kind(self, applied: Unstructured) -> None:
+        api_version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+        if api_version != self._api_version or kind != self._kind:
+            group, _, version = str(api_version).rpartition("/")
+            raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
+        metadata = applied.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+            raise BadRequest("metadata.managedFields must be nil")
+        if problems := list(self._shape.check(applied, "")):
+            raise self._untyped("patch", applied, problems)
+
+    def _untyped(self, what: str, fields: Unstructured, problems: list[str]) -> UnknownError:
+        metadata = fields.get("metadata")
+        name = metadata if isinstance(metadata, dict) else {}
+        shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        about = f"{name.get('namespace') or ''}/{name.get('name') or ''}; {self._gvk}"
+        return UnknownError(f"failed to create typed {what} object ({about}): {shown}")
+
+    def _apply(
+        self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
+    ) -> tuple[Unstructured, Managed]:
+        """Return the merged object (`live` itself if nothing changed) and who manages what; raises Conflicts."""
+        reset = self._resets.get(who.subresource)
+        said = self._shape.owned(applied) or {}
+        said = reset(said) if reset else said
+        fields = field_set.difference(said, UNOWNED)
+        before = managed.get(who)
+        merged: Unstructured = self._shape.merge(live, applied)
+        if before is not None and field_set.difference(before.fields, fields):
+            kept = [entry.fields for manager, entry in managed.items() if manager != who]
+            merged = self._pruned(merged, before.fields, [said, *kept])
+        added, modified, removed = self._filtered(self._shape.compare(live, merged), who.subresource)
+        others = {manager: entry for manager, entry in managed.items() if manager != who}
+        changed = field_set.union(added or {}, modified or {})
+        lost = {manager: field_set.intersection(entry.fields, changed) for manager, entry in others.items()}
+        lost = {manager: paths for manager, paths in lost.items() if paths}
+        if lost and not force:
+            raise Conflicts.of(lost)
+        result = self._without(others, field_set.union(changed, removed or {}))
+        if fields:
+            unchanged = before is not None and before.fields == fields and before.api_version == self._api_version
+            entry = before if unchanged else Entry(fields, self._api_version, before.time if before else None)
+            result = {**result, who: entry}  # type: ignore[dict-item]  # `before` is no None here
+        return (live if merged == live else merged), result
+
+    def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
+        """Return the merged object without what was applied last time, is not now, and nobody owns.
+
+        What is removed is at first too much: all that was applied, with what is in it. Of that comes back what
+        somebody owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
+        """
+        shape = self._shape
+        last = shape.named(last)
+        everything = shape.named(shape.owned(merged) or {})
+        wanted: FieldSet = {}
+        for fields in owned:
+            wanted = field_set.union(wanted, shape.named(fields))
+        rest = shape.named(shape.owned(shape.remove(merged, last) or {}) or {})
+        gone = field_set.difference(everything, field_set.union(rest, wanted))
+        rest = shape.named(shape.owned(shape.remove(merged, gone) or {}) or {})
+        gone = field_set.intersection(field_set.difference(everything, rest), last)
+        pruned: Unstructured = shape.remove(merged, gone)
+        return pruned
+
+
+def _entries(fields: Unstructured | None) -> list[Unstructured]:
+    metadata = fields and fields.get("metadata")
+    return (metadata and metadata.get("managedFields")) or []
+
+
+def _with_entries(fields: Unstructured, entries: list[Unstructured]) -> Unstructured:
+    """Return an object with these managedFields, or without any, changing none of what it shares."""
+    metadata = dict(fields.get("metadata") or {})
+    if entries:
+        metadata["managedFields"] = entries
+    else:
+        metadata.pop("managedFields", None)
+    return {**fields, "metadata": metadata}

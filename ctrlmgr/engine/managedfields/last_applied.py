@@ -1,0 +1,74 @@
+"""The annotation in which `kubectl apply` kept what it applied before the server did the merging.
+
+Guarantees: who moves from client-side to server-side apply meets no conflicts over what the annotation says is theirs,
+and finds the annotation up to date if they move back. Only the manager `kubectl` is treated so.
+Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`, `lastapplied.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields import field_set
+from ctrlmgr.engine.managedfields.conflicts import Conflicts
+from ctrlmgr.engine.managedfields.field_set import FieldSet
+from ctrlmgr.engine.managedfields.path_element import go_json
+from ctrlmgr.engine.managedfields.shape import Shape, ShapeError
+
+KUBECTL: Final = "kubectl"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATIONS: Final = 256 * 1024
+"""How many bytes an object's annotations may have (`TotalAnnotationSizeLimitB`)."""
+
+
+def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_version: str) -> Conflicts | None:
+    """Return the conflicts over what was not applied by the client before, None if there are no others."""
+    theirs = _last_applied_set(live, shape, api_version)
+    if theirs is None:
+        return conflicts
+    left = [conflict for conflict in conflicts.conflicts if not field_set.contains(theirs, conflict.path)]
+    return Conflicts(left) if left else None
+
+
+def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> FieldSet | None:
+    """Return what the annotation says was applied, as far as it still is so; None if it does not say."""
+    try:
+        applied = msgspec.json.decode(_annotations(live).get(LAST_APPLIED) or "")
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(applied, dict) or applied.get("apiVersion") != api_version or any(shape.check(applied, "")):
+        return None
+    try:
+        theirs = shape.owned(applied) or {}
+        differences = shape.compare(applied, live)
+    except ShapeError:
+        return None
+    for different in differences:
+        theirs = field_set.difference(theirs, different or {})
+    return theirs
+
+
+def refreshed(fields: Unstructured, applied: Unstructured) -> Unstructured:
+    """Return an object with its annotation, if it has one, saying that `applied` was applied last."""
+    annotations = _annotations(fields)
+    if not annotations.get(LAST_APPLIED):
+        return fields
+    text = go_json({**applied, "metadata": _without_annotation(applied.get("metadata") or {})}) + "\n"
+    annotations = {**annotations, LAST_APPLIED: text}
+    if sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items()) > _MAX_ANNOTATIONS:
+        del annotations[LAST_APPLIED]
+    return {**fields, "metadata": {**fields["metadata"], "annotations": annotations}}
+
+
+def _without_annotation(metadata: dict[str, Any]) -> dict[str, Any]:
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**metadata, "annotations": {name: each for name, each in annotations.items() if name != LAST_APPLIED}}
+
+
+def _annotations(fields: Unstructured) -> dict[str, str]:
+    return (fields.get("metadata") or {}).get("annotations") or {}

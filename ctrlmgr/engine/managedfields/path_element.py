@@ -1,0 +1,153 @@
+"""Path elements: how FieldsV1 spells the step from an object or list to what is in it.
+
+    f:name                           a field of an object, a key of a map
+    k:{"port":80,"protocol":"TCP"}   the item of a list that has these keys
+    v:"example.com/a"                the item of a set
+    i:0                              an item by its index
+
+Guarantees: one step has one spelling, that of structured-merge-diff (keys sorted, JSON as Go writes it), so elements
+are compared as strings. `canonical` brings foreign spellings into that form; numbers are float64 there, as in Go.
+Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.go_text import escape_html, quote
+from ctrlmgr.engine.patch.go_value import plain
+
+_find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
+"""What a string may hold that does not stand for itself in Go's JSON, or may not."""
+
+
+_SHORT = 256
+"""Elements shorter than this are remembered, in the forms that are expensive to come by."""
+
+
+def go_json(value: Any) -> str:
+    """Write a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
+    if type(value) is str and not _find_unsafe(value):
+        return f'"{value}"'
+    if type(value) is int:
+        return str(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        value = int(value)
+    return escape_html(msgspec.json.encode(value, order="sorted")).decode()
+
+
+def field(name: str) -> str:
+    """Return the element of an object's field."""
+    return f"f:{name}"
+
+
+def key(pairs: Iterable[tuple[str, Any]]) -> str:
+    """Return the element of a list's item that has these keys, which must be sorted by name."""
+    return f"k:{{{','.join([f'{go_json(name)}:{go_json(value)}' for name, value in pairs])}}}"
+
+
+def item(value: Any) -> str:
+    """Return the element of a set's item."""
+    return f"v:{go_json(value)}"
+
+
+def canonical(element: str) -> str | None:
+    """Return the spelling of an element as Kubernetes writes it, None for kinds that nobody knows (they are ignored).
+
+    Raises ValueError for what is no element.
+    """
+    if element[:2] == "f:":
+        return element
+    if len(element) < 2:
+        raise ValueError("key must be 2 characters long:")
+    if element[1] != ":":
+        raise ValueError(f"missing colon: {element}")
+    return _canonical(element) if len(element) < _SHORT else _canonical.__wrapped__(element)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(element: str) -> str | None:
+    kind, text = element[0], element[2:]
+    if kind == "i":
+        return f"i:{int(text)}"
+    if kind == "v":
+        return item(_decode(text))
+    if kind != "k":
+        return None
+    keys = _decode(text)
+    if not isinstance(keys, dict):
+        raise ValueError(f"not an object: {text}")
+    return key((name, keys[name]) for name in sorted(keys))
+
+
+def _decode(text: str) -> Any:
+    try:
+        return _as_float(msgspec.json.decode(text))
+    except msgspec.DecodeError as reason:
+        raise ValueError(str(reason)) from reason
+
+
+def _as_float(value: Any) -> Any:
+    """Read numbers as Go does here, where integers beyond 2**53 are rounded."""
+    return float(value) if type(value) is int else value
+
+
+def order(element: str) -> Any:
+    """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
+    return _order(element) if len(element) < _SHORT else _order.__wrapped__(element)
+
+
+@lru_cache(maxsize=4096)
+def _order(element: str) -> Any:
+    kind, text = element[0], element[2:]
+    if kind == "f":
+        return (0, text)
+    if kind == "i":
+        return (3, int(text))
+    value = msgspec.json.decode(text)
+    if kind == "k":
+        return (1, *((name, _rank(each)) for name, each in value.items()))
+    return (2, _rank(value))
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Return what values are ordered by: numbers, strings, booleans, lists, objects, null."""
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, int | float):
+        return (0, value)
+    if isinstance(value, str):
+        return (1, value)
+    if isinstance(value, list):
+        return (3, [_rank(each) for each in value])
+    if isinstance(value, Mapping):
+        return (4, [(name, _rank(value[name])) for name in sorted(value)])
+    return (5, 0)
+
+
+def text(element: str) -> str:
+    """Return an element as messages show it: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
+    kind, content = element[0], element[2:]
+    if kind == "f":
+        return f".{content}"
+    if kind == "i":
+        return f"[{content}]"
+    value = msgspec.json.decode(content)
+    if kind == "k":
+        return f"[{','.join(f'{name}={_shown(each)}' for name, each in value.items())}]"
+    return f"[={_shown(value)}]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return "".join(f"{name}={_shown(each)}" for name, each in value.items())
+    return "null" if value is None else plain(_as_float(value))

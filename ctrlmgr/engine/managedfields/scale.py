@@ -1,0 +1,79 @@
+"""The managedFields of `/scale`, which shows of an object only who manages its replicas, and writes only that back.
+
+Guarantees: what a write to `/scale` did not take from anybody stays theirs; who takes the replicas gets an entry for
+the subresource `scale`, without a time, as Kubernetes leaves it. One thing is put right: an update's entry that has
+replicas among other fields is kept whole, where Kubernetes makes two of it that are told apart by nothing.
+Source: apimachinery `managedfields/scalehandler.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields import field_set, managers
+from ctrlmgr.engine.managedfields.field_set import FieldSet
+from ctrlmgr.engine.managedfields.managers import UPDATE, Entry, Managed, Manager
+
+SCALE_VERSION: Final = "autoscaling/v1"
+"""The apiVersion of Scale."""
+
+_REPLICAS = ("f:spec", "f:replicas")
+
+
+def to_scale(entries: Sequence[Unstructured], replicas: Mapping[str, Sequence[str]]) -> list[Unstructured]:
+    """Return the managedFields of an object's Scale.
+
+    `replicas` is where each apiVersion of the object has its replicas (`("spec", "replicas")`); what is managed in
+    other versions is left out. Raises ValueError for malformed entries.
+    """
+    shown: Managed = {}
+    for manager, entry in managers.decode(entries, trusted=True).items():
+        path = _path(replicas, entry.api_version)
+        if path and field_set.contains(entry.fields, path):
+            as_scale = manager._replace(api_version=SCALE_VERSION if manager.operation == UPDATE else "")
+            shown[as_scale] = Entry(_set(_REPLICAS), SCALE_VERSION, entry.time)
+    return managers.encode(shown)
+
+
+def from_scale(
+    entries: Sequence[Unstructured],
+    scale_entries: Sequence[Unstructured],
+    api_version: str,
+    replicas: Mapping[str, Sequence[str]],
+) -> list[Unstructured]:
+    """Return the managedFields of an object, which were `entries`, after its Scale was written.
+
+    `scale_entries` are those of the Scale then; `api_version` is the object's. Raises ValueError for malformed entries.
+    """
+    taken = {
+        _versionless(manager): manager
+        for manager, entry in managers.decode(scale_entries, trusted=True).items()
+        if field_set.contains(entry.fields, _REPLICAS)
+    }
+    result: Managed = {}
+    for manager, entry in managers.decode(entries, trusted=True).items():
+        if entry.api_version not in replicas:
+            continue
+        path = _path(replicas, entry.api_version)
+        if not path or not field_set.contains(entry.fields, path) or taken.pop(_versionless(manager), None) is not None:
+            result[manager] = entry
+        elif rest := field_set.difference(entry.fields, _set(path)):
+            result[manager] = entry._replace(fields=rest, raw=None)
+    for manager in taken.values():
+        own = manager._replace(api_version=api_version if manager.operation == UPDATE else "")
+        result[own] = Entry(_set(_path(replicas, api_version)), api_version)
+    return managers.encode(result)
+
+
+def _versionless(manager: Manager) -> Manager:
+    return manager._replace(api_version="")
+
+
+def _path(replicas: Mapping[str, Sequence[str]], api_version: str) -> tuple[str, ...]:
+    return tuple(f"f:{name}" for name in replicas.get(api_version, ()))
+
+
+def _set(path: Sequence[str]) -> FieldSet:
+    return field_set.of_paths(path)

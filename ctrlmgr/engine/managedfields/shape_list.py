@@ -1,0 +1,208 @@
+"""The shapes of lists whose items are owned one by one: lists with keys, and sets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.engine.managedfields import path_element
+from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member, is_member, sort_elements
+from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Shape, ShapeError
+from ctrlmgr.engine.patch.go_value import plain
+from ctrlmgr.schema.schema import MISSING
+
+
+class ItemList(Shape):
+    """A list whose items are told apart by what is in them, wherever they stand."""
+
+    def __init__(self, items: Shape) -> None:
+        """Take the shape of its items."""
+        self.items = items
+
+    @abstractmethod
+    def element(self, item: Any) -> str:
+        """Return the path element of an item; raises ShapeError if it has none."""
+
+    def _index(self, items: Any) -> dict[str, list[Any]]:
+        """Return the items by element; several have the same only where nobody merged them."""
+        index: dict[str, list[Any]] = {}
+        for item in items or ():
+            index.setdefault(self.element(item), []).append(item)
+        return index
+
+    def whole(self, value: Any) -> FieldSet:
+        """Return the list and its items."""
+        if not value:
+            return {}
+        if len(value) == 1:
+            return {SELF: {}, self.element(value[0]): self.items.whole(value[0])}
+        index = self._index(value)
+        return {SELF: {}, **{element: self._node(index[element]) for element in sort_elements(index)}}
+
+    def _node(self, items: Sequence[Any]) -> FieldSet:
+        return self.items.whole(items[0]) if len(items) == 1 else {}
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the items that have the same element, in whatever order they stand."""
+        if not old and not new:
+            return SAME if old == new else MODIFIED
+        added: FieldSet = {}
+        modified: FieldSet = {}
+        removed: FieldSet = {}
+        before, after = self._index(old), self._index(new)
+        for element in sort_elements({**before, **after}):
+            difference = self._compare_items(before.get(element, []), after.get(element, []))
+            for node, nodes in zip(difference, (added, modified, removed), strict=True):
+                if node is not None:
+                    nodes[element] = node
+        return (added or None, modified or None, removed or None)
+
+    def _compare_items(self, old: list[Any], new: list[Any]) -> Difference:
+        if old == new:
+            return SAME
+        if len(old) == 1 and len(new) == 1:
+            return self.items.compare(old[0], new[0])
+        if len(old) > 1 and len(new) > 1:
+            return MODIFIED
+        return (self._node(new) if new else None, None, self._node(old) if old else None)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        """Return the items, each of them a member, and what is owned in them."""
+        index = self._index(value)
+        owned = {each: self.items.owned(items[0]) if len(items) == 1 else None for each, items in index.items()}
+        return {element: as_member(node or {}) for element, node in owned.items()} or None
+
+    def merge(self, old: Any, new: Any) -> Any:
+        """Merge the items, in an order that keeps both lists' as far as that can be; `new`'s where it cannot."""
+        if not old or not new:
+            return old or new
+        return _Merge(self, old, new).run()
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the items that are not in the set, without what of them is."""
+        if not isinstance(value, list):
+            return None
+        result = []
+        for item in value:
+            node = fields.get(self.element(item))
+            if node is None:
+                result.append(item)
+            elif not is_member(node):
+                result.append(self.items.remove(item, node))
+        return result or None
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        """Add what leads to the fields of items."""
+        return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
+
+    def settled(self, fields: FieldSet) -> FieldSet:
+        """Settle what is in the items."""
+        return {element: self.items.settled(node) if node else node for element, node in fields.items()}
+
+    def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with the items, and which are there twice."""
+        if value is None:
+            return
+        if not isinstance(value, list):
+            yield f"{path}: expected list, got &{{{plain(value)}}}"
+            return
+        seen = set()
+        for index, item in enumerate(value):
+            try:
+                element = self.element(item)
+            except ShapeError as reason:
+                yield f"{path}: element {index}: {reason}"
+                return
+            shown = path_element.text(element)
+            if element in seen:
+                yield f"{path}: duplicate entries for key {shown}"
+            seen.add(element)
+            yield from self.items.check(item, f"{path}{shown}")
+
+
+class KeyedList(ItemList):
+    """A list of objects with keys: `x-kubernetes-list-type: map`."""
+
+    def __init__(self, items: Shape, keys: Mapping[str, Any]) -> None:
+        """Take the shape of its items, and its keys with their defaults (MISSING for none)."""
+        super().__init__(items)
+        self._names = tuple(keys)
+        self._keys = tuple((name, f"{path_element.go_json(name)}:", keys[name]) for name in sorted(keys))
+
+    def element(self, item: Any) -> str:
+        """Return `k:{...}` with the keys that the item has, or has by default."""
+        if not isinstance(item, dict):
+            what = "a null element" if item is None else "non-map elements"
+            raise ShapeError(f"associative list with keys may not have {what}")
+        pairs = []
+        for name, prefix, default in self._keys:
+            value = item.get(name, default)
+            if value is not MISSING:
+                pairs.append(prefix + path_element.go_json(value))
+        if not pairs:
+            names = " ".join(map(path_element.go_json, self._names))
+            raise ShapeError(
+                f"associative list with keys has an element that omits all key fields [{names}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return f"k:{{{','.join(pairs)}}}"
+
+
+class SetList(ItemList):
+    """A list of scalars, each there once: `x-kubernetes-list-type: set`."""
+
+    def element(self, item: Any) -> str:
+        """Return `v:...`, the item itself."""
+        if isinstance(item, dict):
+            raise ShapeError("associative list without keys has an element that's a map type")
+        if isinstance(item, list):
+            raise ShapeError("not supported: associative list with lists as elements")
+        if item is None:
+            raise ShapeError("associative list without keys has an element that's an explicit null")
+        return path_element.item(item)
+
+
+class _Merge:
+    """One merge of two lists (smd's `mergingWalker.visitListItems`)."""
+
+    def __init__(self, shape: ItemList, old: list[Any], new: list[Any]) -> None:
+        self._shape = shape
+        self._old = [(shape.element(item), item) for item in old]
+        self._new = [(shape.element(item), item) for item in new]
+        self._index = shape._index(old)
+        self._wanted = dict(self._new)
+        self._shared = [element for element, _ in self._new if element in self._index]
+        self._merged: set[str] = set()
+        self._result: list[Any] = []
+
+    def run(self) -> list[Any]:
+        """Take old items that are not in `new` as they come, and the others when it is their turn in `new`."""
+        old, new = 0, 0
+        while old < len(self._old) or new < len(self._new):
+            if old < len(self._old):
+                element, item = self._old[old]
+                if element not in self._wanted:
+                    self._result.append(item)
+                    old += 1
+                    continue
+                if element != (self._new[new][0] if new < len(self._new) else None):
+                    if self._shared and self._shared[0] != element:
+                        # Its turn in `new` is later, or was earlier.
+                        old += 1
+                        continue
+                    old += element in self._merged
+                else:
+                    old += 1
+            if new < len(self._new):
+                self._take(*self._new[new])
+                new += 1
+        return self._result
+
+    def _take(self, element: str, item: Any) -> None:
+        self._merged.add(element)
+        if self._shared and self._shared[0] == element:
+            del self._shared[0]
+        before = self._index.get(element, [])
+        # Items that were there more than once are not merged but replaced.
+        self._result.append(self._shape.items.merge(before[0], item) if len(before) == 1 else item)

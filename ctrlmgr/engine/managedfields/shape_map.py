@@ -1,0 +1,280 @@
+"""The shapes of objects: structs, whose fields are declared, maps, whose keys are not, and what has no schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
+from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape
+from ctrlmgr.engine.patch.go_value import plain
+from ctrlmgr.schema.schema import MISSING
+
+_REMEMBERED = 256
+"""How many sets of fields a struct remembers; most objects of a kind have one of a few."""
+
+
+class Field(NamedTuple):
+    """A declared field of a struct."""
+
+    element: str
+    shape: Shape
+    zero: Any
+    """What it is when it is not there; MISSING for what Go leaves out then."""
+    is_leaf: bool
+    """Whether its shape is a leaf, so that there is no need to ask it."""
+
+
+class _Object(Shape):
+    """What structs and maps have in common; they differ in which shape is behind a name."""
+
+    def _shape(self, name: str) -> Shape | None:
+        raise NotImplementedError
+
+    def merge(self, old: Any, new: Any) -> Any:
+        """Return both sides' fields, those that both have merged."""
+        if not old or not new:
+            return old or new
+        result = dict(old)
+        for name, value in new.items():
+            shape = self._shape(name) if name in old else None
+            result[name] = value if shape is None else shape.merge(old[name], value)
+        return result
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the fields that are not in the set, without what of them is."""
+        if not isinstance(value, dict):
+            return None
+        result = {}
+        for name, each in value.items():
+            node = fields.get(f"f:{name}")
+            if node is None:
+                result[name] = each
+            elif node and SELF not in node:
+                shape = self._shape(name)
+                result[name] = each if shape is None else shape.remove(each, node)
+        return result or None
+
+    def settled(self, fields: FieldSet) -> FieldSet:
+        """Settle what is in the fields."""
+        result = {}
+        for element, node in fields.items():
+            shape = self._shape(element[2:]) if node else None
+            result[element] = node if shape is None else shape.settled(node)
+        return result
+
+    def check(self, value: Any, path: str) -> Iterator[str]:
+        """Yield what is wrong with the fields, up to the first that is not declared."""
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            yield f"{path}: expected map, got &{{{plain(value)}}}"
+            return
+        for name, each in value.items():
+            shape = self._shape(name)
+            if shape is None:
+                yield f"{path}.{name}: field not declared in schema"
+                return
+            yield from shape.check(each, f"{path}.{name}")
+
+
+class Struct(_Object):
+    """An object with declared fields.
+
+    The fields are made when they are first asked for: structs may hold themselves.
+    """
+
+    def __init__(self, fields: Callable[[], Mapping[str, Field]]) -> None:
+        """Take what makes its fields, by name."""
+        self._make = fields
+        self._known: dict[tuple[str, ...], Sequence[tuple[str, Field]]] = {}
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Its fields, by name."""
+        return self._make()
+
+    @property
+    def compared(self) -> Mapping[str, Field]:
+        """The fields that are compared: all, but for `Root`."""
+        return self.fields
+
+    @cached_property
+    def _always(self) -> Mapping[str, Any]:
+        """The fields that Go always writes, with their zeros."""
+        return {name: field.zero for name, field in self.compared.items() if field.zero is not MISSING}
+
+    def _shape(self, name: str) -> Shape | None:
+        field = self.fields.get(name)
+        return field and field.shape
+
+    def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
+        """Return the compared fields that a value has, by name and in that order."""
+        names = tuple(value)
+        present = self._known.get(names)
+        if present is None:
+            fields = self.compared
+            present = [(name, fields[name]) for name in sorted(names) if name in fields]
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[names] = present
+        return present
+
+    def _is_empty(self, value: Any) -> bool:
+        return not value and not self._always
+
+    def whole(self, value: Any) -> FieldSet:
+        """Return the object and its fields, those included that are always there."""
+        if self._is_empty(value):
+            return {}
+        if self._always and not (value and self._always.keys() <= value.keys()):
+            value = {**self._always, **(value or {})}
+        result: FieldSet = {SELF: {}}
+        for name, (element, shape, _, is_leaf) in self._present(value):
+            result[element] = {} if is_leaf else shape.whole(value[name])
+        return result
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the fields; those that are always there are compared with their zero."""
+        if self._is_empty(old) and self._is_empty(new):
+            return SAME if old == new else MODIFIED
+        added: FieldSet = {}
+        modified: FieldSet = {}
+        removed: FieldSet = {}
+        old, new, fields = old or {}, new or {}, self.compared
+        for name, (element, shape, zero, is_leaf) in self._present(new):
+            before, value = old.get(name, zero), new[name]
+            if before is MISSING:
+                added[element] = {} if is_leaf else shape.whole(value)
+            elif before is not value and before != value:
+                _collect(element, shape.compare(before, value), added, modified, removed)
+        for name, value in old.items():
+            if name not in new and name in fields:
+                element, shape, zero, _ = fields[name]
+                if zero is MISSING:
+                    removed[element] = shape.whole(value)
+                elif value != zero:
+                    _collect(element, shape.compare(value, zero), added, modified, removed)
+        return (added or None, modified or None, removed or None)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        """Return what is owned in the fields; those that are empty are themselves owned."""
+        result = {}
+        for name, each in (value or {}).items():
+            if name in self.fields:
+                element, shape, _, _ = self.fields[name]
+                node = shape.owned(each)
+                if each is None or (each == {} and isinstance(each, dict)):
+                    node = as_member(node or {})
+                if node is not None:
+                    result[element] = node
+        return result or None
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        """Add the fields that lead to something."""
+        result = {}
+        for element, node in fields.items():
+            field = self.fields.get(element[2:]) if node else None
+            result[element] = node if field is None else as_member(field.shape.named(node))
+        return result
+
+
+class Map(_Object):
+    """An object with keys that are not declared, each of them owned on its own."""
+
+    def __init__(self, values: Shape | None = None) -> None:
+        """Take the shape of its values; `Untyped` gives itself later."""
+        self.values = values
+
+    def _shape(self, name: str) -> Shape:
+        assert self.values is not None  # a map without a shape for its values is not used
+        return self.values
+
+    def whole(self, value: Any) -> FieldSet:
+        """Return the map and its values."""
+        if not value:
+            return {}
+        values = self._shape("")
+        if isinstance(values, Leaf):
+            return {SELF: {}, **{f"f:{name}": {} for name in sorted(value)}}
+        return {SELF: {}, **{f"f:{name}": values.whole(value[name]) for name in sorted(value)}}
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        """Compare the values of the same key."""
+        if not old and not new:
+            return SAME if old == new else MODIFIED
+        added: FieldSet = {}
+        modified: FieldSet = {}
+        removed: FieldSet = {}
+        old, new, values = old or {}, new or {}, self._shape("")
+        for name in sorted(new):
+            if name not in old:
+                added[f"f:{name}"] = values.whole(new[name])
+            elif old[name] != new[name]:
+                _collect(f"f:{name}", values.compare(old[name], new[name]), added, modified, removed)
+        for name, value in old.items():
+            if name not in new:
+                removed[f"f:{name}"] = values.whole(value)
+        return (added or None, modified or None, removed or None)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        """Return the keys, each of them a member, and what is owned in their values."""
+        values = self._shape("")
+        return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        """Add what leads to something in the values; keys are not declared."""
+        values = self._shape("")
+        return {element: values.named(node) if node else node for element, node in fields.items()}
+
+
+def _collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
+    for node, nodes in zip(difference, (added, modified, removed), strict=True):
+        if node is not None:
+            nodes[element] = node
+
+
+class Untyped(Shape):
+    """What has no schema: objects are maps of such values, all else is owned as a whole (smd's deduced type)."""
+
+    def __init__(self) -> None:
+        """Hold itself, as maps of anything do."""
+        self._map = Map(self)
+        self._leaf = Leaf()
+
+    def _of(self, *values: Any) -> Shape:
+        return self._map if any(isinstance(value, dict) for value in values) else self._leaf
+
+    def whole(self, value: Any) -> FieldSet:
+        """Return the value, and what is in it if it is an object."""
+        return self._of(value).whole(value)
+
+    def compare(self, old: Any, new: Any) -> Difference:
+        """Compare objects key by key, and all else as a whole."""
+        if isinstance(old, dict) == isinstance(new, dict):
+            return self._of(new).compare(old, new)
+        # An object came, or went: the value is modified, and what was in the object added or removed.
+        after = self._map.compare({}, new)[0] if isinstance(new, dict) else None
+        before = self._map.compare(old, {})[2] if isinstance(old, dict) else None
+        return (after, {}, before)
+
+    def owned(self, value: Any) -> FieldSet | None:
+        """Return what is owned in an object, or the value alone."""
+        return None if value is None else self._of(value).owned(value)
+
+    def merge(self, old: Any, new: Any) -> Any:
+        """Merge two objects; anything else is replaced."""
+        return self._map.merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Remove from an object."""
+        return self._of(value).remove(value, fields)
+
+    def named(self, fields: FieldSet) -> FieldSet:
+        """Add nothing: nothing is declared."""
+        return self._map.named(fields)
+
+    def check(self, value: Any, path: str) -> Iterator[str]:
+        """Find nothing wrong."""
+        return iter(())

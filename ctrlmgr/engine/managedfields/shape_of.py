@@ -1,0 +1,145 @@
+"""Makes the `Shape` of a kind from its schema, once a kind; what is below is made when it is first looked at.
+
+Which lists are merged and which are owned as a whole is what `x-kubernetes-list-type` says, or else the patch
+strategy; objects and maps are merged unless they are `x-kubernetes-map-type: atomic`.
+Source: kube-openapi `pkg/schemaconv`; apimachinery `managedfields/internal/stripmeta.go` for what nobody owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+from ctrlmgr.engine.managedfields.field_set import FieldSet, of_paths
+from ctrlmgr.engine.managedfields.path_element import field as field_element
+from ctrlmgr.engine.managedfields.shape import Atomic, AtomicList, Leaf, Scalar, Shape
+from ctrlmgr.engine.managedfields.shape_list import KeyedList, SetList
+from ctrlmgr.engine.managedfields.shape_map import Field, Map, Struct, Untyped
+from ctrlmgr.schema.schema import MISSING, Schema
+
+_UNOWNED = frozenset({"apiVersion", "kind"})
+_UNOWNED_METADATA = frozenset(
+    {
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    }
+)
+"""What nobody ever owns of an object: it is the server's, or says which object it is."""
+
+UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
+"""The same as a set."""
+
+_OPAQUE = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+_SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
+_ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "int-or-string": 0}
+_TIMES = ("date-time", "micro-time")
+
+_KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
+    ("io.k8s.api.core.v1.ContainerPort", "protocol"): "TCP",
+    ("io.k8s.api.core.v1.LocalObjectReference", "name"): "",
+    ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
+}
+"""What keys of list items are when left out, which OpenAPI v2 does not say (`+default` in Kubernetes' types)."""
+
+
+class Root(Struct):
+    """An object, or its metadata: a struct with fields that are merged like all others, but are not compared."""
+
+    def __init__(self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str]) -> None:
+        """Take what makes its fields, and the names of those nobody owns."""
+        super().__init__(fields)
+        self._unowned = unowned
+
+    @cached_property
+    def compared(self) -> Mapping[str, Field]:
+        """The fields that somebody may own."""
+        return {name: field for name, field in self.fields.items() if name not in self._unowned}
+
+
+def shape_of(schema: Schema) -> Struct:
+    """Return the shape of a kind."""
+    return _Shapes().root(schema)
+
+
+class _Shapes:
+    """The shapes of one kind, one for each definition in it."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], Shape] = {}
+
+    def root(self, schema: Schema) -> Struct:
+        return Root(lambda: dict(self._kind_fields(schema)), _UNOWNED)
+
+    def _kind_fields(self, schema: Schema) -> Iterator[tuple[str, Field]]:
+        for name, field in self._fields(schema).items():
+            if name == "metadata":
+                metadata = Root(partial(self._fields, schema.properties[name]), _UNOWNED_METADATA)
+                yield name, field._replace(shape=metadata, zero={})
+            else:
+                yield name, field
+
+    def _fields(self, schema: Schema) -> dict[str, Field]:
+        return {name: self._field(name, each) for name, each in schema.properties.items()}
+
+    def _field(self, name: str, schema: Schema) -> Field:
+        shape = self._shape(schema)
+        return Field(field_element(name), shape, _zero(schema), isinstance(shape, Leaf))
+
+    def _shape(self, schema: Schema) -> Shape:
+        key = (schema.definition, schema.map_type)
+        if not schema.definition:
+            return self._make(schema)
+        if key not in self._made:
+            self._made[key] = self._make(schema)
+        return self._made[key]
+
+    def _make(self, schema: Schema) -> Shape:
+        if schema.items is not None:
+            return self._list(schema, schema.items)
+        if schema.definition == _OPAQUE:
+            return Leaf()
+        if schema.kind == "any":
+            return Untyped()
+        if schema.kind not in ("object", "map"):
+            untyped = schema.format not in ("", "byte", "int32", "int64", "double")
+            return Scalar("untyped" if untyped else _SCALARS.get(schema.kind, "untyped"))
+        shape = self._object(schema)
+        return Atomic(shape) if schema.map_type == "atomic" else shape
+
+    def _object(self, schema: Schema) -> Shape:
+        if schema.values is not None:
+            return Map(self._shape(schema.values))
+        return Struct(lambda: self._fields(schema))
+
+    def _list(self, schema: Schema, items: Schema) -> Shape:
+        list_type, keys = schema.list_type, schema.list_map_keys
+        if not list_type and "merge" in schema.patch_strategy:
+            list_type, keys = ("map", (schema.patch_merge_key,)) if schema.patch_merge_key else ("set", ())
+        if list_type == "map":
+            return KeyedList(self._shape(items), {key: _default(items, key) for key in keys})
+        return SetList(self._shape(items)) if list_type == "set" else AtomicList(self._shape(items))
+
+
+def _default(items: Schema, key: str) -> Any:
+    field = items.properties.get(key)
+    default = MISSING if field is None else field.default
+    return _KEY_DEFAULTS.get((items.definition, key), MISSING) if default is MISSING else default
+
+
+def _zero(schema: Schema) -> Any:
+    """Return what Go writes for a field that is not set, MISSING if it leaves it out or is not Go's."""
+    if schema.omitted or not schema.go_type:
+        return MISSING
+    if schema.go_type.startswith("*") or schema.format in _TIMES:
+        return None
+    if schema.is_struct:
+        return {}
+    return "0" if schema.format == "quantity" else None if schema.format == "byte" else _ZEROS.get(schema.kind)

@@ -1,0 +1,86 @@
+"""What the engine and whoever runs it say to each other: operations are generators that yield commands.
+
+The engine decides; it neither waits nor does I/O. An `Operation` is driven by sending it what its commands ask for
+until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop, and
+`engine.drive`, on the calling thread. Both owe an operation this:
+
+- `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
+  the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
+- `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
+- `Refresh`: bring the cacher to the newest revision the log had when the command came, whoever wrote it; send None.
+- `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
+
+Between the commands an operation runs on one thread, the cacher's; after any command the cacher may have moved on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.eventlog.event import Author, Proposal
+
+T = TypeVar("T")
+
+
+class Append(NamedTuple):
+    """Append to the log; the driver sends the events."""
+
+    proposals: Sequence[Proposal]
+    author: Author
+
+
+class Read(NamedTuple):
+    """Call something that may block; the driver sends what it returns."""
+
+    call: Callable[[], Any]
+
+
+class Refresh(NamedTuple):
+    """Bring the cacher to the log's head."""
+
+
+class Await(NamedTuple):
+    """Bring the cacher to a revision that the log may not have reached yet, within `timeout` seconds."""
+
+    revision: Revision
+    timeout: float
+
+
+REFRESH = Refresh()
+
+Command: TypeAlias = Append | Read | Refresh | Await
+Operation: TypeAlias = Generator[Command, Any, T]
+
+
+class Target(NamedTuple):
+    """What a request is about: `namespace` is empty for cluster-scoped kinds, `name` where the body has it."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str = ""
+
+
+class Answer(NamedTuple):
+    """How a write ended: with an `object`, in the served version, or a `status`; never both."""
+
+    code: int
+    object: Object | None = None
+    status: Unstructured | None = None
+    warnings: tuple[str, ...] = ()
+    """What else the caller is told in `Warning` headers; an error carries its own in `ApiError.warnings`."""
+
+
+class Listing(NamedTuple):
+    """A list, or a page of one, as of `revision`."""
+
+    revision: Revision
+    objects: Sequence[Object]
+    continue_token: str = ""
+    remaining: int | None = None
+    """How many objects come after this page; None when that is not known, or none do."""

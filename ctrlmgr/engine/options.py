@@ -1,0 +1,266 @@
+"""The options of requests: read from a query or a body, checked, and refused in Kubernetes' words.
+
+A query is what a URL's is after decoding: each parameter's values in their order, of which most options take the
+first. Rules come from apimachinery's `pkg/apis/meta/v1/validation`, `pkg/apis/meta/internalversion/validation` and
+the conversions of `pkg/runtime/conversion.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, refuse, required
+from ctrlmgr.api.go_numbers import parse_int
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.validation.metadata import FIELD_MANAGER_LENGTH, validate_field_manager
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.eventlog.event import Author
+
+Query: TypeAlias = Mapping[str, Sequence[str]]
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+EXACT: Final = "Exact"
+NOT_OLDER_THAN: Final = "NotOlderThan"
+_FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_PROPAGATIONS = ("Foreground", "Background", "Orphan", "nil")
+_META = "meta.k8s.io"
+DELETE_OPTIONS: Final = GroupVersionKind(_META, "v1", "DeleteOptions")
+
+
+class Requester(NamedTuple):
+    """Who asks, and with which program."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    user_agent: str = ""
+
+    @property
+    def author(self) -> Author:
+        """The same as the log remembers it."""
+        return Author(self.user, self.user_agent)
+
+    @property
+    def manager(self) -> str:
+        """The field manager of who names none: the user agent up to the slash, what is printable of it."""
+        name = "".join(filter(str.isprintable, self.user_agent.partition("/")[0]))
+        return name.encode()[:FIELD_MANAGER_LENGTH].decode(errors="ignore")
+
+
+class Body(NamedTuple):
+    """A request's body and its media type, without parameters."""
+
+    media_type: str
+    data: bytes
+
+
+class GetOptions(NamedTuple):
+    """How fresh an object must be: "" the newest, "0" any, "N" not older than N."""
+
+    resource_version: str = ""
+
+
+class ListOptions(NamedTuple):
+    """Which objects, as of when, how many; and whether to watch them."""
+
+    labels: LabelSelector = LabelSelector()
+    fields: FieldSelector = FieldSelector()
+    resource_version: str = ""
+    resource_version_match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    watch: bool = False
+    allow_watch_bookmarks: bool = False
+    send_initial_events: bool | None = None
+    timeout_seconds: int | None = None
+
+
+class WriteOptions(NamedTuple):
+    """CreateOptions, UpdateOptions and PatchOptions in one."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    """"Ignore", "Warn" or "Strict"."""
+    force: bool = False
+
+
+class DeleteOptions(NamedTuple):
+    """How an object is to go (meta/v1 DeleteOptions), not checked yet: see `check_delete`."""
+
+    dry_run: Sequence[str] = ()
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    uid: str | None = None
+    """A precondition: the uid the object must have."""
+    resource_version: str | None = None
+    """Another: the version it must be at."""
+
+
+def parse_get(query: Query) -> GetOptions:
+    """Read the options of a GET."""
+    return GetOptions(_text(query, "resourceVersion"))
+
+
+def parse_list(query: Query, kind: Kind) -> ListOptions:
+    """Read and check the options of a list, a watch or a deletion of a collection; raises `BadRequest`, `Invalid`."""
+    limit = _integer(query, "limit") or 0
+    timeout = _integer(query, "timeoutSeconds")
+    options = ListOptions(
+        LabelSelector.parse(_text(query, "labelSelector")),
+        FieldSelector.parse(_text(query, "fieldSelector")),
+        _text(query, "resourceVersion"),
+        _text(query, "resourceVersionMatch"),
+        limit,
+        _text(query, "continue"),
+        bool(_flag(query, "watch")),
+        bool(_flag(query, "allowWatchBookmarks")),
+        _flag(query, "sendInitialEvents"),
+        timeout,
+    )
+    errors = _watch_errors(options) if options.watch else _list_errors(options)
+    if errors:
+        raise refuse("ListOptions", _META, "", errors)
+    options.fields.check(kind.resource, kind.strategy.fields)
+    return options
+
+
+def parse_create(query: Query) -> WriteOptions:
+    """Read and check the options of a POST; raises `Invalid`."""
+    return _write_options(query, "CreateOptions", [])
+
+
+def parse_update(query: Query) -> WriteOptions:
+    """Read and check the options of a PUT; raises `Invalid`."""
+    return _write_options(query, "UpdateOptions", [])
+
+
+def parse_patch(query: Query, media_type: str) -> WriteOptions:
+    """Read and check the options of a PATCH of the given media type; raises `Invalid`."""
+    errors: list[FieldError] = []
+    if media_type == APPLY_PATCH:
+        if not _text(query, "fieldManager"):
+            errors.append(required("fieldManager", "is required for apply patch"))
+    elif "force" in query:
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    return _write_options(query, "PatchOptions", errors)
+
+
+def parse_delete(query: Query) -> DeleteOptions:
+    """Read the options of a DELETE that has no body; raises `BadRequest` for what is no number."""
+    return DeleteOptions(
+        query.get("dryRun", ()),
+        _integer(query, "gracePeriodSeconds"),
+        _text(query, "propagationPolicy") or None,
+        _flag(query, "orphanDependents"),
+    )
+
+
+def delete_options(fields: Unstructured) -> DeleteOptions:
+    """Read the options of a DELETE from its decoded body, which overrides the query as a whole."""
+    preconditions = fields.get("preconditions") or {}
+    return DeleteOptions(
+        fields.get("dryRun") or (),
+        fields.get("gracePeriodSeconds"),
+        fields.get("propagationPolicy"),
+        fields.get("orphanDependents"),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+    )
+
+
+def check_delete(options: DeleteOptions) -> None:
+    """Raise `Invalid` for options that contradict each other or mean nothing."""
+    errors: list[FieldError] = []
+    policy = options.propagation_policy
+    if policy is not None:
+        if options.orphan_dependents is not None:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            errors.append(invalid("propagationPolicy", policy, detail))
+        if policy not in _PROPAGATIONS[:3]:
+            errors.append(not_supported("propagationPolicy", policy, _PROPAGATIONS))
+    errors += _dry_run_errors(options.dry_run)
+    if errors:
+        raise refuse("DeleteOptions", _META, "", errors)
+
+
+def _write_options(query: Query, kind: str, errors: list[FieldError]) -> WriteOptions:
+    manager, validation = _text(query, "fieldManager"), _text(query, "fieldValidation")
+    dry_run = query.get("dryRun", ())
+    if manager:
+        errors += validate_field_manager(manager, Path("fieldManager"))
+    errors += _dry_run_errors(dry_run)
+    if validation not in _FIELD_VALIDATIONS:
+        errors.append(not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
+    if errors:
+        raise refuse(kind, _META, "", errors)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", bool(_flag(query, "force")))
+
+
+def _dry_run_errors(dry_run: Sequence[str]) -> list[FieldError]:
+    if all(each == "All" for each in dry_run):
+        return []
+    return [not_supported("dryRun", list(dry_run), ["All"])]
+
+
+def _list_errors(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    field, match, version = "resourceVersionMatch", options.resource_version_match, options.resource_version
+    if match:
+        if not version:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if options.continue_token:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+        if match not in (EXACT, NOT_OLDER_THAN):
+            errors.append(not_supported(field, match, (EXACT, NOT_OLDER_THAN, "")))
+        if match == EXACT and version == "0":
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(forbidden(field, detail))
+    if options.send_initial_events is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_errors(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    field, match, initial = "resourceVersionMatch", options.resource_version_match, options.send_initial_events
+    if initial is not None and match != NOT_OLDER_THAN:
+        detail = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
+        errors.append(forbidden(field, detail))
+    if match:
+        if initial is None:
+            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            errors.append(forbidden(field, detail))
+        if match != NOT_OLDER_THAN:
+            errors.append(not_supported(field, match, (NOT_OLDER_THAN,)))
+        if options.continue_token:
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    return errors
+
+
+def _text(query: Query, name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+def _flag(query: Query, name: str) -> bool | None:
+    """Read a boolean: present means true, unless it says otherwise."""
+    values = query.get(name)
+    return values[0].lower() not in ("false", "0") if values else None
+
+
+def _integer(query: Query, name: str) -> int | None:
+    values = query.get(name)
+    if not values:
+        return None
+    try:
+        return parse_int(values[0])
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from problem

@@ -1,0 +1,123 @@
+"""The elements of merged lists: which is which, and in what order a strategic merge patch leaves them.
+
+The order is that of apimachinery `strategicpatch.normalizeElementOrder`: what the patch names comes in the patch's
+order and all else in the order it had; the two are interleaved as far as the list they come from tells how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.patch.go_value import go_type, plain
+from ctrlmgr.engine.patch.json_patch import REJECTED
+from ctrlmgr.errors import Invalid, StatusDetails, UnknownError
+
+Items: TypeAlias = list[Any]
+
+DIRECTIVE = "$patch"
+DELETE = "delete"
+MERGE = "merge"
+REPLACE = "replace"
+
+
+def missing_merge_key(element: Unstructured, merge_key: str) -> UnknownError:
+    """Return the error of an element that lacks its merge key (`mergepatch.ErrNoMergeKey`)."""
+    return UnknownError(f"map: {plain(element)} does not contain declared merge key: {merge_key}")
+
+
+def wrong_type(expected: Any, actual: Any) -> UnknownError:
+    """Return the error of a value that has not the type of `expected` (`mergepatch.ErrBadArgType`)."""
+    return UnknownError(f"expected a {go_type(expected)}, but received a {go_type(actual)}")
+
+
+def identity(value: Any) -> Hashable:
+    """Return what two elements, or two merge keys, have in common exactly if they are the same in Go."""
+    return (type(value), plain(value) if isinstance(value, dict | list) else value)
+
+
+def element_type(*lists: Items, required: bool = False) -> type | None:
+    """Return the one type of the elements of all lists, None if there are none.
+
+    Raises `UnknownError` if types differ, or if one is `required` and there is none; `Invalid` for lists of lists.
+    """
+    types = dict.fromkeys(type(each) for items in lists for each in items)
+    if not types and required:
+        raise UnknownError("no elements in any of the given slices")
+    first = next(iter(types), None)
+    if first is list:
+        raise Invalid(REJECTED, details=StatusDetails())
+    if len(types) > 1:
+        raise UnknownError(f"list element types are not identical: {plain(list(lists))}")
+    return first
+
+
+def find_element(items: Items, merge_key: str, value: Any) -> int:
+    """Return the index of the first of some objects that has this merge key, -1 if there is none."""
+    wanted = identity(value)
+    for index, each in enumerate(items):
+        if merge_key in each and identity(each[merge_key]) == wanted:
+            return index
+    return -1
+
+
+def check_order(patch: Items, order: Items, merge_key: str) -> None:
+    """Raise `UnknownError` unless what a patch names is in its `$setElementOrder`, and in that order."""
+    if not patch or not order:
+        return
+    if merge_key and (odd := next((each for each in patch if not isinstance(each, dict)), None)) is not None:
+        raise wrong_type({}, odd)
+    remaining = iter(order)
+    for element in patch:
+        if isinstance(element, dict) and DIRECTIVE in element:
+            continue
+        wanted = _key(element, merge_key)
+        if not any(_key(each, merge_key) == wanted for each in remaining):
+            raise UnknownError(
+                f"The order in patch list:\n{plain(patch)}\n doesn't match $setElementOrder list:\n{plain(order)}\n"
+            )
+
+
+def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Items:
+    """Return `merged` in its final order: `order` is the patch's, `original` the list's before it was merged.
+
+    Raises `UnknownError` for an element without its merge key.
+    """
+    named, found = _places(order, merge_key), _places(original, merge_key)
+    ours = [(key, each) for each in merged if (key := _key(each, merge_key)) in named]
+    others = [(key, each) for each in merged if (key := _key(each, merge_key)) not in named]
+    ours.sort(key=lambda pair: named[pair[0]])
+    others.sort(key=lambda pair: found.get(pair[0], len(found)))
+    return _interleave(others, ours, found)
+
+
+def _interleave(
+    others: Sequence[tuple[Hashable, Any]], ours: Sequence[tuple[Hashable, Any]], found: dict[Hashable, int]
+) -> Items:
+    """Put each of `others` before the first of `ours`, from the place of the last one on, that it stood before."""
+    result, waiting = [], 0
+    for key, each in ours:
+        place = found.get(key, -1)
+        while waiting < len(others) and found.get(others[waiting][0], place) < place:
+            result.append(others[waiting][1])
+            waiting += 1
+        result.append(each)
+    return result + [each for _, each in others[waiting:]]
+
+
+def _places(items: Items, merge_key: str) -> dict[Hashable, int]:
+    places: dict[Hashable, int] = {}
+    for index, each in enumerate(items):
+        places.setdefault(_key(each, merge_key), index)
+    return places
+
+
+def _key(element: Any, merge_key: str) -> Hashable:
+    if not merge_key:
+        return identity(element)
+    if not isinstance(element, dict):
+        raise wrong_type({}, element)
+    if merge_key not in element:
+        raise missing_merge_key(element, merge_key)
+    return identity(element[merge_key])

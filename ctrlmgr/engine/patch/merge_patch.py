@@ -1,0 +1,51 @@
+"""JSON merge patch (RFC 7386) as evanphx/json-patch v4 does it: objects are merged, null deletes, all else replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.field import invalid, refuse
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.patch.go_value import json_type
+from ctrlmgr.errors import BadRequest
+
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def merge_patch(document: Unstructured, patch: Any) -> Unstructured:
+    """Return `document` changed by a decoded merge patch.
+
+    Raises `BadRequest` for a patch that is a scalar, `Invalid` for one that is a list: it would replace the object.
+    """
+    if isinstance(patch, dict):
+        return _merged(document, patch)
+    if isinstance(patch, list):
+        detail = f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(patch)} into Go value"
+        raise refuse("", "", "", [invalid("patch", patch, f"{detail} of type {_TYPE_META}")])
+    raise BadRequest("Invalid JSON Patch")
+
+
+def _merged(document: Unstructured, patch: Unstructured) -> Unstructured:
+    result = dict(document)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _replaced(result.get(name), value)
+    return result
+
+
+def _replaced(current: Any, value: Any) -> Any:
+    if not isinstance(current, dict):
+        return without_nulls(value)
+    # A list that replaces an object keeps the nulls within: Go's library looks for them on the other way only.
+    return _merged(current, value) if isinstance(value, dict) else value
+
+
+def without_nulls(value: Any) -> Any:
+    """Return `value` without the fields that are null, in lists too; the items of a list stay, nulls included."""
+    if isinstance(value, dict):
+        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value]
+    return value

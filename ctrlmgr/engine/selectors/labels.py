@@ -1,0 +1,200 @@
+"""Label selectors: the whole grammar of apimachinery's `labels.Parse`, with its error messages.
+
+Guarantees: a selector matches exactly what Kubernetes' would, and what does not parse is refused in its words.
+
+    selector    = [ requirement *( "," requirement ) ]
+    requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) VALUE | KEY ( "in" | "notin" ) "(" values ")"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.api.field import FieldError, invalid
+from ctrlmgr.api.go_numbers import parse_int
+from ctrlmgr.api.remembered import remembered
+from ctrlmgr.engine.selectors.tokens import Tokens, tokenize
+from ctrlmgr.engine.validation.names import label_value, qualified_name
+from ctrlmgr.errors import BadRequest
+
+Labels: TypeAlias = Mapping[str, str]
+Match: TypeAlias = Callable[[Labels], bool]
+
+_BINARY = ("in", "notin", "=", "==", "!=", ">", "<")
+_BINARY_WORDS = "in, notin, =, ==, !=, gt, lt"
+
+
+class Requirement(NamedTuple):
+    """One term: `operator` is `in`, `notin`, `=`, `==`, `!=`, `>`, `<`, `exists` or `!`."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+
+class LabelSelector:
+    """A conjunction of requirements; an empty one matches everything."""
+
+    __slots__ = ("matches", "requirements")
+
+    def __init__(self, requirements: Sequence[Requirement] = ()) -> None:
+        """Compile `requirements`, which must be valid."""
+        self.requirements = tuple(sorted(requirements))
+        self.matches: Match = _conjunction(self.requirements)
+        """Says whether labels meet every requirement."""
+
+    @staticmethod
+    @remembered(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
+    def parse(text: str) -> LabelSelector:
+        """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        return LabelSelector(_parse(tokenize(text)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it matches everything."""
+        return not self.requirements
+
+
+def _conjunction(requirements: Sequence[Requirement]) -> Match:
+    """Compile requirements; most selectors are one equality, or several, which are compared all at once."""
+    equal = {(each.key, each.values[0]) for each in requirements if _is_equality(each)}
+    others = [_compile(each) for each in requirements if not _is_equality(each)]
+    if len(equal) == 1:
+        others.insert(0, _equality(*equal.pop()))
+    elif equal:
+        others.insert(0, lambda labels: equal <= labels.items())
+    if len(others) == 1:
+        return others[0]
+    return lambda labels: all(match(labels) for match in others)
+
+
+def _is_equality(requirement: Requirement) -> bool:
+    return requirement.operator in ("=", "==", "in") and len(requirement.values) == 1
+
+
+def _equality(key: str, value: str) -> Match:
+    return lambda labels: labels.get(key) == value
+
+
+def _compile(requirement: Requirement) -> Match:
+    key, operator, values = requirement
+    wanted = frozenset(values)
+    if operator in ("=", "==", "in"):
+        return lambda labels: key in labels and labels[key] in wanted
+    if operator in ("!=", "notin"):
+        return lambda labels: key not in labels or labels[key] not in wanted
+    if operator == "exists":
+        return lambda labels: key in labels
+    if operator == "!":
+        return lambda labels: key not in labels
+    bound, sign = int(values[0]), 1 if operator == ">" else -1
+    return lambda labels: (found := _integer(labels.get(key, ""))) is not None and (found - bound) * sign > 0
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return parse_int(text)
+    except ValueError:
+        return None
+
+
+def _parse(tokens: Tokens) -> list[Requirement]:
+    requirements: list[Requirement] = []
+    while True:
+        token = tokens.peek()
+        if token.kind == "end":
+            return requirements
+        if token.kind not in ("identifier", "!"):
+            raise BadRequest(f"found '{token.text}', expected: !, identifier, or 'end of string'")
+        requirements.append(_requirement(tokens))
+        token = tokens.take()
+        if token.kind == "end":
+            return requirements
+        if token.kind != ",":
+            raise BadRequest(f"found '{token.text}', expected: ',' or 'end of string'")
+        token = tokens.peek()
+        if token.kind not in ("identifier", "!"):
+            raise BadRequest(f"found '{token.text}', expected: identifier after ','")
+
+
+def _requirement(tokens: Tokens) -> Requirement:
+    negated = tokens.peek().kind == "!"
+    if negated:
+        tokens.take()
+    key = tokens.take()
+    if key.kind != "identifier":
+        raise _unparsable(f"found '{key.text}', expected: identifier")
+    if problems := qualified_name(key.text):
+        raise _unparsable(invalid("<nil>", key.text, "; ".join(problems)).message)
+    if tokens.peek().kind in ("end", ","):
+        return Requirement(key.text, "!" if negated else "exists", ())
+    operator = tokens.take(keywords=True)
+    if operator.kind not in _BINARY:
+        raise _unparsable(f"found '{operator.text}', expected: {_BINARY_WORDS}")
+    values = _set(tokens) if operator.kind in ("in", "notin") else (_value(tokens),)
+    _check(key.text, operator.kind, values)
+    return Requirement(key.text, operator.kind, values)
+
+
+def _value(tokens: Tokens) -> str:
+    if tokens.peek().kind in ("end", ","):
+        return ""
+    token = tokens.take()
+    if token.kind != "identifier":
+        raise _unparsable(f"found '{token.text}', expected: identifier")
+    return token.text
+
+
+def _set(tokens: Tokens) -> tuple[str, ...]:
+    """Read a parenthesized list; an empty place in it is the empty value."""
+    token = tokens.take()
+    if token.kind != "(":
+        raise _unparsable(f"found '{token.text}' expected: '('")
+    first = tokens.peek()
+    if first.kind == ")":
+        tokens.take()
+        return ("",)
+    if first.kind not in ("identifier", ","):
+        raise _unparsable(f"found '{first.text}', expected: ',', ')' or identifier")
+    values = _identifiers(tokens)
+    if tokens.take().kind != ")":
+        raise _unparsable(f"found '{first.text}', expected: ')'")
+    return tuple(sorted(values))
+
+
+def _identifiers(tokens: Tokens) -> set[str]:
+    values: set[str] = set()
+    while True:
+        token = tokens.take()
+        following = tokens.peek()
+        if token.kind == "identifier":
+            values.add(token.text)
+            if following.kind == ")":
+                return values
+            if following.kind != ",":
+                raise _unparsable(f"found '{following.text}', expected: ',' or ')'")
+        elif token.kind == ",":
+            if not values or following.kind in (")", ","):
+                values.add("")
+            if following.kind == ")":
+                return values
+        else:
+            raise _unparsable(f"found '{token.text}', expected: ',', or identifier")
+
+
+def _check(key: str, operator: str, values: Sequence[str]) -> None:
+    errors: list[FieldError] = []
+    if operator in (">", "<"):
+        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+        errors += [invalid(f"values[{at}]", each, detail) for at, each in enumerate(values) if _integer(each) is None]
+    for at, value in enumerate(values):
+        if problems := label_value(value):
+            errors.append(invalid(f"values[{at}][{key}]", value, "; ".join(problems)))
+    if errors:
+        messages = list(dict.fromkeys(error.message for error in errors))
+        raise _unparsable(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
+
+
+def _unparsable(reason: str) -> BadRequest:
+    return BadRequest(f"unable to parse requirement: {reason}")

@@ -1,0 +1,152 @@
+"""What a kind does beyond its schema: the hooks that the engine calls on a write's way into the log.
+
+Guarantees: a strategy decides, it never writes, waits or reads a clock. What it needs is in its `Context`; what
+it wants appended beside the object goes into `Context.companions`, so that both are in the log or neither is.
+
+The order of calls is that of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
+
+    create:  default → begin_create → prepare_for_create → (generated name) → validate → warnings → canonicalize
+    update:  default → begin_update → prepare_for_update → validate + validate_update → warnings → canonicalize
+    delete:  check_deletion → (graceful deletion, finalizers) → begin_termination, when the object stays for now,
+             or begin_delete, when it goes
+
+All of them take `Unstructured` objects that are theirs to change (`new`, `obj`) or must be left alone (`old`).
+Object metadata common to all kinds is defaulted and validated by the engine, not here (`validation.metadata`, with
+the strategy's `name_check`, `any_finalizer` and `revalidates`), ahead of what the strategy finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
+from ctrlmgr.eventlog.event import Proposal
+
+if TYPE_CHECKING:
+    from ctrlmgr.engine.kind import Kind
+
+
+class View(Protocol):
+    """The current state, as a strategy may read it."""
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        """Return one object, None if there is none."""
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects of one namespace (None: of all), by key."""
+
+
+@dataclass
+class Context:
+    """One write, as its strategy sees it."""
+
+    kind: Kind
+    """What is written; for a subresource the kind it belongs to."""
+    view: View
+    """The state the write is decided on; conflicting changes to the object or its companions make it start over."""
+    now: str
+    """The time as RFC 3339 with seconds, for timestamps."""
+    random: Random
+    user: str = ""
+    subresource: str = ""
+    """`status`, `finalize`, `binding` … or empty for the object itself."""
+    dry_run: bool = False
+    companions: list[Proposal] = field(default_factory=list)
+    """What must be appended together with the object: allocations, and their release."""
+    warnings: list[str] = field(default_factory=list)
+    """What the caller is told in `Warning` headers, without the code and agent."""
+    old: Unstructured | None = None
+    """The object as it is stored, not to be changed; None on creation."""
+
+
+class Strategy:
+    """What a kind does that its schema does not say; the base class is what most kinds do: nothing more."""
+
+    allow_create_on_update = False
+    """Whether a PUT of an object that does not exist creates it."""
+    allow_unconditional_update = True
+    """Whether a PUT may leave metadata.resourceVersion out."""
+    has_generation = False
+    """Whether metadata.generation counts changes of the desired state (everything but metadata and status)."""
+    has_status = False
+    """Whether writes to the object itself leave `status` alone, and writes to `/status` all else; `engine.kinds`
+    sets it for every kind with a status subresource."""
+    returns_deleted = False
+    """Whether an immediate DELETE answers with the object instead of a `Status`."""
+    revalidates = True
+    """Whether an update of the object itself checks again all that its creation did, metadata included; it decides
+    how often an error of metadata is listed (`validation.metadata.update_errors`)."""
+    name_check: NameCheck = staticmethod(subdomain_name)
+    """What its objects may be called; see `validation.names`."""
+    any_finalizer = False
+    """Whether metadata.finalizers may hold names without a domain that Kubernetes does not know."""
+    status_on_create = False
+    """Whether a creation brings its status along, although `has_status`."""
+    default_propagation = "Background"
+    """What becomes of its dependents if a deletion does not say: `Background` or `Orphan`. Empty: it has none, whatever
+    a deletion says (Events)."""
+    default_propagation_warnings: tuple[str, ...] = ()
+    """What a client is told whose deletion does not say."""
+    fields: tuple[str, ...] = ()
+    """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in what the caller left out, in place (Kubernetes' SetDefaults functions); idempotent."""
+
+    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Allocate; raises an `ApiError` when that cannot be done."""
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Drop or set what a creation may not choose. `status` is dropped by the engine if `has_status`."""
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Return what is wrong with `obj` as such, on creation and (with `validate_update`) on every update."""
+        return []
+
+    def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Allocate and release; raises an `ApiError` when that cannot be done."""
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep what an update may not change silently; `ctx.subresource` says which one, "status" included."""
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Return what is wrong with changing `old` into `new`; called for subresources too, see `ctx`."""
+        return []
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Return what is allowed but unwise, in Kubernetes' words."""
+        return []
+
+    def canonicalize(self, obj: Unstructured) -> None:
+        """Give a valid object its final form, in place; only here is a generated name known."""
+
+    def check_deletion(self, ctx: Context, obj: Object) -> None:
+        """Raise `Forbidden` for what may not be deleted at all."""
+
+    def grace_period(self, obj: Object, asked: int | None) -> int | None:
+        """Return the seconds to leave a deleted object in place for, None when its kind knows no graceful deletion.
+
+        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes at once (if no finalizer holds it).
+        """
+        return None
+
+    def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
+        """Change an object that a DELETE leaves in place, once: its metadata says already that it is terminating."""
+
+    def begin_delete(self, ctx: Context, obj: Object) -> None:
+        """Release what the object holds, as companions of its deletion."""
+
+    def finalizers(self, obj: Object) -> Sequence[str]:
+        """Return what besides metadata.finalizers holds a terminating object (Namespace: spec.finalizers)."""
+        return ()
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return the values of `fields` for `obj`; what is absent is the empty string."""
+        return {}

@@ -1,0 +1,58 @@
+"""`pods/NAME/eviction`: deletes a pod if its disruption budget allows that.
+
+Guarantees: the pod's condition, its deletion and what the budget has less of are one append.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctrlmgr.api import status
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.namespace_lifecycle import admit_create
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, delete_options
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.subresources.handler import Handler, decode
+from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.verbs.deleting import delete
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.kinds.core.pod.subresources import evict
+
+if TYPE_CHECKING:
+    from ctrlmgr.engine.engine import Engine
+
+_EVICTION = GroupVersionKind("policy", "v1", "Eviction")
+
+
+class EvictionHandler(Handler):
+    """Evicts; the answer is a Status."""
+
+    def create(
+        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Evict a pod."""
+        request = engine.request(target, options, requester)
+        eviction = decode(engine, _EVICTION, body, request)
+        asked = (eviction.get("deleteOptions") or {}).get("dryRun") or []
+        if options.dry_run and asked and asked != ["All"]:
+            raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(asked)}]")
+        request.options = options._replace(dry_run=options.dry_run or bool(asked))
+        return settle(request, lambda: _evict(request, eviction), limit=RETRIES)
+
+
+def _evict(request: Request, eviction: dict[str, Any]) -> Decision:
+    admit_create(request.cacher, request.plan.kind, request.target.namespace, request.target.name)
+    current = request.current()
+    if current is None:
+        raise not_found(request.plan.resource, request.target.name)
+    ctx = request.context()
+    evicted = evict(ctx, current, eviction)
+    options = delete_options(evicted.options)
+    check_delete(options)
+    decision = delete(request, options, request.plan.encode(evicted.pod))
+    proposals = list(decision.proposals)
+    if evicted.budget is not None and proposals:
+        proposals.append(evicted.budget)
+    return decision._replace(code=201, proposals=proposals, shown=None, object=None, status=status.success(code=201))

@@ -1,0 +1,57 @@
+"""What a subresource with bodies of its own answers; whatever it leaves out, it does not allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import MethodNotAllowed, StatusDetails
+
+if TYPE_CHECKING:
+    from ctrlmgr.engine.engine import Engine
+
+
+class Handler:
+    """A subresource that is not its object in another light, but a thing of another kind."""
+
+    def get(self, engine: Engine, target: Target, options: GetOptions) -> Operation[Object]:
+        """Return it."""
+        raise _not_allowed()
+
+    def create(
+        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Do what its creation stands for."""
+        raise _not_allowed()
+
+    def update(
+        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Replace it."""
+        raise _not_allowed()
+
+    def patch(
+        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Patch it."""
+        raise _not_allowed()
+
+
+def decode(engine: Engine, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
+    """Decode a body of another kind than the object's; what it has too much is told of as asked."""
+    codec = engine.kinds.codec_for(gvk)
+    fields, problems = codec.decode(body.data, body.media_type)
+    if problems and request.options.field_validation == "Strict":
+        raise codec.refuse_strictly(problems)
+    if request.options.field_validation == "Warn":
+        request.warnings += problems
+    return fields
+
+
+def _not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed(details=StatusDetails())

@@ -1,0 +1,62 @@
+"""What labels and label selectors may be (apimachinery `pkg/apis/meta/v1/validation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.engine.validation import names
+
+
+def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
+    """Check keys and values; errors carry the path of the map, not of the entry, as Kubernetes' do."""
+    errors: list[FieldError] = []
+    for key, value in labels.items():
+        errors += validate_label_name(key, path)
+        errors += [invalid(path, value, each) for each in names.label_value(value)]
+    return errors
+
+
+def validate_label_name(key: str, path: Path) -> list[FieldError]:
+    """Check one label key."""
+    return [invalid(path, key, each) for each in names.qualified_name(key)]
+
+
+def validate_label_selector(
+    selector: Mapping[str, Any] | None, path: Path, *, invalid_values_allowed: bool = False
+) -> list[FieldError]:
+    """Check a meta/v1 LabelSelector; None selects nothing and is right.
+
+    `invalid_values_allowed` leaves the values of expressions unchecked, for objects that had them all along.
+    """
+    if not selector:
+        return []
+    errors = validate_labels(selector.get("matchLabels") or {}, path.child("matchLabels"))
+    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
+        below = path.child("matchExpressions").at(index)
+        errors += _validate_requirement(requirement, below, invalid_values_allowed)
+    return errors
+
+
+def _validate_requirement(requirement: Mapping[str, Any], path: Path, invalid_values_allowed: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    operator = requirement.get("operator", "")
+    values = requirement.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(path.child("values"), "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.append(forbidden(path.child("values"), detail))
+    else:
+        errors.append(invalid(path.child("operator"), operator, "not a valid selector operator"))
+    errors += validate_label_name(requirement.get("key", ""), path.child("key"))
+    if not invalid_values_allowed:
+        errors += [
+            invalid(path.child("values").at(index), value, each)
+            for index, value in enumerate(values)
+            for each in names.label_value(value)
+        ]
+    return errors

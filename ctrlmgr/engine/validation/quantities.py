@@ -1,0 +1,111 @@
+"""What resources may be called, and how much of one there may be.
+
+Rules come from `pkg/apis/core/helper/helpers.go` and the resource functions of `pkg/apis/core/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ctrlmgr.api import quantity
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.engine.validation import names
+
+_COMPUTE = frozenset(("cpu", "memory", "ephemeral-storage"))
+_COUNTED = frozenset(
+    (
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    )
+)
+_QUOTA = (
+    _COMPUTE
+    | {f"requests.{each}" for each in (*_COMPUTE, "storage")}
+    | {f"limits.{each}" for each in _COMPUTE}
+    | _COUNTED
+)
+_STANDARD = _QUOTA | {"storage"}
+HUGE_PAGES = "hugepages-"
+"""What the names of huge pages begin with; their size follows."""
+
+
+def is_huge_pages(name: str) -> bool:
+    """Whether a resource is memory in huge pages of some size: `hugepages-2Mi`."""
+    return name.startswith(HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    """Whether a resource is Kubernetes' own: without a domain, or in one of Kubernetes'."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is a device plugin's or the like: `example.com/gpu`; a quota can name it too."""
+    if is_native(name) or name.startswith("requests."):
+        return False
+    return not names.qualified_name(f"requests.{name}")
+
+
+def is_overcommittable(name: str) -> bool:
+    """Whether limits of a resource may exceed requests."""
+    return is_native(name) and not is_huge_pages(name)
+
+
+def is_standard_for_quota(name: str) -> bool:
+    """Whether a name without a domain can be in a ResourceQuota."""
+    return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+
+
+def _is_counted(name: str) -> bool:
+    return name in _COUNTED or is_extended(name)
+
+
+def validate_resource_name(name: str, path: Path) -> list[FieldError]:
+    """Check the name of any resource: qualified, and one of Kubernetes' if it has no domain."""
+    errors = [invalid(path, name, each) for each in names.qualified_name(name)]
+    if not errors and "/" not in name and name not in _STANDARD and not is_standard_for_quota(name):
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def validate_container_resource_name(name: str, path: Path) -> list[FieldError]:
+    """Check the name of a resource that a container may ask for."""
+    errors = validate_resource_name(name, path)
+    if "/" not in name:
+        if name not in _COMPUTE and not is_huge_pages(name):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def validate_quota_resource_name(name: str, path: Path) -> list[FieldError]:
+    """Check the name of a resource that a ResourceQuota may limit."""
+    errors = validate_resource_name(name, path)
+    if "/" not in name and not is_standard_for_quota(name):
+        errors.append(invalid(path, name, "must be a standard resource for quota"))
+    return errors
+
+
+def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
+    """Check how much there is of a resource: not negative, and whole if it is counted.
+
+    `amount` is a quantity (`ValidateResourceQuantityValue`).
+    """
+    billionths = quantity.parse(amount)
+    errors = [invalid(path, amount, "must be greater than or equal to 0")] if billionths < 0 else []
+    if billionths % quantity.WHOLE and _is_counted(name):
+        errors.append(invalid(path, amount, "must be an integer"))
+    return errors
+
+
+def validate_amounts(amounts: Mapping[str, str] | None, path: Path) -> list[FieldError]:
+    """Check the amounts of a node's resources, whose paths read as fields': `status.capacity.cpu`."""
+    return [error for name, each in (amounts or {}).items() for error in validate_amount(name, each, path.child(name))]

@@ -1,0 +1,82 @@
+"""Deciding until it holds: a write is decided on the cacher's state, and again if the log knows better.
+
+Guarantees:
+- What is appended fits what was stored when it was appended: the log checks each proposal's revision.
+- Nothing is refused, and nothing called unchanged, on a state that was out of date: before either answer the cacher is
+  brought up to the log, and if that changed anything the decision is made once more (etcd3 `GuaranteedUpdate`).
+- It ends: a write that keeps losing to others is refused after `limit` tries, with what the log said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
+from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
+from ctrlmgr.eventlog.event import Event, Proposal
+
+RETRIES = 5
+"""How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
+
+
+class Decision(NamedTuple):
+    """What an attempt has come to: what to append, and how to answer once it is."""
+
+    code: int
+    proposals: Sequence[Proposal] = ()
+    """Empty if nothing is to change."""
+    shown: int | None = None
+    """Which of the proposals' events has the object to answer with; None for `object` or `status`."""
+    object: Object | None = None
+    """As stored."""
+    status: Unstructured | None = None
+    warnings: Sequence[str] = ()
+
+
+def settle(request: Request, decide: Callable[[], Decision], *, limit: int) -> Operation[Answer]:
+    """Decide and append, up to `limit` times, and answer."""
+    try:
+        for _ in range(limit):
+            decision = yield from _decided(request, decide)
+            if not decision.proposals:
+                return _answer(request, decision, ())
+            try:
+                events: Sequence[Event] = yield Append(decision.proposals, request.requester.author)
+            except (AlreadyExists, Conflict, NotFound):
+                continue
+            return _answer(request, decision, events)
+        raise conflict(request.plan.resource, request.target.name)
+    except ApiError as error:
+        if request.warnings and not error.warnings:
+            error.warnings = request.told()
+        raise
+
+
+def _decided(request: Request, decide: Callable[[], Decision]) -> Operation[Decision]:
+    """Decide; once more if that refused or changed nothing, but the cacher was behind."""
+    cacher = request.cacher
+    before = cacher.revision
+    refusal: ApiError | None = None
+    try:
+        decision = decide()
+        if decision.proposals:
+            return decision
+    except ApiError as error:
+        refusal = error
+    yield REFRESH
+    if cacher.revision != before:
+        return decide()
+    if refusal is not None:
+        raise refusal
+    return decision
+
+
+def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Answer:
+    obj = decision.object if decision.shown is None or not events else events[decision.shown].object
+    shown = request.plan.shown(obj) if obj is not None else None
+    return Answer(decision.code, shown, decision.status, tuple(decision.warnings))

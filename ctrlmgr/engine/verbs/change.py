@@ -1,0 +1,208 @@
+"""Changing: from what is stored and what it shall become to a proposal (`registry/rest/update.go`, `Store.Update`).
+
+Guarantees:
+- An update conditional on a version is refused if the object is at another one.
+- What is not the client's to change stays: creation time, the mark of a deletion, generation, and `status` but
+  through `/status`.
+- What differs in nothing but the times of its managed fields is not changed at all.
+- A terminating object that nothing holds any more goes with the update that let it go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import invalid, refuse
+from ctrlmgr.api.go_numbers import parse_uint
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.managedfields import keep_timestamps
+from ctrlmgr.engine.namespace_lifecycle import admit_update
+from ctrlmgr.engine.refusals import conflict, not_found
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation.metadata import update_errors
+from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.creation import create
+from ctrlmgr.engine.verbs.owners import deduplicate_owners
+from ctrlmgr.engine.verbs.place import check_namespace
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+Update = Callable[[Context, Object], Unstructured]
+"""Makes the new state: complete, in the stored version, with defaults and managed fields, and with the version it was
+made from, if any, in metadata.resourceVersion."""
+
+_NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
+_NOT_COUNTED = ("status", "binding", "eviction")
+"""Subresources whose writes are no change of what is desired, whatever they write."""
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def change(
+    request: Request,
+    update: Update,
+    *,
+    uid: str = "",
+    new: Callable[[], Unstructured] | None = None,
+    managed: bool = False,
+) -> Decision:
+    """Decide on changing what is there.
+
+    `uid`, if given, is the one it must have. Where nothing is there, `new` makes what is to be created instead
+    (`managed`: with its managed fields); None: that is a 404.
+    """
+    plan, target = request.plan, request.target
+    current = request.current()
+    if current is None and new is None:
+        raise not_found(plan.resource, target.name)
+    found = "" if current is None else current.uid
+    if uid and uid != found:
+        raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
+    if current is None:
+        assert new is not None  # or it would have been a 404
+        return create(request, new(), managed=managed)
+    admit_update(request.cacher, plan.kind, target.namespace)
+    old: Unstructured = _decode(current.body)
+    ctx = request.context(old)
+    fields = update(ctx, current)
+    metadata = metadata_of(fields)
+    check_namespace(request, metadata)
+    deduplicate_owners(metadata, ctx.warnings)
+    _check_version(request, metadata, current)
+    _prepare(ctx, fields, old)
+    _keep_system_metadata(metadata_of(fields), old["metadata"])
+    metadata_of(fields)["resourceVersion"] = str(current.revision)
+    _validate(ctx, fields, old)
+    plan.strategy.canonicalize(fields)
+    return _replace(request, ctx, fields, old, current)
+
+
+def parse_version(text: str) -> int:
+    """Read a resourceVersion, 0 for none; raises `UnknownError`, as Kubernetes does, when it is no number."""
+    if not text:
+        return 0
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise UnknownError(str(problem)) from problem
+
+
+def _other_uid(request: Request, uid: str, found: str) -> str:
+    """Say what etcd's storage says of an object that is not the one meant."""
+    target, resource = request.target, request.plan.resource
+    key = "/".join(filter(None, ("/registry", resource.plural, target.namespace, target.name)))
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        f"failed: UID in precondition: {uid}, UID in object meta: {found}"
+    )
+
+
+def _check_version(request: Request, metadata: Mapping[str, Any], current: Object) -> None:
+    plan, name = request.plan, request.target.name
+    version = parse_version(metadata.get("resourceVersion") or "")
+    if not version:
+        if not plan.strategy.allow_unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise refuse(plan.resource.plural, plan.resource.group, name, [error])
+    elif version != current.revision:
+        raise conflict(plan.resource, name)
+
+
+def _prepare(ctx: Context, new: Unstructured, old: Unstructured) -> None:
+    """Let the strategy decide; the generation is never the client's."""
+    strategy, metadata, before = ctx.kind.strategy, new["metadata"], old["metadata"]
+    _keep(metadata, before, "generation")
+    strategy.begin_update(ctx, new, old)
+    if strategy.has_status:
+        if ctx.subresource == "status":
+            _keep_all_but_status(new, old)
+        elif not ctx.subresource:
+            _keep(new, old, "status")
+    strategy.prepare_for_update(ctx, new, old)
+    if strategy.has_generation and ctx.subresource not in _NOT_COUNTED and _desires_differ(new, old):
+        new["metadata"]["generation"] = before.get("generation", 0) + 1
+
+
+def _keep(new: dict[str, Any], old: Mapping[str, Any], field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _keep_all_but_status(new: Unstructured, old: Unstructured) -> None:
+    for field in new.keys() | old.keys():
+        if field not in _NOT_DESIRED:
+            _keep(new, old, field)
+
+
+def _desires_differ(new: Unstructured, old: Unstructured) -> bool:
+    return any(new.get(field) != old.get(field) for field in new.keys() | old.keys() if field not in _NOT_DESIRED)
+
+
+def _keep_system_metadata(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
+    if not metadata.get("uid"):
+        metadata["uid"] = old["uid"]
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if old.get(field):
+            metadata[field] = old[field]
+    if old.get("deletionGracePeriodSeconds") is not None and metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = old["deletionGracePeriodSeconds"]
+
+
+def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
+    kind, strategy, metadata = ctx.kind, ctx.kind.strategy, new["metadata"]
+    errors = update_errors(
+        metadata,
+        old["metadata"],
+        namespaced=kind.namespaced,
+        name_check=strategy.name_check,
+        revalidated=strategy.revalidates and not ctx.subresource,
+        any_finalizer=strategy.any_finalizer,
+    )
+    errors += strategy.validate(ctx, new)
+    errors += strategy.validate_update(ctx, new, old)
+    if errors:
+        raise refuse(kind.name, kind.resource.group, metadata.get("name", ""), errors)
+    ctx.warnings += strategy.warnings(ctx, new, old)
+
+
+def _replace(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> Decision:
+    plan = request.plan
+    obj = plan.encode(keep_timestamps(old, new))
+    warnings = request.told(ctx)
+    if _is_released(plan.strategy.finalizers, obj, current):
+        return _remove(request, ctx, obj, current)
+    if obj.body == current.body:
+        return Decision(200, object=current, warnings=warnings)
+    if request.options.dry_run:
+        return Decision(200, object=obj.at(current.revision), warnings=warnings)
+    proposals = (Proposal(EventType.MODIFIED, obj, current.revision), *ctx.companions)
+    return Decision(200, proposals, 0, warnings=warnings)
+
+
+def _is_released(finalizers: Callable[[Object], Any], obj: Object, current: Object) -> bool:
+    """Whether nothing holds a terminating object any more (`ShouldDeleteDuringUpdate`)."""
+    before = current.metadata
+    return (
+        before.deletion_timestamp is not None
+        and not before.deletion_grace_period_seconds
+        and not obj.metadata.finalizers
+        and not finalizers(obj)
+    )
+
+
+def _remove(request: Request, ctx: Context, obj: Object, current: Object) -> Decision:
+    """Delete it, as it was stored last; the answer is what the update would have made of it."""
+    warnings = request.told(ctx)
+    shown = obj.at(current.revision)
+    if request.options.dry_run:
+        return Decision(200, object=shown, warnings=warnings)
+    ctx.companions.clear()  # those of the update, which does not come to be
+    request.plan.strategy.begin_delete(ctx, current)
+    proposals = (Proposal(EventType.DELETED, current, current.revision), *ctx.companions)
+    return Decision(200, proposals, None, shown, warnings=warnings)

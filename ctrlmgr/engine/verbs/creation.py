@@ -1,0 +1,103 @@
+"""Creating: from a decoded object to the proposal that adds it (apiserver `registry/rest/create.go`, `Store.create`).
+
+Guarantees: what the system owns (uid, times, the mark of a deletion) is the system's, whatever the client sent; a
+generated name is free; nothing is created where it may not be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.field import refuse
+from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.names import generate_name, new_uid
+from ctrlmgr.engine.namespace_lifecycle import admit_create
+from ctrlmgr.engine.refusals import already_exists, no_free_name
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation.metadata import validate_metadata
+from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.owners import deduplicate_owners
+from ctrlmgr.engine.verbs.place import check_namespace
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+NAME_ATTEMPTS = 8
+"""How many generated names are tried (`maxNameGenerationCreateAttempts`)."""
+
+_SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+def create(request: Request, fields: Unstructured, *, managed: bool = False) -> Decision:
+    """Decide on adding an object; `fields`, as decoded, is used up.
+
+    `managed` says that its managed fields are in it already, as after an apply.
+    """
+    plan = request.plan
+    ctx = request.context()
+    metadata = metadata_of(fields)
+    for name in _SYSTEM:
+        metadata.pop(name, None)
+    check_namespace(request, metadata)
+    deduplicate_owners(metadata, ctx.warnings)
+    fields = plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
+    metadata = fields["metadata"]
+    wanted = metadata.get("name") or metadata.get("generateName") or ""
+    within = admit_create(ctx.view, plan.kind, metadata.get("namespace", ""), wanted)
+    metadata["creationTimestamp"] = request.now
+    metadata["uid"] = new_uid(request.random)
+    generated = not metadata.get("name") and bool(metadata.get("generateName"))
+    if generated:
+        metadata["name"] = _free_name(request, metadata)
+    _prepare(ctx, fields)
+    _validate(ctx, fields)
+    plan.strategy.canonicalize(fields)
+    return _add(request, ctx, fields, within)
+
+
+def _free_name(request: Request, metadata: dict[str, Any]) -> str:
+    storage, namespace = request.plan.storage, metadata.get("namespace", "")
+    for _ in range(NAME_ATTEMPTS):
+        name = generate_name(metadata["generateName"], request.random)
+        if request.cacher.get(storage, Key(namespace, name)) is None:
+            return name
+    raise no_free_name(request.plan.resource, name)
+
+
+def _prepare(ctx: Context, fields: Unstructured) -> None:
+    strategy = ctx.kind.strategy
+    strategy.begin_create(ctx, fields)
+    if strategy.has_status and not strategy.status_on_create:
+        fields.pop("status", None)
+    strategy.prepare_for_create(ctx, fields)
+    if strategy.has_generation:
+        fields["metadata"]["generation"] = 1
+
+
+def _validate(ctx: Context, fields: Unstructured) -> None:
+    kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
+    errors = validate_metadata(
+        metadata,
+        namespaced=kind.namespaced,
+        name_check=strategy.name_check,
+        any_finalizer=strategy.any_finalizer,
+    )
+    errors += strategy.validate(ctx, fields)
+    if errors:
+        raise refuse(kind.name, kind.resource.group, metadata.get("name", ""), errors)
+    ctx.warnings += strategy.warnings(ctx, fields, None)
+
+
+def _add(request: Request, ctx: Context, fields: Unstructured, within: Revision | None) -> Decision:
+    plan, metadata = request.plan, fields["metadata"]
+    if metadata.pop("resourceVersion", "").lstrip("0").isdecimal():
+        raise UnknownError("resourceVersion should not be set on objects to be created")
+    obj = plan.encode(fields)
+    there = request.cacher.get(plan.storage, obj.key)
+    if there is not None:
+        raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
+    if request.options.dry_run:
+        return Decision(201, object=obj, warnings=request.told(ctx))
+    proposals = (Proposal(EventType.ADDED, obj, 0, within), *ctx.companions)
+    return Decision(201, proposals, 0, warnings=request.told(ctx))

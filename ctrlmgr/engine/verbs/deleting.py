@@ -1,0 +1,81 @@
+"""Deleting: from what `engine.deletion` decides to the proposals that mark or remove an object.
+
+Guarantees: an object's end is in the log together with the release of what it held; an object whose grace period is
+nothing is marked and removed in one append, so that who watches sees both and nobody comes between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api import status
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine import deletion
+from ctrlmgr.engine.options import DeleteOptions
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def delete(request: Request, options: DeleteOptions, changed: Object | None = None) -> Decision:
+    """Decide on deleting what is there; it goes, or stays for now, as `changed` if that is given."""
+    plan = request.plan
+    current = request.current()
+    if current is None:
+        raise not_found(plan.resource, request.target.name)
+    deletion.check_preconditions(current, options, plan.resource, plan.kind.name)
+    going = deletion.decide(current, options, plan.strategy, request.now)
+    code = 202 if options.orphan_dependents is False and not going.goes_now else 200
+    if going.is_pending:
+        return _gone(request, current, code)
+    ctx = request.context()
+    plan.strategy.check_deletion(ctx, current)
+    if going.goes_now and going.grace is None:
+        return _remove(request, ctx, current, changed or current)
+    marked = _marked(request, ctx, changed or current, going)
+    if going.goes_now:
+        return _remove(request, ctx, current, marked)
+    if marked.body == current.body:
+        return Decision(code, object=current)
+    if request.options.dry_run:
+        return Decision(code, object=marked.at(current.revision))
+    return Decision(code, (Proposal(EventType.MODIFIED, marked, current.revision), *ctx.companions), 0)
+
+
+def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Object:
+    fields: Unstructured = _decode(obj.body)
+    going.mark(fields["metadata"], request.now)
+    request.plan.strategy.begin_termination(ctx, fields)
+    return request.plan.encode(fields)
+
+
+def _remove(request: Request, ctx: Context, current: Object, last: Object) -> Decision:
+    """Decide on removing an object, which becomes `last` first if it is not that already."""
+    request.plan.strategy.begin_delete(ctx, current)
+    if request.options.dry_run:
+        return _gone(request, last.at(current.revision), 200)
+    if last.body == current.body:
+        proposals = [Proposal(EventType.DELETED, current, current.revision)]
+    else:
+        # Its revision is known only to the log; None is "whatever it is", which is what the line before made it.
+        proposals = [
+            Proposal(EventType.MODIFIED, last, current.revision),
+            Proposal(EventType.DELETED, last, None),
+        ]
+    decision = _gone(request, current, 200)
+    shown = len(proposals) - 1 if decision.object is not None else None
+    return decision._replace(proposals=(*proposals, *ctx.companions), shown=shown)
+
+
+def _gone(request: Request, obj: Object, code: int) -> Decision:
+    """Answer as the kind does when an object goes: with the object, or with a Status."""
+    if request.plan.strategy.returns_deleted:
+        return Decision(code, object=obj)
+    return Decision(code, status=status.deleted(request.plan.resource, obj.name, obj.uid))

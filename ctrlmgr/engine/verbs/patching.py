@@ -1,0 +1,136 @@
+"""Patching: what a PATCH makes of an object (apiserver `endpoints/handlers/patch.go`).
+
+Guarantees: a patch is applied to the object in the version it is served in, on every attempt to the newest state; a
+patch's errors come after the object's own (404) and before those of its new state (422).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.field import invalid, refuse
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.options import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Body,
+    WriteOptions,
+)
+from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, strategic_merge_patch
+from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
+from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema.codec import Codec
+from ctrlmgr.schema.schema import Schema
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Patched(NamedTuple):
+    """An object after a patch, in the version the patch was made for."""
+
+    fields: Unstructured
+    warnings: Sequence[str]
+
+
+class Patch:
+    """One patch, as it came; it is read when it is applied."""
+
+    def __init__(self, body: Body, options: WriteOptions) -> None:
+        """Take the patch as it came; raises `UnsupportedMediaType` when it is of no known kind."""
+        self.is_apply = body.media_type == APPLY_PATCH
+        """Whether it is merged by managed fields: then it is `applied`, else `apply` it."""
+        if not self.is_apply and body.media_type not in _KINDS:
+            raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
+        self._body = body
+        self._directive = options.field_validation
+
+    def apply(self, live: Unstructured, codec: Codec, schema: Schema) -> Patched:
+        """Return `live` (left as it is) with the patch applied and decoded as its kind.
+
+        Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than
+        an object of this kind.
+        """
+        patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
+        try:
+            fields, unknown = codec.read(patched)
+        except BadRequest as error:
+            raise _unreadable(_encode(patched).decode(), str(error)) from error
+        problems = (*problems, *unknown)
+        if problems and self._directive == "Strict":
+            raise _unreadable(_encode(patched).decode(), f"strict decoding error: {', '.join(problems)}")
+        return Patched(fields, problems if self._directive == "Warn" else ())
+
+    def applied(self) -> Patched:
+        """Return the body of an apply, which is YAML; raises `BadRequest`."""
+        try:
+            fields, repeated = yaml_document.decode(self._body.data)
+        except ValueError as error:
+            raise BadRequest(f"error decoding YAML: {error}") from error
+        if not isinstance(fields, dict):
+            raise BadRequest("error decoding YAML: error converting YAML to JSON: not an object")
+        return Patched(fields, repeated)
+
+    def check_applied(self, repeated: Sequence[str]) -> Sequence[str]:
+        """Return what to warn of in an apply's body, or raise `BadRequest`; asked once it has been merged."""
+        if repeated and self._directive == "Strict":
+            raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
+        return repeated if self._directive == "Warn" else ()
+
+
+def _unreadable(patched: str, reason: str) -> Invalid:
+    return refuse("", "", "", [invalid("patch", patched, reason)])
+
+
+def _json(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+    operations, problems = _decoded(data, directive, "error decoding patch: " if directive != "Ignore" else "")
+    if directive != "Ignore":
+        problems = (*(f"json patch {each}" for each in problems), *check_json_patch(operations))
+    return json_patch(live, operations), problems
+
+
+def _merge(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+    patch, problems = _decoded(data, directive, "error decoding patch: " if directive != "Ignore" else "")
+    return merge_patch(live, patch), problems
+
+
+def _strategic(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+    patch, problems = _decoded(data, directive, "")
+    return strategic_merge_patch(live, patch, schema), problems
+
+
+def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
+    """Decode a patch; what stands twice in it is only looked for when somebody wants to know."""
+    try:
+        value = strict_json.decode(data)
+    except ValueError as error:
+        raise BadRequest(f"{prefix}{error}") from error
+    if directive == "Ignore" or not strict_json.has_repeated_keys(data, value):
+        return value, ()
+    return value, tuple(repeated_fields(strict_json.decode_repeated(data), ""))
+
+
+def repeated_fields(value: Any, path: str) -> Iterator[str]:
+    """Yield `duplicate field "spec.type"` for each key that stands twice in what `decode_repeated` returned."""
+    if isinstance(value, dict):
+        seen: set[str] = set()
+        for key, each in value.pairs if isinstance(value, strict_json.Repeated) else value.items():
+            below = f"{path}.{key}" if path else key
+            if key in seen:
+                yield f'duplicate field "{below}"'
+            seen.add(key)
+            yield from repeated_fields(each, below)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from repeated_fields(each, f"{path}[{index}]")
+
+
+_KINDS: dict[str, Callable[[Unstructured, bytes, Schema, str], tuple[Unstructured, tuple[str, ...]]]] = {
+    JSON_PATCH: _json,
+    MERGE_PATCH: _merge,
+    STRATEGIC_MERGE_PATCH: _strategic,
+}

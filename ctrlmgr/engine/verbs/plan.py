@@ -1,0 +1,90 @@
+"""What the engine needs of a kind, looked up once and kept: its codecs, its field manager, its two versions.
+
+A kind may be stored as another one (`events.k8s.io` Events as core ones). Bodies and patches are in the served
+version; from there on, from defaults to validation to the log, everything is in the stored one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, refuse
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields import FieldManager
+from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.errors import Invalid
+
+if TYPE_CHECKING:
+    from ctrlmgr.engine.kind import Kind
+    from ctrlmgr.engine.kinds import Kinds
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Plan:
+    """One kind, ready for use; `resource` is how clients know it, `storage` how the log does."""
+
+    __slots__ = ("_encode", "_to_storage", "codec", "kind", "manager", "resource", "storage", "strategy")
+
+    def __init__(self, kind: Kind, kinds: Kinds) -> None:
+        """Compile what `kind` needs."""
+        stored = kinds.stored(kind.storage) or kind
+        self.kind = kind
+        self.resource = kind.resource
+        self.storage = kind.storage
+        self.strategy = kind.strategy
+        self.codec = kind.codec
+        versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
+        self.manager = FieldManager(kind.schema, kind.gvk.api_version, versions=versions)
+        self._encode = stored.codec.encode
+        self._to_storage = kind.to_storage
+
+    def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
+        """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
+        fields, problems = self.codec.decode(body.data, body.media_type)
+        if problems:
+            if options.field_validation == "Strict":
+                raise self.codec.refuse_strictly(problems)
+            if options.field_validation == "Warn":
+                warnings += problems
+        return fields
+
+    def owned(
+        self, live: Unstructured | None, fields: Unstructured, manager: str, now: str, subresource: str
+    ) -> Unstructured:
+        """Return a decoded object as it is to be stored: with defaults, and saying whose its fields are.
+
+        `live` is the object before, in the served version, None if there was none; `fields` is used up.
+        """
+        if self._to_storage is None:
+            self.strategy.default(fields)
+            return self.manager.update(live, fields, manager, now, subresource)
+        return self.stored(self.manager.update(live, fields, manager, now, subresource))
+
+    def stored(self, fields: Unstructured) -> Unstructured:
+        """Turn a decoded object into the stored version, with its defaults; `fields` is used up."""
+        if self._to_storage is not None:
+            fields = self._to_storage(fields)
+        self.strategy.default(fields)
+        return fields
+
+    def shown(self, obj: Object) -> Object:
+        """Return a stored object in the served version."""
+        return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
+
+    def live(self, obj: Object) -> Unstructured:
+        """Return a stored object in the served version as fresh dicts, with its resourceVersion."""
+        fields: Unstructured = _decode(self.shown(obj).body)
+        fields["metadata"]["resourceVersion"] = str(obj.revision)
+        return fields
+
+    def encode(self, fields: Unstructured) -> Object:
+        """Return an object that is not stored yet."""
+        return Object(self.storage, self._encode(fields))
+
+    def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
+        """Return the 422 for what is wrong with an object of this kind."""
+        return refuse(self.kind.gvk.kind, self.resource.group, name, errors)

@@ -1,0 +1,216 @@
+"""Reading: one object, lists and their pages, the beginning of a watch, at every revision the log still has.
+
+Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
+- "" is the newest state there is, whoever wrote it; "0" whatever is at hand; a number something not older, or with
+  `Exact` that very state. What is in the future is waited for, three seconds.
+- The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
+  token to go on with the newest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from ctrlmgr.api.field import invalid
+from ctrlmgr.api.go_numbers import parse_uint
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.history import History, read_history
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.operations import REFRESH, Await, Listing, Operation, Read, Target
+from ctrlmgr.engine.options import EXACT, GetOptions, ListOptions
+from ctrlmgr.engine.paging import Place, decode_continue, encode_continue
+from ctrlmgr.engine.refusals import list_expired, not_found, too_large_version
+from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
+from ctrlmgr.engine.watch import Selection, Start
+from ctrlmgr.errors import BadRequest, Expired, UnknownError
+from ctrlmgr.eventlog.event import Snapshot
+from ctrlmgr.eventlog.log import EventLog
+
+PATIENCE = 3.0
+"""Seconds to wait for a revision of the future (`blockTimeout`)."""
+
+
+class _Objects(Protocol):
+    """Objects that can be counted, and gone through more than once."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Object]: ...
+
+
+class _Range(NamedTuple):
+    """What a list shows a part of: the objects of a stretch of paths, as of a revision."""
+
+    objects: _Objects
+    revision: Revision
+
+
+def get(cacher: Cacher, target: Target, options: GetOptions) -> Operation[Object]:
+    """Return an object in the served version; raises `NotFound`."""
+    kind, namespace, name, _ = target
+    version = options.resource_version
+    if not version:
+        yield REFRESH
+    elif version != "0":
+        yield from _not_older(cacher, _parse(version, UnknownError, ""))
+    obj = cacher.get(kind.storage, Key(namespace, name))
+    if obj is None:
+        raise not_found(kind.resource, name)
+    return kind.from_storage(obj) if kind.from_storage is not None else obj
+
+
+def list_objects(
+    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions
+) -> Operation[Listing]:
+    """Return a list, or a page of one."""
+    selection = Selection(kind, namespace, options.labels, options.fields)
+    span = _span(selection)
+    if options.continue_token:
+        if options.resource_version not in ("", "0"):
+            raise BadRequest("specifying resource version is not allowed when using continue")
+        place = decode_continue(options.continue_token)
+        base = f"{namespace}/" if namespace and kind.namespaced else ""
+        found = yield from _continued(cacher, log, kind, span.after(base + place.start), place)
+    else:
+        found = yield from _first(cacher, log, kind, span, options)
+    limit = options.limit if options.resource_version != "0" else 0
+    return _page(found, selection, limit)
+
+
+def start_watch(
+    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions
+) -> Operation[Start]:
+    """Return how a watch begins.
+
+    Raises `RequestTimeout` for initial objects not older than what the log does not reach in time, and `Expired` for a
+    start that has been compacted away.
+    """
+    selection = Selection(kind, namespace, options.labels, options.fields)
+    version, initial = options.resource_version, options.send_initial_events
+    revision = _parse(version, UnknownError, "") if version else 0
+    if not version:
+        yield REFRESH
+    elif initial:
+        yield from _not_older(cacher, revision)
+    if initial is False or (initial is None and revision):
+        yield from _retained(cacher, log, kind, revision or cacher.revision)
+        return Start(selection, (), revision or cacher.revision, False)
+    objects = cacher.span(kind.storage, _span(selection))
+    found = [selection.shown(obj) for obj in objects if selection.matches(obj)]
+    return Start(selection, found, cacher.revision, bool(initial))
+
+
+def history(log: EventLog, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
+    """Return changes of the selection's kind that are older than the cacher's window; raises `Expired`."""
+    result: History = yield Read(lambda: read_history(log, selection.kind.storage, revision, limit))
+    return result
+
+
+def _parse(version: str, error: type[BadRequest] | type[UnknownError], prefix: str) -> Revision:
+    try:
+        return parse_uint(version)
+    except ValueError as problem:
+        raise error(prefix + invalid("resourceVersion", version, str(problem)).message) from problem
+
+
+def _not_older(cacher: Cacher, revision: Revision) -> Operation[None]:
+    if cacher.revision < revision:
+        yield Await(revision, PATIENCE)
+        if cacher.revision < revision:
+            raise too_large_version(revision, cacher.revision)
+
+
+def _span(selection: Selection) -> Span:
+    """Return where a selection's objects can be; what is there need not match."""
+    fields, namespace, namespaced = selection.fields, selection.namespace, selection.kind.namespaced
+    if namespaced and namespace is None:
+        namespace = fields.namespace
+    if fields.name and (namespace or not namespaced):
+        return Span.at(path_of(Key(namespace or "", fields.name)))
+    return Span.of(namespace) if namespaced else EVERYWHERE
+
+
+def _first(cacher: Cacher, log: EventLog, kind: Kind, span: Span, options: ListOptions) -> Operation[_Range]:
+    version, match = options.resource_version, options.resource_version_match
+    if not version:
+        yield REFRESH
+    elif version != "0":
+        revision = _parse(version, BadRequest, "invalid resource version: ")
+        yield from _not_older(cacher, revision)
+        if match == EXACT or (not match and options.limit > 0 and revision):  # the latter is older than the former
+            try:
+                return (yield from _exactly(cacher, log, kind, span, revision))
+            except Expired as expired:
+                raise list_expired(expired) from expired
+    return _Range(cacher.span(kind.storage, span), cacher.revision)
+
+
+def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Place) -> Operation[_Range]:
+    if place.revision < 0:
+        yield REFRESH
+        return _Range(cacher.span(kind.storage, span), cacher.revision)
+    yield from _not_older(cacher, place.revision)
+    try:
+        return (yield from _exactly(cacher, log, kind, span, place.revision))
+    except Expired as expired:
+        raise list_expired(expired, encode_continue(place._replace(revision=-1))) from expired
+
+
+def _retained(cacher: Cacher, log: EventLog, kind: Kind, revision: Revision) -> Operation[None]:
+    """Raise `Expired` for a revision that has been compacted away, whichever process did that.
+
+    The cacher may still have it; but then one server would answer what another, or this one after a restart, refuses.
+    """
+    if revision >= cacher.revision:
+        return
+    floor: Revision = yield Read(lambda: log.floor(kind.storage))
+    if revision < floor:
+        raise Expired(revision, floor)
+
+
+def _exactly(cacher: Cacher, log: EventLog, kind: Kind, span: Span, revision: Revision) -> Operation[_Range]:
+    yield from _retained(cacher, log, kind, revision)
+    past = cacher.at(revision, kind.storage, span)
+    if past is not None:
+        return _Range(past, revision)
+    namespace = span.start.partition("/")[0] if kind.namespaced and span.start else None
+    snapshot: Snapshot = yield Read(lambda: log.snapshot(kind.storage, namespace=namespace, at=revision))
+    there = sorted((path, obj) for obj in snapshot.objects if (path := path_of(obj.key)) in span)
+    return _Range([obj for _, obj in there], revision)
+
+
+def _page(found: _Range, selection: Selection, limit: int) -> Listing:
+    objects, revision, selected = found.objects, found.revision, selection.filter
+    if limit <= 0:
+        return Listing(revision, _shown(selection, objects if selected is None else filter(selected, objects)))
+    if selected is None:
+        page, left = list(islice(objects, limit)), len(objects) - limit
+    else:
+        page, left = _selected(objects, selected, limit)
+    if left <= 0:
+        return Listing(revision, _shown(selection, page))
+    start = path_of(page[-1].key)
+    if selection.kind.namespaced and selection.namespace:
+        start = start.removeprefix(f"{selection.namespace}/")
+    token = encode_continue(Place(revision, start + "\0"))
+    return Listing(revision, _shown(selection, page), token, left if selected is None else None)
+
+
+def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
+    """Return the first `limit` selected objects, and how many come after the last of them, selected or not."""
+    page: list[Object] = []
+    for index, obj in enumerate(objects):
+        if selected(obj):
+            page.append(obj)
+            if len(page) == limit:
+                return page, len(objects) - index - 1
+    return page, 0
+
+
+def _shown(selection: Selection, objects: Iterable[Object]) -> Sequence[Object]:
+    if selection.kind.from_storage is None:
+        return objects if isinstance(objects, list) else list(objects)
+    return [selection.shown(obj) for obj in objects]

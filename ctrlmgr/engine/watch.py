@@ -1,0 +1,83 @@
+"""What a watch shows of a change: whether it concerns the watcher at all, and as what.
+
+Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher that starts from what its selection matched
+and applies what `transition` returns always has exactly what its selection matches. An object that comes to match is
+ADDED, one that no longer does is DELETED: as it last matched, at the revision at which it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.informer.informer import Change
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class Selection:
+    """Which objects of a kind somebody asks for; objects are taken as stored and shown in the kind's version."""
+
+    __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
+
+    def __init__(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        labels: LabelSelector = LabelSelector(),  # noqa: B008  # immutable
+        fields: FieldSelector = FieldSelector(),  # noqa: B008  # immutable
+    ) -> None:
+        """Select from a namespace (None: from all)."""
+        self.kind = kind
+        self.namespace = namespace
+        self.labels = labels
+        self.fields = fields
+        self.filter = _filter(kind, labels, fields)
+        """Says whether an object that is in the namespace is selected; None: each one is."""
+        self.is_everything = namespace is None and self.filter is None
+
+    def matches(self, obj: Object) -> bool:
+        """Say whether `obj`, which is of the kind's storage, is selected."""
+        if self.is_everything:
+            return True
+        if self.namespace is not None and obj.key.namespace != self.namespace:
+            return False
+        return self.filter is None or self.filter(obj)
+
+    def transition(self, change: Change) -> tuple[str, Object] | None:
+        """Return the type of event and the object that a watcher is sent; None: nothing."""
+        _, old, new, revision = change
+        was = old is not None and self.matches(old)
+        if new is not None and self.matches(new):
+            return (MODIFIED if was else ADDED), self.shown(new)
+        if old is not None and was:
+            return DELETED, self.shown(old.at(revision))
+        return None
+
+    def shown(self, obj: Object) -> Object:
+        """Return `obj` in the version that is asked for."""
+        return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
+
+
+def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
+    """Compile both selectors to what asks least of an object."""
+    by_labels, selectable = labels.matches, kind.strategy.selectable
+    if fields.is_empty:
+        return None if labels.is_empty else lambda obj: by_labels(obj.labels)
+    if labels.is_empty:
+        return lambda obj: fields.matches(obj, selectable)
+    return lambda obj: by_labels(obj.labels) and fields.matches(obj, selectable)
+
+
+class Start(NamedTuple):
+    """How a watch begins: with ADDED for each of `initial`, then with the changes after `revision`."""
+
+    selection: Selection
+    initial: Sequence[Object]
+    revision: Revision
+    marks_initial: bool
+    """Whether a bookmark says where the initial objects end (`sendInitialEvents`)."""

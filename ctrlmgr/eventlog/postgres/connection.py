@@ -1,0 +1,114 @@
+"""Connections to PostgreSQL, and what their failures mean.
+
+Guarantees:
+- A call on a connection that nobody answers any more ends: dead peers are noticed by the network's timeouts
+  (`postgres_url`), a server that is alive but stuck by the call's own.
+- A failure is definite (`LogUnavailable` and the errors that stop us: nothing was written) only if the server itself
+  has said so. Everything else is `OutcomeUnknown`.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+from psycopg.abc import RV, PQGen
+from psycopg.pq import TransactionStatus
+
+from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, OutcomeUnknown, SchemaOutdated
+from ctrlmgr.eventlog.postgres.url import Place
+
+_LOOK: Final = 0.1
+"""Seconds between looks whether to go on waiting for an answer."""
+
+OLDER_THAN_WRITER = "CM001"
+COMPACTED = "CM002"
+"""SQLSTATEs of the append function, see migrations/postgres/append.sql."""
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection that is given up when the server says nothing for `patience` seconds or is the primary no more.
+
+    The call under way then ends with OperationalError, and the connection is of no more use.
+    """
+
+    patience: float | None = None
+    place: Place | None = None
+    """Where the server is."""
+    is_pooled = False
+    """Whether a pooler may give each transaction another session of the server."""
+    is_former: Callable[[], bool] = staticmethod(lambda: False)
+    """Tells whether another server has become the primary since."""
+
+    def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
+        """Wait for the server; see psycopg."""
+        if timeout is not None:  # somebody wants to know what has come until then
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(self._guarded(gen), _LOOK)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.pgconn.finish()
+            raise
+
+    def _guarded(self, gen: PQGen[RV]) -> PQGen[RV]:
+        """Do what `gen` does, but for waiting too long."""
+        silence = 0.0
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                silence = 0.0 if ready else silence + _LOOK
+                if silence and (self.is_former() or (self.patience is not None and silence > self.patience)):
+                    raise psycopg.OperationalError(f"the server has said nothing for {silence:.0f} s")
+                state = gen.send(ready)
+        except StopIteration as stop:
+            result: RV = stop.value
+            return result
+
+
+def is_open(connection: BoundedConnection) -> bool:
+    """Whether an idle connection still leads to the primary, as far as can be told without asking anybody."""
+    if connection.closed or connection.is_former():
+        return False
+    try:
+        while select.select([connection.fileno()], [], [], 0)[0]:
+            connection.pgconn.consume_input()  # raises at the end of the stream
+            connection.pgconn.is_busy()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def append_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) -> LogError:
+    """Return what a failed call of the append function means for what it was to write."""
+    state = error.sqlstate or ""
+    text = str(error).strip()
+    if not state or connection.closed or state.startswith(("08", "57P")):
+        return OutcomeUnknown(f"the connection failed during an append: {text}")
+    if state in _NO_SCHEMA:
+        return SchemaOutdated()
+    if state == OLDER_THAN_WRITER:
+        return LogRolledBack("the database does not know the newest events this process has seen: it was restored "
+                             "from a backup, or a standby took over that had not received them")  # fmt: skip
+    if state == COMPACTED:
+        return OutcomeUnknown("compaction has removed what would tell whether the append was committed")
+    if state.startswith(("23", "XX")):
+        return LogCorrupt(f"the database contradicts itself: {text}")
+    return LogUnavailable(f"the database refused to write: {text}")
+
+
+def read_failure(error: BaseException | None) -> LogUnavailable | SchemaOutdated | LogCorrupt:
+    """Return what a failed read means."""
+    state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
+    if state in _NO_SCHEMA:
+        return SchemaOutdated()
+    if state.startswith("XX"):
+        return LogCorrupt(f"the database is damaged: {str(error).strip()}")
+    return LogUnavailable(f"the event log cannot be read: {str(error).strip()}")
+
+
+_NO_SCHEMA = frozenset({"42P01", "42883", "42703", "3F000", "P0002"})
+"""Undefined table, function, column or schema; no head row."""

@@ -1,0 +1,268 @@
+"""The servers of one PostgreSQL URL: which of them is the primary, and whether it may be believed.
+
+Guarantees:
+- Only a primary is used (unless the URL asks for something else): what a standby shows may be older than what has
+  been acknowledged.
+- Of several primaries, because the old one of a failover is back or was only cut off, the newest is used, which
+  the timelines tell; and one that is older than a primary this process has seen is never used again.
+- A primary whose log is not the one this process knows is refused: a log of another incarnation, one that ends
+  earlier, or one that has another event at a revision which this process has seen (`LogRolledBack`).
+- When the primary is another server than before, connections to the former one are not used any longer, and nobody
+  waits for its answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg.errors import UndefinedColumn, UndefinedTable
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import InvalidatePoolError
+
+from ctrlmgr.errors import LogRolledBack
+from ctrlmgr.eventlog.event import Head
+from ctrlmgr.eventlog.postgres import arrays as postgres_arrays
+from ctrlmgr.eventlog.postgres.connection import BoundedConnection
+from ctrlmgr.eventlog.postgres.url import Place, parse_url
+
+POOL_SIZE: Final = 8
+"""How many connections for reading there are at the most, if nobody says."""
+
+_POOL_PATIENCE: Final = 3.0
+_LOCK_PATIENCE: Final = "4s"
+_SILENCE: Final = 60.0
+_CENSUS_PATIENCE: Final = 3
+"""Seconds: for a free connection of the pool, for a lock, for a word of a reader's answer, for a connection to one of
+several."""
+
+_PREPARE_AFTER: Final = 5
+"""How often the pool sees a statement until it has it prepared; those who say little prepare everything."""
+
+_WHO: Final = """
+    SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
+           CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_walfile_name(pg_current_wal_insert_lsn()) END
+"""
+_WHO_AT_LEAST: Final = "SELECT pg_backend_pid(), pg_is_in_recovery(), 0, ''"
+_WHERE_LOG_IS: Final = """
+    SELECT h.uuid, h.revision, (SELECT e.hash FROM event e WHERE e.revision = %s) FROM log_head h WHERE h.id = 1
+"""
+
+
+class WrongServer(psycopg.OperationalError):
+    """A server that is none to work with: it follows another one, or was replaced by one."""
+
+
+class Identity(NamedTuple):
+    """Which server answers: the cluster it belongs to, and how many primaries that has had (0: it cannot be told)."""
+
+    system: int
+    timeline: int
+    is_standby: bool
+    is_pooled: bool
+    """Whether the session at the other end is not the one that was greeted: a pooler stands between."""
+
+
+class Servers:
+    """See the module's docstring; for any threads."""
+
+    def __init__(self, url: str) -> None:
+        """Take a URL; raises `SettingsError`. Nothing is connected to yet."""
+        self._target = target = parse_url(url)
+        self.unverified = target.unverified()
+        self._guard = threading.Lock()
+        self._primary: Place | None = None  # the one that was found last
+        self._timelines: dict[int, int] = {}  # by cluster, the newest that was seen
+        self._known: Head | None = None
+        self._dialect = target.url.get_dialect()()
+
+    def saw(self, head: Head) -> None:
+        """Take note of a place in the log that whoever is the primary must have, too."""
+        with self._guard:
+            if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
+                self._known = head
+
+    def engine(self, pool_size: int = POOL_SIZE) -> Engine:
+        """Return an engine whose pool has up to `pool_size` connections, and checks one before it lends it."""
+        engine = create_engine(
+            self._target.url,
+            creator=self._pool_connection,
+            pool_pre_ping=True,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=_POOL_PATIENCE,
+        )
+
+        @event.listens_for(engine, "checkout")
+        def lend(connection: BoundedConnection, *_: object) -> None:
+            if connection.is_former():
+                raise InvalidatePoolError("the primary is another server now")
+            connection.patience = _SILENCE
+
+        @event.listens_for(engine, "checkin")
+        def take_back(connection: BoundedConnection | None, _: object) -> None:
+            if connection is not None:
+                connection.patience = _POOL_PATIENCE  # for the look whether it still leads somewhere
+
+        return engine
+
+    def _pool_connection(self) -> BoundedConnection:
+        connection = self._connected("", {}, search=False, standby=False)
+        connection.prepare_threshold = None if connection.is_pooled else _PREPARE_AFTER
+        return connection
+
+    def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
+        """Open an autocommit connection to the primary, for somebody who keeps it until it fails.
+
+        For `patience` seconds it waits for a word of an answer, `role` is added to the application name, `defaults` are
+        connection parameters for what the URL leaves open. With `standby` one of those will do, too, if there is no
+        primary. Raises psycopg.OperationalError, `LogRolledBack`.
+        """
+        connection = self._connected(role, defaults, search=True, standby=standby)
+        try:
+            connection.patience = patience
+            connection.autocommit = True
+            connection.prepare_threshold = None if connection.is_pooled else 0
+            postgres_arrays.register(connection)
+            if not connection.is_pooled:
+                connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}'")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connected(
+        self, role: str, defaults: Mapping[str, str | int], *, search: bool, standby: bool
+    ) -> BoundedConnection:
+        """Connect to the primary: the one found last, if that will do; where there are several, the best one."""
+        standby = standby or not self._target.wants_primary
+        places = self._target.places
+        if len(places) == 1:
+            return self._try(places[0], role, defaults, standby)[0]
+        primary = self._primary
+        if primary is not None and not search:
+            with suppress(psycopg.Error, LogRolledBack):  # then another one has to be looked for
+                return self._try(primary, role, defaults, standby)[0]
+        return self._best(role, {"connect_timeout": _CENSUS_PATIENCE, **defaults}, standby)
+
+    def _best(self, role: str, defaults: Mapping[str, str | int], standby: bool) -> BoundedConnection:
+        """Look at all servers and return a connection to the primary with the newest timeline."""
+        found: list[tuple[int, BoundedConnection]] = []
+        problems: list[str] = []
+        refusal: LogRolledBack | None = None
+        for place in self._target.places:
+            try:
+                connection, timeline = self._try(place, role, defaults, standby)
+            except psycopg.Error as error:
+                problems.append(f"{place}: {str(error).strip()}")
+            except LogRolledBack as error:
+                refusal = error
+            else:
+                found.append((timeline, connection))
+        if not found:
+            raise refusal or psycopg.OperationalError("no server takes writes: " + "; ".join(problems))
+        found.sort(key=lambda each: each[0])
+        _, best = found.pop()
+        for _, other in found:
+            other.close()
+        with self._guard:
+            self._primary = best.place
+        return best
+
+    def _try(
+        self, place: Place, role: str, defaults: Mapping[str, str | int], standby: bool
+    ) -> tuple[BoundedConnection, int]:
+        """Connect to one server and make sure that it is one to work with; return its timeline, too."""
+        connection = self._open(place, role, defaults)
+        try:
+            identity = identify(connection)
+            connection.is_pooled = identity.is_pooled
+            if not identity.is_standby:
+                self._check(identity, place)
+            elif not standby:
+                raise WrongServer(f"{place} is a standby: it takes no writes, and may be behind")
+            if not standby:
+                self._check_log(connection)
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
+        return connection, identity.timeline
+
+    def _open(self, place: Place, role: str, defaults: Mapping[str, str | int]) -> BoundedConnection:
+        _, account = self._dialect.create_connect_args(self._target.url)
+        arguments: dict[str, Any] = {**account, **self._target.parameters(place, defaults)}
+        if role:
+            arguments["application_name"] = f"{arguments['application_name']} {role}"
+        connection = BoundedConnection.connect(**arguments, autocommit=True)
+        connection.patience = float(arguments["connect_timeout"])
+        connection.place = place
+        connection.is_former = lambda: self._primary not in (None, place)
+        return connection
+
+    def _check(self, identity: Identity, place: Place) -> None:
+        """Refuse a primary that was replaced."""
+        with self._guard:
+            newest = self._timelines.get(identity.system, 0)
+            if 0 < identity.timeline < newest:
+                raise WrongServer(
+                    f"{place} is on timeline {identity.timeline}, but {newest} has begun: it was the primary before a "
+                    "failover, and has to follow the new one"
+                )
+            self._timelines[identity.system] = max(identity.timeline, newest)
+
+    def _check_log(self, connection: BoundedConnection) -> None:
+        """Refuse a server that has not the log which is known."""
+        known = self._known  # before the server is asked, whose log may be growing
+        if known is None:
+            return
+        try:
+            row = connection.execute(_WHERE_LOG_IS, (known.revision,)).fetchone()
+        except (UndefinedTable, UndefinedColumn):
+            return  # whoever reads or writes it will say what is wrong
+        if row is not None:
+            _compare(known, row[0], row[1], row[2])
+
+
+def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) -> None:
+    """Raise `LogRolledBack` unless a log is the one that is known; an event that compaction has removed will do."""
+    if uuid != known.uuid:
+        raise LogRolledBack(
+            f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
+            "restored as a new incarnation. Start again to work with this one"
+        )
+    if revision < known.revision:
+        raise LogRolledBack(
+            f"the database ends at revision {revision}, this process has seen {known.revision}: a standby took over "
+            "that had not received the newest ones, or a backup was restored"
+        )
+    if chain_hash is not None and chain_hash != known.hash:
+        raise LogRolledBack(
+            f"revision {known.revision} is not what this process has seen: the database has gone on from an older "
+            "state and has lost what had been written"
+        )
+
+
+def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
+    """Return an engine for the primary of `url`; raises `SettingsError`."""
+    return Servers(url).engine(pool_size)
+
+
+def identify(connection: psycopg.Connection[Any]) -> Identity:
+    """Ask who is at the other end of an autocommit connection.
+
+    PgBouncer greets with a process id of its own making. Some managed servers do not tell of timelines.
+    """
+    try:
+        row = connection.execute(_WHO, prepare=False).fetchone()
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error:
+        row = connection.execute(_WHO_AT_LEAST, prepare=False).fetchone()
+    if row is None:
+        raise psycopg.OperationalError("the server does not say who it is")
+    timeline = int(row[3][:8], 16) if row[3] else 0
+    return Identity(row[2], timeline, row[1], row[0] != connection.info.backend_pid)

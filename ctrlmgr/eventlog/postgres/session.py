@@ -1,0 +1,127 @@
+"""Sessions in PostgreSQL: each process keeps a connection with an advisory lock, which ends with the connection.
+
+Guarantees beyond those of `session`:
+- A server that restarts loses all sessions, of the living too. So one counts as ended only when it was missing for
+  `_MISSING` seconds of looks, in which the living come back.
+- Behind a pooler that hands its connections around, locks outlive their owners: there nobody holds a session.
+- No call waits for the database longer than a few seconds, and none at all for a while after one that was in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import psycopg
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.eventlog.postgres.connection import BoundedConnection, is_open
+from ctrlmgr.eventlog.postgres.servers import Servers
+from ctrlmgr.eventlog.session import number_of
+
+_LOOK_AGAIN: Final = 0.25
+_MISSING: Final = 0.7
+_PATIENCE: Final = 1.0
+_CONNECT_PATIENCE: Final = 2
+_PAUSE: Final = 1.0
+"""Seconds: between looks, until a session counts as ended, for an answer, for a connection, between connections."""
+
+_CLASS: Final = 0x63746C72
+"""The first half of the locks' keys, so that they are nobody else's: `ctlr` in ASCII."""
+
+_LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
+_LOOK: Final = """
+    SELECT EXISTS (
+        SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    )
+"""
+
+
+class PostgresSessions:
+    """The sessions of the processes that share a database; see `Sessions`."""
+
+    look_again = _LOOK_AGAIN
+    may_be_lost = True
+
+    def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
+        """Connect with `connect` when needed."""
+        self._connect = connect
+        self._clock = clock
+        self._connection: BoundedConnection | None = None
+        self._connects_at = 0.0  # not before then again (monotonic seconds)
+        self._held = ""
+        # Since when (monotonic seconds) this session has been seen to be missing.
+        self._missing = ""
+        self._since = 0.0
+
+    def name(self, identity: str) -> str:
+        """Return what the session of the process `identity` is called."""
+        return f"postgres:{number_of(identity, 31)}"
+
+    def hold(self, identity: str) -> str:
+        """Lock our number, unless we have it and the connection still leads somewhere."""
+        name = self.name(identity)
+        try:
+            connection = self._open()
+            if connection is None:
+                return ""
+            if self._held != name:
+                row = connection.execute(_LOCK, (_CLASS, number_of(identity, 31))).fetchone()
+                self._held = name if row is not None and row[0] else ""
+        except psycopg.Error:
+            self.close()
+        return self._held
+
+    def has_ended(self, session: str) -> bool:
+        """Whether nobody has had that lock for a while."""
+        kind, _, number = session.partition(":")
+        if kind != "postgres" or not number.isdecimal() or not self._is_missing(int(number)):
+            self._missing = ""
+            return False
+        now = self._clock.monotonic()
+        if self._missing != session:
+            self._missing, self._since = session, now
+        return now - self._since >= _MISSING
+
+    def _is_missing(self, number: int) -> bool:
+        try:
+            connection = self._open()
+            row = None if connection is None else connection.execute(_LOOK, (_CLASS, number)).fetchone()
+        except psycopg.Error:
+            self.close()
+            return False
+        return row is not None and not row[0]
+
+    def _open(self) -> BoundedConnection | None:
+        """Return the connection, a new one if it was lost; None where there is none. Raises psycopg.Error."""
+        if self._connection is not None and is_open(self._connection):
+            return self._connection
+        self.close()
+        now = self._clock.monotonic()
+        if now < self._connects_at:
+            return None
+        self._connects_at = now + _PAUSE
+        connection = self._connect()
+        if connection.is_pooled:
+            connection.close()
+            self._connects_at = float("inf")
+            return None
+        self._connection = connection
+        return connection
+
+    def close(self) -> None:
+        """End our session."""
+        self._held = ""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def postgres_sessions(url: str, *, clock: Clock) -> PostgresSessions:
+    """Return the sessions of the database at `url`."""
+    servers = Servers(url)
+    connect = partial(servers.connect, "leader", patience=_PATIENCE, connect_timeout=_CONNECT_PATIENCE)
+    return PostgresSessions(connect, clock=clock)

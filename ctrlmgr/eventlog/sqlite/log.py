@@ -1,0 +1,184 @@
+"""The event log in a SQLite file: embedded, durable, one committer thread a process.
+
+Guarantees beyond the protocol's:
+- WAL with `synchronous=FULL`: an acknowledged append survives a power cut, not only a killed process.
+- Within a host several processes may append: an advisory lock on `<database>-lock` is held for each group, so they
+  take turns fairly (SQLite's own busy handler lets writers starve) and no two of them ever write or checkpoint at
+  the same time (SQLite before 3.51.3 can corrupt a WAL then).
+- Readers never wait for writers. A process that is stopped exactly between BEGIN and COMMIT keeps the others from
+  writing until it goes on or dies: that is what one file can promise; PostgreSQL promises more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import cast as cast_type
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, LargeBinary, cast, create_engine, func, select
+from sqlalchemy import event as engine_events
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import FromClause
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogClosed, LogUnavailable
+from ctrlmgr.eventlog.schema import require_latest
+from ctrlmgr.eventlog.sqlite.file_lock import FileLock
+from ctrlmgr.eventlog.sqlite.writer import SQLiteWriter
+from ctrlmgr.eventlog.sqllog import SQLLog
+from ctrlmgr.eventlog.tables import event, object_
+
+_POLL = 0.01
+"""Seconds between looks at `data_version`, a number that another connection's commit changes."""
+
+_BUSY_MILLISECONDS = 2_000
+
+
+def open_engine(path: Path) -> Engine:
+    """Return an engine for a SQLite file, transactions under our control; the file is made when missing."""
+    engine = create_engine(
+        f"sqlite:///{path}",
+        connect_args={"isolation_level": None, "check_same_thread": False, "cached_statements": 128},
+    )
+
+    @engine_events.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # checkpoints happen under the lock, see SQLiteWriter
+        connection.execute("PRAGMA cache_size = -16384")
+
+    return engine
+
+
+def open_read_only(path: Path) -> Engine:
+    """Return an engine for a SQLite file that cannot be written through it; nothing is made when it is missing."""
+    engine = create_engine(
+        f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true",
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+
+    @engine_events.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA cache_size = -16384")
+
+    return engine
+
+
+def own_connection(engine: Engine) -> sqlite3.Connection:
+    """Return a connection configured like the pool's but not in it: ours to keep open and to close."""
+    pooled = engine.raw_connection()
+    connection = pooled.dbapi_connection
+    pooled.detach()
+    return cast_type(sqlite3.Connection, connection)
+
+
+class SQLiteEventLog(SQLLog):
+    """An `EventLog` in a SQLite file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: float = 10.0,
+        anchor: Path | None = None,
+    ) -> None:
+        """Open a migrated file; see `SQLLog`."""
+        with ExitStack() as undo:  # of what was opened, should something after it fail
+            engine = open_engine(path)
+            undo.callback(engine.dispose)
+            require_latest(engine)
+            self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
+            self._sqlite_writer = SQLiteWriter(own_connection(engine), self._lock)
+            undo.callback(self._sqlite_writer.close)
+            # data_version means something only on a connection that stays open; one thread at a time waits on it.
+            self._waiting = own_connection(engine)
+            undo.callback(self._waiting.close)
+            self._waiter = threading.Lock()
+            self._closing = threading.Condition()
+            super().__init__(
+                engine,
+                self._sqlite_writer,
+                clock=clock,
+                random=random,
+                patience=patience,
+                anchor=anchor,
+            )
+            undo.pop_all()
+
+    def _body(self, events: FromClause) -> ColumnElement[bytes]:
+        return cast(events.c.body, LargeBinary)
+
+    def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
+        probe, nearest = event.alias("probe"), event.alias("nearest")
+        newest = select(func.max(probe.c.previous)).where(probe.c.object_id == object_.c.id, probe.c.previous <= at)
+        return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
+
+    @contextmanager
+    def _consistent_read(self) -> Iterator[Connection]:
+        with self._read() as connection:
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+            connection.exec_driver_sql("COMMIT")
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        if self._closed:
+            raise LogClosed
+        try:
+            with self._lock, self._engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+                connection.commit()
+                self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
+        except DBAPIError as error:
+            raise self._translated(error) from error
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
+
+        It looks every 10 ms, for this process's commits, too: who has to know of them at once observes them, and
+        waking a thread for each would take as long as the commit. Raises `LogUnavailable` when the file cannot be
+        read, `LogClosed` when the log is closed meanwhile.
+        """
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        seen, head = -1, 0
+        with self._waiter:
+            while not self._closed:
+                try:
+                    version = self._waiting.execute("PRAGMA data_version").fetchone()[0]
+                    if version != seen:
+                        seen, head = version, self._waiting.execute("SELECT revision FROM log_head").fetchone()[0]
+                except sqlite3.Error as error:
+                    raise LogUnavailable(f"the event log cannot be read: {error}") from error
+                left = _POLL if deadline is None else deadline - self._clock.monotonic()
+                if head > after or left <= 0:
+                    return head
+                with self._closing:
+                    if not self._closed:
+                        self._clock.wait(self._closing, min(_POLL, left))
+        raise LogClosed
+
+    def peek(self) -> Revision:
+        """Return the newest revision: a look at memory that all processes share."""
+        if self._closed:
+            raise LogClosed
+        return self._lock.head
+
+    def _release(self) -> None:
+        with self._closing:
+            self._closing.notify_all()
+        with self._waiter:
+            self._waiting.close()
+        self._sqlite_writer.close()

@@ -1,0 +1,70 @@
+"""The event log in a SQLite file, opened for reading alone.
+
+Guarantees: the file is opened read-only, so nothing is written to it, whoever else writes to it meanwhile; neither its
+lock nor its anchor is touched. Every read is what `SQLiteEventLog` gives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from typing import NoReturn
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogUnavailable, SchemaOutdated
+from ctrlmgr.eventlog.committer import Answer, Finished
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.schema import require_latest
+from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog, open_read_only, own_connection
+from ctrlmgr.eventlog.sqllog import SQLLog
+
+_READ_ONLY = "the log is open for reading only"
+
+
+class _NoWriter:
+    """A `GroupWriter` of a log that nobody writes to."""
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
+    ) -> list[Answer]:
+        """Refuse."""
+        return [LogUnavailable(_READ_ONLY) for _ in group]
+
+    def idle(self) -> None:
+        """Return: there is no house to keep."""
+
+
+class SQLiteReading(SQLiteEventLog):
+    """An `EventLog` in a SQLite file that can only be read."""
+
+    def __init__(self, path: Path, *, clock: Clock, random: Random) -> None:
+        """Open a migrated file; raises `SchemaOutdated` when there is none."""
+        if not path.exists():
+            raise SchemaOutdated(f"there is no database at {path}; --database names another")
+        with ExitStack() as undo:  # of what was opened, should something after it fail
+            engine = open_read_only(path)
+            undo.callback(engine.dispose)
+            require_latest(engine)
+            self._waiting = own_connection(engine)
+            undo.callback(self._waiting.close)
+            self._waiter = threading.Lock()
+            self._closing = threading.Condition()
+            SQLLog.__init__(self, engine, _NoWriter(), clock=clock, random=random)
+            undo.pop_all()
+
+    def _write(self) -> NoReturn:
+        raise LogUnavailable(_READ_ONLY)
+
+    def peek(self) -> Revision:
+        """Return the newest revision: a look into the file, for who only reads has no part in what writers share."""
+        return self.head().revision
+
+    def _release(self) -> None:
+        with self._closing:
+            self._closing.notify_all()
+        with self._waiter:
+            self._waiting.close()

@@ -1,0 +1,337 @@
+"""Committing groups of appends to a SQLite file.
+
+How it is fast: Python's sqlite3 gives up the interpreter lock for every step of a statement, and with dozens of
+callers awake each such pause costs more than the step. So a group is written in a dozen statements, whatever its
+size: rows go in by multi-row inserts, and what the group must know of objects is remembered from group to group,
+for as long as nobody else has written (`data_version` says so, under the write lock).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
+from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.chain import Place, link
+from ctrlmgr.eventlog.committer import Answer, Finished
+from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
+from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.sqlite.file_lock import FileLock
+
+_CHECKPOINT_PAGES = 10_000
+_REMEMBERED_PLACES = 20_000
+_LARGEST_INSERT = 128
+"""Rows in one INSERT."""
+
+
+class _State:
+    """What is known of a place: its row in `object`, as the group leaves it so far."""
+
+    __slots__ = ("create_revision", "id", "place", "slot", "uid")
+
+    def __init__(self, place: Place, id: int, slot: Slot, uid: str, created: Revision) -> None:
+        self.place = place
+        self.id = id
+        self.slot = slot
+        self.uid = uid
+        self.create_revision = created
+
+    def move(self, proposal: Proposal, revision: Revision) -> None:
+        self.slot = Slot(revision, proposal.type is not EventType.DELETED)
+        if proposal.type is EventType.ADDED:
+            self.create_revision = revision
+        self.uid = proposal.object.metadata.uid
+
+    def row(self) -> tuple[Any, ...]:
+        head, exists = self.slot
+        return (self.id, *self.place, self.uid, self.create_revision, head, not exists)
+
+
+class _Group:
+    """What one transaction will write, gathered append by append before anything is inserted."""
+
+    def __init__(self) -> None:
+        self.changed: dict[int, _State] = {}
+        self.terms: dict[str, int] = {}  # only of leases that this group takes over
+        self.events: list[Any] = []  # the values of all rows, one after the other
+        self.causes: list[Cause] = []
+
+
+class SQLiteWriter:
+    """Commits groups on the one writing connection of this process; used by one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, lock: FileLock) -> None:
+        """Take over `connection`; `lock` is the file's."""
+        self._connection = connection
+        self._lock = lock
+        self._dirty = False  # the WAL may hold something to checkpoint
+        # What follows is what the database says, as of data_version: another connection's commit changes that.
+        self._version = -1
+        self._revision: Revision = 0
+        self._hash = b""
+        self._newest_object = 0
+        self._states: dict[Place, _State] = {}
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # it runs inside our commits
+        lock.begin(lambda: self._one("SELECT revision FROM log_head")[0])
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
+    ) -> list[Answer]:
+        """Commit a group; see `GroupWriter`."""
+        try:
+            with self._lock:
+                return self._transaction(group, outcomes, since)
+        except sqlite3.OperationalError as error:
+            raise LogUnavailable(f"the database cannot be written: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise LogCorrupt(f"the database is damaged: {error}") from error
+
+    def _transaction(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], since: Revision | None
+    ) -> list[Answer]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._look(group)
+            work = _Group()
+            answers = [self._answer(work, pending, since) for pending in group]
+            self._write(work, outcomes)
+        except BaseException:
+            self._rollback()
+            raise
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            # The disk failed under the commit: what of it is durable, nobody can say.
+            self._rollback()
+            raise OutcomeUnknown(f"the commit failed: {error}") from error
+        self._lock.head = self._revision
+        self._dirty = True
+        return answers
+
+    def _rollback(self) -> None:
+        self._version = -1  # what is remembered includes what has just been undone
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _look(self, group: Sequence[PendingAppend]) -> None:
+        """Bring what is remembered up to date, and know every place the group touches that has a row."""
+        version = self._one("PRAGMA data_version")[0]
+        if version != self._version or len(self._states) > _REMEMBERED_PLACES:
+            self._version = version
+            self._states.clear()
+            self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
+            self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
+        places = [place for pending in group for place in pending.places if place not in self._states]
+        for pending in group:
+            if pending.within:
+                places += [place for place in pending.within.values() if place not in self._states]
+        for run in _runs(len(places)):
+            rows = self._connection.execute(_lookup_statement(run), list(chain.from_iterable(places[:run])))
+            del places[:run]
+            for resource, namespace, name, id_, head, deleted, uid, created in rows:
+                place = (resource, namespace, name)
+                self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
+
+    def _one(self, query: str, *parameters: Any) -> Any:
+        return self._connection.execute(query, parameters).fetchone()
+
+    def _answer(self, work: _Group, pending: PendingAppend, since: Revision | None) -> Answer:
+        """Place one append on top of the group so far, or refuse it and leave the group as it was."""
+        if since is not None and (already := self._already(pending, since)):
+            return already
+        fence = pending.fence
+        if fence and (fenced := fence_refusal(fence, self._term(work, fence.lease))):
+            return fenced
+        return self._refusal(pending) or self._place(work, pending)
+
+    def _already(self, pending: PendingAppend, since: Revision) -> list[Event]:
+        """Return the events of an append that an earlier try has committed after all."""
+        rows = self._connection.execute(
+            "SELECT revision, previous, hash FROM event WHERE revision > ? AND append_id = ? ORDER BY revision",
+            (since, pending.stamp.append_id),
+        ).fetchall()
+        return [pending.event(index, *row) for index, row in enumerate(rows)]
+
+    def _term(self, work: _Group, lease: str) -> int:
+        if lease in work.terms:
+            return work.terms[lease]
+        row = self._one("SELECT term FROM lease_term WHERE lease = ?", lease)
+        return row[0] if row else 0
+
+    def _refusal(self, pending: PendingAppend) -> ApiError | None:
+        """Check all proposals of an append before any is placed; each sees what those before it would do."""
+        if len(pending.proposals) == 1:
+            state = self._states.get(pending.places[0])
+            refused = refusal(pending.proposals[0], state.slot if state else EMPTY)
+            if refused is None and pending.within:
+                return namespace_refusal(pending.proposals[0], self._slot(pending.within[0]))
+            return refused
+        touched: dict[Place, Slot] = {}
+        revision = self._revision
+        for number, (place, proposal) in enumerate(zip(pending.places, pending.proposals, strict=True)):
+            if refused := refusal(proposal, touched.get(place) or self._slot(place)):
+                return refused
+            namespace = pending.within.get(number)
+            if namespace and (refused := namespace_refusal(proposal, touched.get(namespace) or self._slot(namespace))):
+                return refused
+            revision += 1
+            touched[place] = Slot(revision, proposal.type is not EventType.DELETED)
+        return None
+
+    def _slot(self, place: Place) -> Slot:
+        state = self._states.get(place)
+        return state.slot if state else EMPTY
+
+    def _place(self, work: _Group, pending: PendingAppend) -> list[Event]:
+        """Turn an append that is not refused into events."""
+        events = []
+        revision, parent = self._revision, self._hash
+        for index, place in enumerate(pending.places):
+            state = self._states.get(place) or self._new_state(place)
+            previous = state.slot.head
+            revision += 1
+            parent = link(parent, revision, previous, pending.digests[index])
+            event = pending.event(index, revision, previous, parent)
+            state.move(pending.proposals[index], revision)
+            work.changed[state.id] = state
+            work.events += _row(event, state.id)
+            events.append(event)
+        self._revision, self._hash = revision, parent
+        if pending.fence and pending.fence.takeover:
+            work.terms[pending.fence.lease] = pending.fence.term
+        if pending.cause:
+            work.causes.append(pending.cause)
+        return events
+
+    def _new_state(self, place: Place) -> _State:
+        self._newest_object += 1
+        state = self._states[place] = _State(place, self._newest_object, EMPTY, "", 0)
+        return state
+
+    def _write(self, work: _Group, outcomes: Sequence[Finished]) -> None:
+        if work.events:
+            self._insert(
+                "object (id, resource, namespace, name, uid, create_revision, head_revision, deleted)",
+                [value for state in work.changed.values() for value in state.row()],
+                " ON CONFLICT (id) DO UPDATE SET uid = excluded.uid, create_revision = excluded.create_revision,"
+                " head_revision = excluded.head_revision, deleted = excluded.deleted",
+            )
+            self._insert(
+                "event (revision, object_id, previous, type, recorded_at, actor, user_agent, term, reconcile_id,"
+                " append_id, hash, body)",
+                work.events,
+            )
+            self._connection.execute(
+                "UPDATE log_head SET revision = ?, hash = ? WHERE id = 1", (self._revision, self._hash)
+            )
+        if work.causes:
+            self._write_causes(work.causes)
+        if work.terms:
+            newer = " ON CONFLICT (lease) DO UPDATE SET term = excluded.term"
+            self._insert("lease_term (lease, term)", list(chain.from_iterable(work.terms.items())), newer)
+        if outcomes:
+            self._connection.executemany(
+                "UPDATE reconcile SET duration = ?, outcome = ?, message = ? WHERE id = ?",
+                [(outcome.duration, outcome.result, outcome.message, reconcile) for reconcile, outcome in outcomes],
+            )
+
+    def _write_causes(self, causes: Sequence[Cause]) -> None:
+        rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in causes]
+        triggers = [(cause.id, revision) for cause in causes for revision in cause.triggers]
+        known = " ON CONFLICT DO NOTHING"
+        table = "reconcile (id, controller, key, attempt, started_at, message)"
+        self._insert(table, list(chain.from_iterable(rows)), known)
+        self._insert("reconcile_trigger (reconcile_id, revision)", list(chain.from_iterable(triggers)), known)
+
+    def _insert(self, table: str, values: Sequence[Any], conflict: str = "") -> None:
+        """Insert rows given as all their values in one list."""
+        columns = table.count(",") + 1
+        at = 0
+        for rows in _runs(len(values) // columns):
+            self._connection.execute(
+                _insert_statement(table, columns, rows, conflict), values[at : at + rows * columns]
+            )
+            at += rows * columns
+
+    def idle(self) -> None:
+        """Empty the WAL while nobody writes, so that neither it nor the next start grows long.
+
+        It waits for no reader, who may be frozen: all who write would wait with it. Raises `LogUnavailable` when it
+        cannot be done now: the disk is full, or somebody keeps the turn to write.
+        """
+        if not self._dirty:
+            return
+        try:
+            with self._lock, self._without_patience():
+                busy, _, _ = self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            raise LogUnavailable(f"the database cannot be tidied: {error}") from error
+        self._dirty = bool(busy)
+
+    @contextmanager
+    def _without_patience(self) -> Iterator[None]:
+        usual = self._one("PRAGMA busy_timeout")[0]
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {usual}")
+
+    def close(self) -> None:
+        """Close the connection, under the lock: the last one to close a database checkpoints it.
+
+        Where somebody keeps that for too long, because it was frozen, it is closed without.
+        """
+        with ExitStack() as stack:
+            stack.callback(self._lock.close)
+            with suppress(LogUnavailable):
+                stack.enter_context(self._lock)
+            stack.callback(self._connection.close)
+
+
+@lru_cache(maxsize=16)
+def _lookup_statement(places: int) -> str:
+    return (
+        f"WITH wanted (resource, namespace, name) AS (VALUES {', '.join(['(?, ?, ?)'] * places)})"
+        " SELECT object.resource, object.namespace, object.name, id, head_revision, deleted, uid, create_revision"
+        " FROM wanted CROSS JOIN object USING (resource, namespace, name)"
+    )
+
+
+@lru_cache(maxsize=128)
+def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}{conflict}"
+
+
+def _runs(rows: int) -> Iterable[int]:
+    """Cut a number of rows into powers of two, so that few statements are ever prepared."""
+    while rows:
+        run = min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
+        yield run
+        rows -= run
+
+
+def _row(event: Event, object_id: int) -> tuple[Any, ...]:
+    return (
+        event.revision,
+        object_id,
+        event.previous,
+        event.type.value,
+        event.recorded_at,
+        event.actor,
+        event.user_agent,
+        event.term,
+        event.reconcile,
+        event.append_id,
+        event.hash,
+        event.object.body.decode(),
+    )

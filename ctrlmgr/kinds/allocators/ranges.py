@@ -1,0 +1,196 @@
+"""What Services can be given: one range of addresses per IP family, and one of node ports.
+
+Guarantees: each range knows which of its values are never given out, which ones only on request, and in which
+order the others are tried. The lower band is left to requests for a certain value until the rest is full, which
+makes such requests likely to succeed (KEP-3070 for addresses, KEP-3668 for ports).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ctrlmgr.api.resource import INTERNAL_GROUP, Resource
+from ctrlmgr.engine.validation.addresses import IPAddress
+from ctrlmgr.errors import SettingsError
+
+IP_ADDRESSES = Resource("networking.k8s.io", "ipaddresses")
+NODE_PORTS = Resource(INTERNAL_GROUP, "nodeports")
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+IPV4 = "IPv4"
+IPV6 = "IPv6"
+
+SMALLEST = 8
+"""The fewest addresses a range may have, in all (`ServiceIPRange` of Kubernetes' control plane)."""
+SHORTEST_IPV6_PREFIX = 64
+
+
+class AddressRange:
+    """The addresses of one CIDR (a `search.Range`); the first of the settings' one is the `kubernetes` service's.
+
+    The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
+    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that may be chosen for a caller that asks for no
+    certain address, in the order of preference.
+    """
+
+    claims = IP_ADDRESSES
+
+    __slots__ = ("_first", "_head", "_ipv4", "bands", "count", "family", "network")
+
+    def __init__(self, network: Network, *, reserved: int = 1) -> None:
+        """Take a network without host bits; the first `reserved` addresses are given by value alone."""
+        self.network = network
+        self._ipv4 = network.version == 4
+        self.family = IPV4 if self._ipv4 else IPV6
+        self._first = int(network.network_address) + 1
+        self._head = _constant_head(network)
+        self.count = network.num_addresses - (2 if self._ipv4 else 1)
+        static = static_band(network.num_addresses, share=16, most=256)
+        self.bands = ((max(static, reserved), self.count), (reserved, static))
+
+    def __contains__(self, address: IPAddress) -> bool:
+        return address.version == self.network.version and 0 <= int(address) - self._first < self.count
+
+    def __getitem__(self, index: int) -> str:
+        """Return an address in its canonical form, as IPAddress objects are named."""
+        value = self._first + index
+        if self._ipv4:
+            return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
+        if self._head and index < 0xFFFF:
+            return f"{self._head}{index + 1:x}"
+        return str(ipaddress.IPv6Address(value))
+
+    def index(self, name: str) -> int | None:
+        """Return which address of the range a canonical form stands for, None if it is none of it."""
+        try:
+            index = self._value(name) - self._first
+        except ValueError:
+            return None
+        return index if 0 <= index < self.count else None
+
+    def _value(self, name: str) -> int:
+        if self._ipv4:
+            first, second, third, fourth = map(int, name.split("."))
+            return first << 24 | second << 16 | third << 8 | fourth
+        head = self._head
+        if head and name.startswith(head) and ":" not in (group := name[len(head) :]):
+            return self._first - 1 + int(group, 16)
+        return int(ipaddress.IPv6Address(name))
+
+    @property
+    def base(self) -> str:
+        """The network's own address: what a dry run shows as the one that would be allocated."""
+        return str(self.network.network_address)
+
+    def __str__(self) -> str:
+        return str(self.network)
+
+
+def _constant_head(network: Network) -> str:
+    """Return what 65,535 IPv6 addresses begin with before they write their last group; empty if that varies."""
+    head = str(network.network_address)
+    return head if f"{head}1" == str(network.network_address + 1) else ""
+
+
+class PortRange:
+    """The node ports from `first` to `last`, both included (a `search.Range`)."""
+
+    claims = NODE_PORTS
+
+    __slots__ = ("bands", "count", "first", "last")
+
+    def __init__(self, first: int, last: int) -> None:
+        """Take the ends."""
+        self.first = first
+        self.last = last
+        self.count = last - first + 1
+        static = static_band(self.count, share=32, most=128)
+        self.bands = ((static, self.count), (0, static))
+
+    def __getitem__(self, index: int) -> str:
+        """Return a port as claims on it are named."""
+        return str(self.first + index)
+
+    def index(self, name: str) -> int | None:
+        """Return which port of the range a claim is on, None if it is on none."""
+        index = int(name) - self.first if name.isdecimal() else -1
+        return index if 0 <= index < self.count else None
+
+    def __contains__(self, port: object) -> bool:
+        return isinstance(port, int) and self.first <= port <= self.last
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+def static_band(size: int, share: int, most: int) -> int:
+    """Return how many values at the start of a range are left to requests: a share, but from 16 up to `most`.
+
+    A range of 16 or fewer has none (`calculateRangeOffset` of both of Kubernetes' allocators).
+    """
+    return 0 if size <= 16 else min(max(16, size // share), most)
+
+
+class Ranges:
+    """All there is to give out: one or two ranges of addresses, that of the default family first, and one of ports."""
+
+    __slots__ = ("_by_family", "addresses", "families", "ports")
+
+    def __init__(self, addresses: Sequence[AddressRange], ports: PortRange) -> None:
+        """Take ranges of different families."""
+        self.addresses = tuple(addresses)
+        self.ports = ports
+        self.families = tuple(each.family for each in addresses)
+        self._by_family = {each.family: each for each in addresses}
+
+    @classmethod
+    def parse(cls, cidrs: str, ports: str) -> Ranges:
+        """Read `10.96.0.0/16` or `10.96.0.0/16,fd00:10:96::/112`, and `30000-32767` or `30000+2767`.
+
+        Raises `SettingsError`: for what cannot be read, for two ranges of one family, for one too small to serve
+        or too large to count.
+        """
+        networks = [_network(part.strip()) for part in cidrs.split(",")]
+        if len(networks) > 2 or len({network.version for network in networks}) != len(networks):
+            raise SettingsError(
+                f'service.cluster_ip_range: "{cidrs}" should be one range, or two of different IP families such as '
+                '"10.96.0.0/16,fd00:10:96::/112"'
+            )
+        return cls([AddressRange(network) for network in networks], _ports(ports))
+
+    def of(self, family: str) -> AddressRange | None:
+        """Return the range of a family, None if the family is not configured."""
+        return self._by_family.get(family)
+
+
+def _network(text: str) -> Network:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise SettingsError(f'service.cluster_ip_range: {error}; should be a range such as "10.96.0.0/16"') from error
+    if network.num_addresses < SMALLEST:
+        raise SettingsError(f'service.cluster_ip_range: "{text}" should have at least {SMALLEST} addresses')
+    if network.version == 6 and network.prefixlen < SHORTEST_IPV6_PREFIX:
+        raise SettingsError(
+            f'service.cluster_ip_range: "{text}" should have a prefix of at least {SHORTEST_IPV6_PREFIX} bits'
+        )
+    return network
+
+
+def _ports(text: str) -> PortRange:
+    low, dash, high = text.strip().partition("-")
+    base, plus, offset = text.strip().partition("+")
+    numbers = (low, high) if dash else (base, offset) if plus else (low, low)
+    if all(each.isascii() and each.isdigit() and len(each) <= 5 for each in numbers):
+        first, last = int(numbers[0]), int(numbers[1])
+        last += first if plus else 0
+        if 1 <= first <= last <= 65535:
+            return PortRange(first, last)
+    raise SettingsError(f'service.node_port_range: "{text}" should be a range of ports such as "30000-32767"')
+
+
+DEFAULT_RANGES = Ranges.parse("10.96.0.0/16", "30000-32767")
+"""What is given out unless somebody says otherwise."""

@@ -1,0 +1,275 @@
+"""Deployments, ReplicaSets, ReplicationControllers, DaemonSets and pod templates.
+
+Guarantees: defaults, refusals and generations are Kubernetes'; what its controllers would do, nobody does here.
+
+Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
+the strategies in `pkg/registry/{apps,core}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.kinds.apps.status import validate_collisions, validate_daemons, validate_replicas
+from ctrlmgr.kinds.apps.templates import (
+    NO_MATCH,
+    SPEC,
+    TEMPLATE,
+    TemplateStrategy,
+    fill,
+    validate_eternal_template,
+    validate_runs_for_ever,
+    validate_same_selector,
+    validate_selector,
+)
+from ctrlmgr.kinds.core.pod.defaults import default_template
+from ctrlmgr.kinds.core.pod.validation import validate_template
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
+from ctrlmgr.kinds.rules import (
+    amount,
+    at_most_all,
+    int_or_percent,
+    nonnegative,
+    nonnegative_fields,
+    sorted_map,
+)
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_ROLLING, _RECREATE, _ON_DELETE = "RollingUpdate", "Recreate", "OnDelete"
+_STRATEGY = SPEC.child("strategy")
+_UPDATE_STRATEGY = SPEC.child("updateStrategy")
+
+
+def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Default an update strategy: it rolls, by `values`."""
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING
+    if strategy["type"] == _ROLLING:
+        if strategy.get("rollingUpdate") is None:
+            strategy["rollingUpdate"] = {}
+        fill(strategy["rollingUpdate"], values)
+
+
+def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an update strategy as Go shows its struct in messages."""
+    rolling = strategy.get("rollingUpdate")
+    shown = rolling and {"MaxUnavailable": rolling.get("maxUnavailable"), "MaxSurge": rolling.get("maxSurge")}
+    return {"Type": strategy.get("type") or "", "RollingUpdate": shown}
+
+
+class DeploymentStrategy(TemplateStrategy):
+    """apps/v1 Deployment; its generation counts changes of annotations, too, which go on to its ReplicaSets."""
+
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template, and how it rolls out."""
+        super().default(obj)
+        spec = obj["spec"]
+        fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
+        default_rolling_update(spec.setdefault("strategy", {}), {"maxUnavailable": "25%", "maxSurge": "25%"})
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Count a change of annotations."""
+        metadata, before = metadata_of(new), old.get("metadata") or {}
+        if not ctx.subresource and (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
+            metadata["generation"] = (before.get("generation") or 0) + 1
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        errors = nonnegative(spec.get("replicas"), SPEC.child("replicas"))
+        errors += validate_selector(spec, "deployment")
+        errors += validate_eternal_template(spec, "ReplicaSet")
+        errors += _validate_deployment_strategy(spec["strategy"])
+        errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), SPEC)
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+            detail = "must be greater than minReadySeconds"
+            errors.append(invalid(SPEC.child("progressDeadlineSeconds"), deadline, detail))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that the selector stays, or the status."""
+        if ctx.subresource != "status":
+            return validate_same_selector(new, old)
+        status = new.get("status") or {}
+        errors = validate_replicas(status, ("updatedReplicas", "readyReplicas", "availableReplicas"))
+        return errors + validate_collisions(status, old.get("status") or {})
+
+
+def _validate_deployment_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
+    kind, path = strategy["type"], _STRATEGY.child("rollingUpdate")
+    if kind not in (_RECREATE, _ROLLING):
+        return [not_supported(_STRATEGY, shown_strategy(strategy), (_RECREATE, _ROLLING))]
+    if kind == _RECREATE:
+        detail = f"may not be specified when strategy `type` is '{_RECREATE}'"
+        return [] if strategy.get("rollingUpdate") is None else [forbidden(path, detail)]
+    rolling = strategy["rollingUpdate"]
+    unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
+    errors = int_or_percent(unavailable, path.child("maxUnavailable"))
+    errors += int_or_percent(surge, path.child("maxSurge"))
+    if amount(unavailable) == 0 and amount(surge) == 0:
+        errors.append(invalid(path.child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + at_most_all(unavailable, path.child("maxUnavailable"))
+
+
+class ReplicaSetStrategy(TemplateStrategy):
+    """apps/v1 ReplicaSet."""
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template; one pod of it."""
+        super().default(obj)
+        fill(obj["spec"], {"replicas": 1})
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        errors = nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
+        return errors + validate_selector(spec, "deployment") + validate_eternal_template(spec, "ReplicaSet")
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, and that the selector stays; or the status."""
+        if ctx.subresource != "status":
+            return self.validate(ctx, new) + validate_same_selector(new, old)
+        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return validate_replicas(new.get("status") or {}, parts)
+
+
+class ReplicationControllerStrategy(TemplateStrategy):
+    """v1 ReplicationController; without a selector it selects what its template makes."""
+
+    default_propagation = "Orphan"
+
+    def default(self, obj: Unstructured) -> None:
+        """Take labels and selector from the template if there are none."""
+        spec = obj.setdefault("spec", {})
+        fill(spec, {"replicas": 1})
+        if (template := spec.get("template")) is None:
+            return
+        default_template(template)
+        if labels := (template.get("metadata") or {}).get("labels"):
+            metadata = metadata_of(obj)
+            metadata["labels"] = metadata.get("labels") or dict(labels)
+            spec["selector"] = spec.get("selector") or dict(labels)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        selector, template = spec.get("selector") or {}, spec.get("template")
+        errors = nonnegative_fields(spec, ("minReadySeconds", "replicas"), SPEC)
+        if not selector:
+            errors.append(required(SPEC.child("selector")))
+        if template is None:
+            return [*errors, required(TEMPLATE)]
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        if not selector.items() <= labels.items():
+            errors.append(invalid(TEMPLATE.child("metadata", "labels"), sorted_map(labels), NO_MATCH))
+        return errors + validate_eternal_template(spec, "ReplicationController")
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, or the status."""
+        if ctx.subresource != "status":
+            return self.validate(ctx, new)
+        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return validate_replicas(new.get("status") or {}, parts)
+
+
+class DaemonSetStrategy(TemplateStrategy):
+    """apps/v1 DaemonSet; how often its template changed is in an annotation, as it once was in its spec."""
+
+    warns_of_name = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template, and how it rolls out."""
+        super().default(obj)
+        spec = obj["spec"]
+        default_rolling_update(spec.setdefault("updateStrategy", {}), {"maxUnavailable": 1, "maxSurge": 0})
+        fill(spec, {"revisionHistoryLimit": 10})
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Start to count templates."""
+        _count_templates(obj, max(_template_generation(obj), 1))
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Count the template if it has changed."""
+        changed = (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template")
+        _count_templates(new, _template_generation(old) + (changed and ctx.subresource != "status"))
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        errors = validate_selector(spec, "daemonset")
+        errors += validate_template(spec.get("template") or {}, TEMPLATE)
+        errors += validate_runs_for_ever(spec.get("template") or {}, "DaemonSet")
+        errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit"), SPEC)
+        return errors + _validate_daemon_strategy(spec["updateStrategy"])
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, and that the selector stays; or the status."""
+        if ctx.subresource != "status":
+            return self.validate(ctx, new) + validate_same_selector(new, old)
+        status = new.get("status") or {}
+        return validate_daemons(status) + validate_collisions(status, old.get("status") or {})
+
+
+def _template_generation(obj: Unstructured) -> int:
+    text = ((obj.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_GENERATION) or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+def _count_templates(obj: Unstructured, count: int) -> None:
+    metadata = metadata_of(obj)
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
+
+
+def _validate_daemon_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
+    kind, path = strategy["type"], _UPDATE_STRATEGY.child("rollingUpdate")
+    if kind == _ON_DELETE:
+        return []
+    if kind != _ROLLING:
+        return [not_supported(_UPDATE_STRATEGY, shown_strategy(strategy), (_ROLLING, _ON_DELETE))]
+    rolling = strategy["rollingUpdate"]
+    unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
+    errors: list[FieldError] = []
+    for check in (int_or_percent, at_most_all):
+        errors += check(unavailable, path.child("maxUnavailable")) + check(surge, path.child("maxSurge"))
+    if amount(unavailable) and amount(surge):
+        errors.append(invalid(path.child("maxSurge"), surge, "may not be set when maxUnavailable is non-zero"))
+    elif not (amount(unavailable) or amount(surge)):
+        errors.append(required(path.child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+    return errors
+
+
+class PodTemplateStrategy(Strategy):
+    """v1 PodTemplate."""
+
+    has_generation = True
+    returns_deleted = True
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template."""
+        default_template(obj.setdefault("template", {}))
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the template."""
+        return validate_template(obj.get("template") or {}, Path("template"))
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of the template when it is new or has changed."""
+        if old is not None and old.get("template") == obj.get("template"):
+            return []
+        return pod_warnings(obj.get("template") or {}, Path("template"))

@@ -1,0 +1,156 @@
+"""StatefulSets, and the ControllerRevisions that remember their templates.
+
+Rules come from Kubernetes' `pkg/apis/apps/v1/{defaults,conversion}.go`, `pkg/apis/apps/validation/validation.go` and
+`pkg/registry/apps/{statefulset,controllerrevision}/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.labels import validate_labels
+from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.validation.names import label_name
+from ctrlmgr.kinds.apps.status import validate_collisions, validate_replicas
+from ctrlmgr.kinds.apps.templates import (
+    SPEC,
+    TEMPLATE,
+    TemplateStrategy,
+    fill,
+    validate_runs_for_ever,
+    validate_selector,
+)
+from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
+from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
+from ctrlmgr.kinds.rules import (
+    amount,
+    at_most_all,
+    immutable,
+    int_or_percent,
+    nonnegative,
+    nonnegative_fields,
+)
+
+_ROLLING, _ON_DELETE = "RollingUpdate", "OnDelete"
+_MANAGEMENT = ("OrderedReady", "Parallel")
+_RETENTION = ("Retain", "Delete")
+_STRATEGY = SPEC.child("updateStrategy")
+_CHANGEABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+_UNCHANGEABLE = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+class StatefulSetStrategy(TemplateStrategy):
+    """apps/v1 StatefulSet."""
+
+    revalidates = False
+    warns_of_name = False
+    name_check = staticmethod(label_name)
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template, the claims, and how it rolls out."""
+        super().default(obj)
+        spec = obj["spec"]
+        fill(spec, {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10})
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = _ROLLING
+            strategy["rollingUpdate"] = strategy.get("rollingUpdate") or {}
+        if strategy["type"] == _ROLLING and strategy.get("rollingUpdate") is not None:
+            fill(strategy["rollingUpdate"], {"partition": 0, "maxUnavailable": 1})
+        retention = spec["persistentVolumeClaimRetentionPolicy"] = (
+            spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        )
+        fill(retention, {"whenDeleted": "Retain", "whenScaled": "Retain"})
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
+            default_claim_spec(claim.setdefault("spec", {}))
+            claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec; the template's pod is checked when pods are made of it, with the claims' volumes."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        errors = _validate_management(spec.get("podManagementPolicy") or "")
+        errors += _validate_strategy(spec["updateStrategy"])
+        path = SPEC.child("persistentVolumeClaimRetentionPolicy")
+        for field in ("whenDeleted", "whenScaled"):
+            policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field) or ""
+            if policy not in _RETENTION:
+                errors.append(not_supported(path.child(field), policy, _RETENTION))
+        errors += nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
+        errors += nonnegative((spec.get("ordinals") or {}).get("start"), SPEC.child("ordinals.start"))
+        return errors + validate_selector(spec, "statefulset") + _validate_template(spec.get("template") or {})
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that only what may change does, or the status."""
+        if ctx.subresource == "status":
+            status = new.get("status") or {}
+            parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+            errors = validate_replicas(status, parts, "status.readyReplicas")
+            return errors + validate_collisions(status, old.get("status") or {})
+        kept = [{key: value for key, value in each["spec"].items() if key not in _CHANGEABLE} for each in (new, old)]
+        return [] if kept[0] == kept[1] else [forbidden(SPEC, _UNCHANGEABLE)]
+
+
+def _validate_management(policy: str) -> list[FieldError]:
+    if policy in _MANAGEMENT:
+        return []
+    return [invalid(SPEC.child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'")]
+
+
+def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
+    kind, rolling = strategy["type"], strategy.get("rollingUpdate")
+    path = _STRATEGY.child("rollingUpdate")
+    shown = rolling and {"Partition": rolling.get("partition") or 0, "MaxUnavailable": rolling.get("maxUnavailable")}
+    if kind == _ON_DELETE:
+        return [] if rolling is None else [invalid(path, shown, f"only allowed for updateStrategy '{_ROLLING}'")]
+    if kind != _ROLLING:
+        detail = f"must be '{_ROLLING}' or '{_ON_DELETE}'"
+        return [invalid(_STRATEGY, {"Type": kind, "RollingUpdate": shown}, detail)]
+    errors = nonnegative((rolling or {}).get("partition"), path.child("partition"))
+    unavailable = (rolling or {}).get("maxUnavailable")
+    if unavailable is not None:
+        below = path.child("maxUnavailable")
+        errors += int_or_percent(unavailable, below)
+        if amount(unavailable) == 0:
+            errors.append(invalid(below, unavailable, "cannot be 0"))
+        errors += at_most_all(unavailable, below)
+    return errors
+
+
+def _validate_template(template: Mapping[str, Any]) -> list[FieldError]:
+    metadata = template.get("metadata") or {}
+    errors = validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels"))
+    annotations = metadata.get("annotations") or {}
+    errors += validate_annotations(annotations, TEMPLATE.child("annotations"))
+    errors += validate_pod_annotations(annotations, template.get("spec") or {}, TEMPLATE.child("annotations"))
+    return errors + validate_runs_for_ever(template, "StatefulSet")
+
+
+class ControllerRevisionStrategy(Strategy):
+    """apps/v1 ControllerRevision."""
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check that there is something in it."""
+        errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
+        return errors + nonnegative(obj.get("revision"), Path("revision"))
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that what is in it stays."""
+        return immutable(new.get("data"), old.get("data"), Path("data"))

@@ -1,0 +1,56 @@
+"""What the statuses of workloads may say: no negative numbers, and no part greater than its whole.
+
+Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.kinds.rules import nonnegative_fields
+
+STATUS = Path("status")
+_ABOVE_ALL = "cannot be greater than status.replicas"
+_COUNTS = ("observedGeneration", "replicas", "collisionCount")
+
+
+def validate_replicas(
+    status: Mapping[str, Any], parts: tuple[str, ...], ready: str = "readyReplicas"
+) -> list[FieldError]:
+    """Check counts of replicas: `parts` of them are at most all; `ready` is how messages call the ready ones."""
+    errors = nonnegative_fields(status, (*_COUNTS, *parts, "unavailableReplicas"), STATUS)
+    whole = status.get("replicas") or 0
+    for part in parts:
+        count = status.get(part) or 0
+        if count > whole:
+            errors.append(invalid(STATUS.child(part), count, _ABOVE_ALL))
+    available = status.get("availableReplicas") or 0
+    if available > (status.get("readyReplicas") or 0):
+        errors.append(invalid(STATUS.child("availableReplicas"), available, f"cannot be greater than {ready}"))
+    return errors
+
+
+def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    """Check that a collision count only grows."""
+    new, old = status.get("collisionCount"), before.get("collisionCount")
+    if old is None or (new is not None and new >= old):
+        return []
+    return [invalid(STATUS.child("collisionCount"), new or 0, "cannot be decremented")]
+
+
+def validate_daemons(status: Mapping[str, Any]) -> list[FieldError]:
+    """Check a DaemonSet's counts."""
+    fields = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+        "collisionCount",
+    )
+    return nonnegative_fields(status, fields, STATUS)

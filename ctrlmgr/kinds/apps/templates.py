@@ -1,0 +1,119 @@
+"""What kinds that make pods have in common: a template, a selector that fits it, and warnings about both.
+
+Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.kinds.core.pod.defaults import default_template
+from ctrlmgr.kinds.core.pod.validation import validate_template
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
+from ctrlmgr.kinds.label_selectors import selector_of
+from ctrlmgr.kinds.rules import sorted_map
+
+SPEC = Path("spec")
+TEMPLATE = SPEC.child("template")
+NO_MATCH = "`selector` does not match template `labels`"
+_NAMES = (
+    "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+    "a DNS label is recommended: "
+)
+
+
+class TemplateStrategy(Strategy):
+    """A kind whose spec has a template of pods."""
+
+    has_generation = True
+    warns_of_name = True
+    """Whether its name becomes part of its pods' names."""
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template."""
+        default_template(obj.setdefault("spec", {}).setdefault("template", {}))
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of the template when it is new or the spec has changed."""
+        if ctx.subresource or (old is not None and old.get("spec") == obj.get("spec")):
+            return []
+        found: list[str] = []
+        if old is None and self.warns_of_name:
+            problems = dns1123_label(metadata_of(obj).get("name") or "")
+            found += [f"{_NAMES}[{' '.join(problems)}]"] if problems else []
+        return found + self.template_warnings(obj)
+
+    def template_warnings(self, obj: Unstructured) -> list[str]:
+        """Return the warnings for the template."""
+        return pod_warnings((obj.get("spec") or {}).get("template") or {}, TEMPLATE)
+
+
+def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set what is absent or empty, in place."""
+    for field, value in values.items():
+        if fields.get(field) in (None, ""):
+            fields[field] = value
+
+
+def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
+    """Check a spec's selector, and that it selects what the spec's template makes; `kind` is for messages."""
+    selector, path = spec.get("selector"), SPEC.child("selector")
+    errors: list[FieldError] = []
+    if selector is None:
+        errors.append(required(path))
+    else:
+        errors += validate_label_selector(selector, path)
+        if not (selector.get("matchLabels") or selector.get("matchExpressions")):
+            errors.append(invalid(path, {}, f"empty selector is invalid for {kind}"))
+    return errors + validate_match(spec)
+
+
+def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
+    """Check that a template's labels are what the selector selects; no selector selects nothing."""
+    selector = spec.get("selector")
+    found = None if selector is None else selector_of(selector)
+    if selector is not None and found is None:
+        return [invalid(SPEC.child("selector"), shown_selector(selector), "invalid label selector")]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if found is not None and found.matches(labels):
+        return []
+    return [invalid(TEMPLATE.child("metadata", "labels"), sorted_map(labels), NO_MATCH)]
+
+
+def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a selector as Go shows it in messages."""
+    if selector is None:
+        return None
+    return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
+
+
+def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
+    """Check a template of pods that are to run for ever."""
+    template = spec.get("template") or {}
+    return validate_template(template, TEMPLATE) + validate_runs_for_ever(template, kind)
+
+
+def validate_runs_for_ever(template: Mapping[str, Any], kind: str) -> list[FieldError]:
+    """Check that a template's pods are restarted whenever they end."""
+    pod, path = template.get("spec") or {}, TEMPLATE.child("spec")
+    errors: list[FieldError] = []
+    if (policy := pod.get("restartPolicy") or "") != "Always":
+        errors.append(not_supported(path.child("restartPolicy"), policy, ("Always",)))
+    if pod.get("activeDeadlineSeconds") is not None:
+        detail = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(forbidden(path.child("activeDeadlineSeconds"), detail))
+    return errors
+
+
+def validate_same_selector(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check that a selector has not changed."""
+    after = (new.get("spec") or {}).get("selector")
+    if after == (old.get("spec") or {}).get("selector"):
+        return []
+    return [invalid(SPEC.child("selector"), shown_selector(after), "field is immutable")]

@@ -1,0 +1,259 @@
+"""autoscaling/v1 HorizontalPodAutoscalers as autoscaling/v2 ones, and back.
+
+Guarantees: what autoscaling/v1 has no fields for travels in annotations, as JSON, so that nothing is lost on the way
+there and back; an autoscaler in v2 never has these annotations, and malformed ones count as none.
+
+Rules come from Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.go_text import escape_html
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.schema import strict_json
+from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.structs import read_value
+
+_ANNOTATION = "autoscaling.alpha.kubernetes.io/"
+_METRICS = f"{_ANNOTATION}metrics"
+_CURRENT_METRICS = f"{_ANNOTATION}current-metrics"
+_CONDITIONS = f"{_ANNOTATION}conditions"
+_BEHAVIOR = f"{_ANNOTATION}behavior"
+_ROUND_TRIP = (
+    _METRICS,
+    _CURRENT_METRICS,
+    _CONDITIONS,
+    _BEHAVIOR,
+    f"{_ANNOTATION}scale-down-tolerance",
+    f"{_ANNOTATION}scale-up-tolerance",
+)
+_DEFAULT_UTILIZATION = 80
+_DEFINITION = "io.k8s.api.autoscaling.v2."
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Field(NamedTuple):
+    """A field of a metric in v1, and where its value is in v2."""
+
+    name: str
+    path: tuple[str, ...]
+    zero: str | None = None
+    """What it is when unset: a quantity that is no pointer in Go is never absent."""
+
+
+def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
+    return (
+        _Field("name", ("name",)),
+        _Field(f"{values}AverageUtilization", (values, "averageUtilization")),
+        _Field(f"{values}AverageValue", (values, "averageValue"), zero),
+    )
+
+
+def _layout(values: str, zero: str | None) -> Mapping[str, tuple[_Field, ...]]:
+    """Return the v1 fields of each kind of metric; v2 has the values of specs in `target`, of statuses in `current`."""
+    name, selector = _Field("metricName", ("metric", "name")), ("metric", "selector")
+    value, average_value = (values, "value"), (values, "averageValue")
+    return {
+        "object": (
+            _Field("target", ("describedObject",)),
+            name,
+            _Field(f"{values}Value", value, "0"),
+            _Field("selector", selector),
+            _Field("averageValue", average_value),
+        ),
+        "pods": (name, _Field(f"{values}AverageValue", average_value, "0"), _Field("selector", selector)),
+        "resource": _resource(values, zero),
+        "containerResource": (*_resource(values, zero), _Field("container", ("container",))),
+        "external": (
+            name,
+            _Field("metricSelector", selector),
+            _Field(f"{values}Value", value, zero),
+            _Field(f"{values}AverageValue", average_value),
+        ),
+    }
+
+
+_SPECS = _layout("target", None)
+_STATUSES = _layout("current", "0")
+
+_TARGET_TYPES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "object": lambda target: "AverageValue" if "averageValue" in target else "Value",
+    "pods": lambda target: "AverageValue",
+    "resource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
+    "containerResource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
+    "external": lambda target: "Value" if "value" in target else "AverageValue",
+}
+"""What a target is measured in, which v1 does not say."""
+
+
+def to_v2(fields: Unstructured) -> Unstructured:
+    """Return the autoscaling/v2 form of an autoscaling/v1 object."""
+    annotations = fields.get("metadata", {}).get("annotations", {})
+    spec, status = dict(fields.get("spec", {})), dict(fields.get("status", {}))
+    cpu = _cpu(spec.pop("targetCPUUtilizationPercentage", None), "target", type="Utilization")
+    metrics = _read_list(annotations, _METRICS, "MetricSpec", _spec_to_v2)
+    spec["metrics"] = [*(metrics or []), *cpu] or _cpu(_DEFAULT_UTILIZATION, "target", type="Utilization")
+    behavior = _read(annotations, _BEHAVIOR, _behavior_to_v2, f"{_DEFINITION}HorizontalPodAutoscalerBehavior")
+    if behavior:
+        spec["behavior"] = behavior
+    current = _cpu(status.pop("currentCPUUtilizationPercentage", None), "current")
+    recorded = _read_list(annotations, _CURRENT_METRICS, "MetricStatus", lambda each: _to_v2(each, _STATUSES))
+    status["currentMetrics"] = (current if recorded is None else recorded) or None
+    conditions = _read_list(annotations, _CONDITIONS, "HorizontalPodAutoscalerCondition", lambda each: each)
+    if conditions:
+        status["conditions"] = conditions
+    return _with(fields, "autoscaling/v2", spec, status, {})
+
+
+def to_v1(fields: Unstructured) -> Unstructured:
+    """Return the autoscaling/v1 form of an autoscaling/v2 object."""
+    spec, status = dict(fields.get("spec", {})), dict(fields.get("status", {}))
+    metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
+    current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
+    utilizations = [each["resource"]["target"].get("averageUtilization") for each in metrics if _is_cpu(each)]
+    if utilizations and utilizations[0] is not None:
+        spec["targetCPUUtilizationPercentage"] = utilizations[0]
+    for each in filter(_is_cpu, current):
+        if "averageUtilization" in each["resource"]["current"]:
+            status["currentCPUUtilizationPercentage"] = each["resource"]["current"]["averageUtilization"]
+    others = [each for each in metrics if not (_is_cpu(each) and "averageUtilization" in each["resource"]["target"])]
+    saved = {
+        _METRICS: [_to_v1(each, _SPECS) for each in others],
+        _CURRENT_METRICS: [_to_v1(each, _STATUSES) for each in current],
+        _CONDITIONS: conditions,
+        _BEHAVIOR: behavior and _behavior_to_internal(behavior),
+    }
+    return _with(fields, "autoscaling/v1", spec, status, {name: _json(each) for name, each in saved.items() if each})
+
+
+def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved: Mapping[str, str]) -> Unstructured:
+    """Return `fields` in another version, with the annotations in `saved` instead of those from another round trip."""
+    converted = {**fields, "apiVersion": api_version, "spec": spec, "status": status}
+    metadata = converted["metadata"] = dict(metadata_of(fields))
+    annotations = {
+        key: text for key, text in (metadata.pop("annotations", None) or {}).items() if key not in _ROUND_TRIP
+    }
+    if annotations or saved:
+        metadata["annotations"] = {**annotations, **saved}
+    return converted
+
+
+def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, Any]]:
+    """Return what v1's single number says as metrics: one, or none."""
+    if utilization is None:
+        return []
+    return [{"type": "Resource", "resource": {"name": "cpu", values: {**more, "averageUtilization": utilization}}}]
+
+
+def _is_cpu(metric: Mapping[str, Any]) -> bool:
+    return bool(metric["type"] == "Resource" and metric.get("resource", {}).get("name") == "cpu")
+
+
+def _to_v1(metric: Mapping[str, Any], layout: Mapping[str, tuple[_Field, ...]]) -> dict[str, Any]:
+    converted: dict[str, Any] = {"type": metric["type"]}
+    for source in filter(metric.__contains__, layout):
+        values = {field.name: _at(metric[source], field) for field in layout[source]}
+        converted[source] = {name: value for name, value in values.items() if value is not None}
+    return converted
+
+
+def _at(source: Any, field: _Field) -> Any:
+    for step in field.path:
+        source = source.get(step)
+        if source is None:
+            return field.zero
+    return source
+
+
+def _to_v2(metric: Mapping[str, Any], layout: Mapping[str, tuple[_Field, ...]]) -> dict[str, Any]:
+    converted: dict[str, Any] = {"type": metric["type"]}
+    for source in filter(metric.__contains__, layout):
+        converted[source] = {}
+        for field in layout[source]:
+            value = metric[source].get(field.name, field.zero)
+            if value is not None:
+                *way, last = field.path
+                below = converted[source].setdefault(way[0], {}) if way else converted[source]
+                below[last] = value
+    return converted
+
+
+def _spec_to_v2(metric: Mapping[str, Any]) -> dict[str, Any]:
+    converted = _to_v2(metric, _SPECS)
+    for source in filter(converted.__contains__, _TARGET_TYPES):
+        target = converted[source].setdefault("target", {})
+        target["type"] = _TARGET_TYPES[source](target)
+    return converted
+
+
+_RULES = {
+    "stabilizationWindowSeconds": "StabilizationWindowSeconds",
+    "selectPolicy": "SelectPolicy",
+    "policies": "Policies",
+    "tolerance": "Tolerance",
+}
+"""Fields as JSON and as Go names them: the annotation holds Kubernetes' internal type, which has no JSON names."""
+
+
+def _behavior_to_internal(behavior: Mapping[str, Any]) -> dict[str, Any]:
+    return {each[0].upper() + each[1:]: _rules_to_internal(behavior.get(each)) for each in ("scaleUp", "scaleDown")}
+
+
+def _rules_to_internal(rules: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if rules is None:
+        return None
+    internal = {go: rules.get(name) for name, go in _RULES.items()}
+    internal["Policies"] = rules.get("policies") and [
+        {"Type": each["type"], "Value": each["value"], "PeriodSeconds": each["periodSeconds"]}
+        for each in rules["policies"]
+    ]
+    return internal
+
+
+def _behavior_to_v2(value: Any) -> Any:
+    """Give everything its JSON name: the Go name with a small initial; nulls are Go's nil pointers."""
+    if isinstance(value, list):
+        return [_behavior_to_v2(each) for each in value]
+    if isinstance(value, dict):
+        return {key[:1].lower() + key[1:]: _behavior_to_v2(each) for key, each in value.items() if each is not None}
+    return value
+
+
+def _read_list(
+    annotations: Mapping[str, str], name: str, definition: str, convert: Callable[[Mapping[str, Any]], Any]
+) -> list[Any] | None:
+    value: list[Any] | None = _read(
+        annotations, name, lambda values: [convert(each) for each in values], f"{_DEFINITION}{definition}", is_list=True
+    )
+    return value
+
+
+def _read(
+    annotations: Mapping[str, str],
+    name: str,
+    convert: Callable[[Any], Any],
+    definition: str,
+    *,
+    is_list: bool = False,
+) -> Any:
+    """Return what an annotation says, in v2 and checked against its schema; None if it is absent or malformed."""
+    if name not in annotations:
+        return None
+    definitions = Definitions.builtin()
+    struct: Any = definitions.structs.of(definitions.schema(definition))
+    try:
+        converted = convert(strict_json.decode(annotations[name].encode()))
+        shaped = msgspec.convert(converted, list[struct] if is_list else struct, dec_hook=read_value)
+    except (ValueError, TypeError, KeyError, AttributeError):  # whoever wrote it, it is no such thing
+        return None
+    return msgspec.to_builtins(shaped)
+
+
+def _json(value: Any) -> str:
+    return escape_html(_encode(value)).decode()

@@ -1,0 +1,250 @@
+"""Jobs: their pods are found by labels that nobody else's have, and what they are made of does not change.
+
+Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
+`pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.kinds.apps.templates import (
+    SPEC,
+    TEMPLATE,
+    TemplateStrategy,
+    fill,
+    shown_selector,
+    validate_match,
+)
+from ctrlmgr.kinds.batch.job_spec import INDEXED, NON_INDEXED, validate_job_spec
+from ctrlmgr.kinds.batch.job_status import has_condition, validate_job_status
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
+from ctrlmgr.kinds.label_selectors import selector_of
+from ctrlmgr.kinds.rules import immutable, sorted_map
+
+JOB_NAME = "batch.kubernetes.io/job-name"
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+
+_LEGACY_JOB_NAME, _LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
+_UNLIMITED = (1 << 31) - 1
+_IMMUTABLE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+_MANY, _MANY_AT_ONCE = 100_000, 10_000
+_TOO_MANY_TO_TRACK = (
+    "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes "
+    "might not be able to track completedIndexes when a big number of indexes fail"
+)
+
+
+def default_failure_policy(spec: dict[str, Any]) -> None:
+    """Default a JobSpec's podFailurePolicy: a condition is meant to be true."""
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            fill(pattern, {"status": "True"})
+
+
+def job_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the warnings for the JobSpec at `path`."""
+    many = (spec.get("completions") or 0) > _MANY and (spec.get("parallelism") or 0) > _MANY_AT_ONCE
+    found = [f"{path}: {_TOO_MANY_TO_TRACK}"] if many and spec.get("completionMode") == INDEXED else []
+    return found + pod_warnings(spec.get("template") or {}, path.child("template"))
+
+
+class JobStrategy(TemplateStrategy):
+    """batch/v1 Job."""
+
+    default_propagation = "Orphan"
+    default_propagation_warnings = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+        "or set propagationPolicy=Orphan to suppress this warning",
+    )
+    fields = ("status.successful",)
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the template, and how often it runs: once; labels come from the template if there are none."""
+        super().default(obj)
+        spec = obj["spec"]
+        if spec.get("completions") is None and spec.get("parallelism") is None:
+            spec["completions"] = 1
+        by_index = spec.get("backoffLimitPerIndex") is not None
+        fill(spec, {"parallelism": 1, "backoffLimit": _UNLIMITED if by_index else 6})
+        fill(spec, {"completionMode": NON_INDEXED, "suspend": False, "manualSelector": False})
+        replaced = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
+        fill(spec, {"podReplacementPolicy": replaced})
+        default_failure_policy(spec)
+        _default_labels(obj)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Choose labels and selector, unless that is to be done by hand; the Job is labelled as its pods are.
+
+        It is so in Kubernetes, too, where a stored Job gets its defaults again whenever it is read.
+        """
+        if not obj["spec"].get("manualSelector"):
+            _generate_selector(obj)
+        _default_labels(obj)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec, and that its pods can be found, and named."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        return _validate_generated(obj, ctx.old) + _validate_spec(spec) + _validate_hostnames(obj, spec)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check the spec a second time, as Kubernetes does, and that what must not change did not; or the status."""
+        if ctx.subresource == "status":
+            return validate_job_status(new, old)
+        spec, before = new.get("spec") or {}, old.get("spec") or {}
+        errors = _validate_spec(spec) + _validate_completions(spec, before)
+        if spec.get("selector") != before.get("selector"):
+            shown = shown_selector(spec.get("selector"))
+            errors.append(invalid(SPEC.child("selector"), shown, "field is immutable"))
+        errors += _validate_template_update(spec.get("template") or {}, old)
+        for field in _IMMUTABLE:
+            errors += immutable(spec.get(field), before.get(field), SPEC.child(field))
+        return errors
+
+    def template_warnings(self, obj: Unstructured) -> list[str]:
+        """Warn of the template, and of indexes that nobody can keep track of."""
+        return job_warnings(obj.get("spec") or {}, SPEC)
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return how many of its pods succeeded."""
+        return {"status.successful": str((obj.to_dict().get("status") or {}).get("succeeded") or 0)}
+
+
+def _default_labels(obj: Unstructured) -> None:
+    metadata, labels = metadata_of(obj), _labels_of(obj["spec"])
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
+
+
+def _generate_selector(obj: Unstructured) -> None:
+    metadata, spec = metadata_of(obj), obj["spec"]
+    labels: dict[str, str] = metadata_of(spec["template"]).setdefault("labels", {})
+    for label in (_LEGACY_JOB_NAME, JOB_NAME):
+        labels.setdefault(label, metadata.get("name") or "")
+    for label in (_LEGACY_CONTROLLER_UID, CONTROLLER_UID):
+        labels.setdefault(label, metadata["uid"])
+    selector = spec["selector"] = spec.get("selector") or {}
+    selector.setdefault("matchLabels", {}).setdefault(CONTROLLER_UID, metadata["uid"])
+
+
+def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
+    """Check that nobody interfered with the labels and the selector that were chosen; by the Job before, if any."""
+    metadata, spec = metadata_of(obj), obj.get("spec") or {}
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return []
+    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
+    expected = {_LEGACY_CONTROLLER_UID: uid, _LEGACY_JOB_NAME: name}
+    if old is None or _labels_of(old.get("spec") or {}).keys() >= {JOB_NAME, CONTROLLER_UID}:
+        expected |= {CONTROLLER_UID: uid, JOB_NAME: name}
+    labels, path = _labels_of(spec), TEMPLATE.child("metadata", "labels")
+    errors: list[FieldError] = []
+    for label, value in expected.items():
+        if label not in labels:
+            errors.append(required(path.key(label), f"must be '{value}'"))
+        elif labels[label] != value:
+            errors.append(invalid(path.key(label), sorted_map(labels), f"must be '{value}'"))
+    selector = selector_of(spec["selector"])
+    if selector is not None and not selector.matches(expected):
+        shown = shown_selector(spec["selector"])
+        errors.append(invalid(SPEC.child("selector"), shown, "`selector` not auto-generated"))
+    return errors
+
+
+def _labels_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    return ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _validate_spec(spec: Mapping[str, Any]) -> list[FieldError]:
+    selector, path = spec.get("selector"), SPEC.child("selector")
+    errors = validate_job_spec(spec, SPEC)
+    if selector is None:
+        errors.append(required(path))
+    elif problems := validate_label_selector(selector, path):
+        return errors + problems
+    return errors + validate_match(spec)
+
+
+def _validate_hostnames(obj: Unstructured, spec: Mapping[str, Any]) -> list[FieldError]:
+    name, completions = metadata_of(obj).get("name") or "", spec.get("completions") or 0
+    longest = f"{name}-{completions - 1}"
+    if spec.get("completionMode") != INDEXED or completions <= 0 or not dns1123_label(longest):
+        return []
+    detail = f"will not able to create pod with invalid DNS label: {longest}"
+    return [invalid(Path("metadata.name"), name, detail)]
+
+
+def _validate_completions(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+    """Check that completions stay, or go with the parallelism of an indexed Job (KEP-3715)."""
+    completions, path = new.get("completions"), SPEC.child("completions")
+    if new.get("completionMode") != INDEXED:
+        return immutable(completions, old.get("completions"), path)
+    if completions in (None, old.get("completions"), new.get("parallelism")):
+        return []
+    return [invalid(path, completions, "can only be modified in tandem with spec.parallelism")]
+
+
+def _validate_template_update(template: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
+    before = (old.get("spec") or {}).get("template") or {}
+    if not _may_be_rescheduled(old):
+        return immutable(template, before, TEMPLATE)
+    kept = copy.deepcopy(before)
+    _take_metadata(kept, template)
+    _take_scheduling(kept.setdefault("spec", {}), template.get("spec") or {})
+    errors = immutable(template.get("metadata"), kept.get("metadata"), TEMPLATE.child("metadata"))
+    return errors + immutable(template.get("spec"), kept["spec"], TEMPLATE.child("spec"))
+
+
+def _may_be_rescheduled(job: Unstructured) -> bool:
+    """Say whether a Job is suspended and nothing of it runs, so that its pods may still be changed (KEP-2926, 5440)."""
+    status = job.get("status") or {}
+    if not (job.get("spec") or {}).get("suspend") or status.get("active"):
+        return False
+    return status.get("startTime") is None or has_condition(status, "Suspended")
+
+
+def _take_metadata(kept: dict[str, Any], template: Mapping[str, Any]) -> None:
+    metadata = template.get("metadata") or {}
+    own = kept["metadata"] = dict(kept.get("metadata") or {})
+    for field in ("labels", "annotations"):
+        _take(own, metadata, field)
+    if not own and "metadata" not in template:
+        del kept["metadata"]
+
+
+def _take_scheduling(kept: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    for field in _SCHEDULING:
+        _take(kept, spec, field)
+    _take_node_affinity(kept, spec)
+    for field in ("containers", "initContainers"):
+        ours, theirs = kept.get(field) or [], spec.get(field) or []
+        if [each.get("name") for each in ours] == [each.get("name") for each in theirs]:
+            for own, container in zip(ours, theirs, strict=True):
+                _take(own, container, "resources")
+
+
+def _take_node_affinity(kept: dict[str, Any], spec: Mapping[str, Any]) -> None:
+    wanted = spec.get("affinity")
+    affinity = dict(kept.get("affinity") or {})
+    _take(affinity, wanted or {}, "nodeAffinity")
+    if affinity or wanted is not None:
+        kept["affinity"] = affinity
+    else:
+        kept.pop("affinity", None)
+
+
+def _take(kept: dict[str, Any], given: Mapping[str, Any], field: str) -> None:
+    if field in given:
+        kept[field] = given[field]
+    else:
+        kept.pop(field, None)

@@ -1,0 +1,153 @@
+"""Certificate signing requests: they carry who asked, and cannot be approved by asking.
+
+Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
+and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.certificate_requests import problem
+from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions, stamp, validate_status
+
+SHORTEST_DURATION = 600
+"""Seconds."""
+
+USAGES = frozenset(
+    {
+        "any",
+        "cert sign",
+        "client auth",
+        "code signing",
+        "content commitment",
+        "crl sign",
+        "data encipherment",
+        "decipher only",
+        "digital signature",
+        "email protection",
+        "encipher only",
+        "ipsec end system",
+        "ipsec tunnel",
+        "ipsec user",
+        "key agreement",
+        "key encipherment",
+        "microsoft sgc",
+        "netscape sgc",
+        "ocsp signing",
+        "s/mime",
+        "server auth",
+        "signing",
+        "timestamping",
+    }
+)
+"""What a key may be used for (`pkg/apis/certificates/types.go`)."""
+
+_REQUESTER = ("username", "uid", "groups", "extra")
+_SPEC = Path("spec")
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    signer_name: str = ""
+
+
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+
+
+class CertificateSigningRequestStrategy(Strategy):
+    """certificates.k8s.io/v1 CertificateSigningRequest."""
+
+    name_check = staticmethod(names.any_name)
+    fields = ("spec.signerName",)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Say who asks, whatever the request says, and that nothing is decided."""
+        spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
+        obj["spec"] = {**spec, "username": ctx.user} if ctx.user else spec
+        obj["status"] = {}
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep what was asked for; `/approval` changes nothing but conditions, `/status` none that approve or deny."""
+        new["spec"] = old["spec"]
+        status, before = new.get("status") or {}, old.get("status") or {}
+        conditions, conditions_before = status.get("conditions") or (), before.get("conditions") or ()
+        if ctx.subresource == "approval":
+            status = before
+        elif ctx.subresource == "status":
+            conditions = keep_decisions(conditions, conditions_before)
+        else:
+            return
+        stamped = stamp(conditions, conditions_before, ctx.now)
+        new["status"] = {**({"conditions": stamped} if stamped else {}), **_without_conditions(status)}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check what a new request asks for."""
+        if ctx.old is not None:
+            return []
+        spec = obj["spec"]
+        request = spec.get("request")
+        words = problem(b64decode(request or ""))
+        errors = [invalid(_SPEC.child("request"), request, words)] if words else []
+        errors += _validate_usages(spec.get("usages") or (), _SPEC.child("usages"))
+        errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
+        seconds = spec.get("expirationSeconds")
+        if seconds is not None and seconds < SHORTEST_DURATION:
+            words = "may not specify a duration less than 600 seconds (10 minutes)"
+            errors.append(invalid(_SPEC.child("expirationSeconds"), seconds, words))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check what is decided."""
+        return validate_status(new.get("status") or {}, old.get("status") or {}, ctx.subresource)
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return who is to sign."""
+        return {"spec.signerName": obj.view(_Request).spec.signer_name}
+
+
+def _without_conditions(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in status.items() if name != "conditions"}
+
+
+def _validate_usages(usages: Sequence[str], path: Path) -> list[FieldError]:
+    if not usages:
+        return [required(path)]
+    errors = [not_supported(path.at(at), each, USAGES) for at, each in enumerate(usages) if each not in USAGES]
+    seen: set[str] = set()
+    for at, each in enumerate(usages):
+        if each in seen:
+            errors.append(duplicate(path.at(at), each))
+        seen.add(each)
+    return errors
+
+
+def _validate_signer(signer: str, path: Path) -> list[FieldError]:
+    """Check `example.com/name` (`ValidateSignerName`)."""
+    if not signer:
+        return [required(path)]
+    domain, slash, name = signer.partition("/")
+    if not slash or "/" in name:
+        words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, signer, words)]
+    labels = domain.split(".")
+    errors = _first_problem(labels, domain, names.dns1123_label, path)
+    if len(labels) < 2:
+        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+    return errors + _first_problem(name.split("."), name, names.dns1123_subdomain, path)
+
+
+def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path) -> list[FieldError]:
+    for part in parts:
+        if problems := check(part):
+            return [invalid(path, whole, f'validating label "{part}": {each}') for each in problems]
+    return []

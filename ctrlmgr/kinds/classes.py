@@ -1,0 +1,178 @@
+"""The classes that other objects name: of ingresses, storage and priorities. What a class means never changes.
+
+Rules come from Kubernetes' `pkg/apis/{networking,storage,scheduling}/validation`, their `v1/defaults.go`, and
+`pkg/registry/{networking/ingressclass,storage/storageclass,scheduling/priorityclass}/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.rules import domain_path, each_problem, immutable
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+_SYSTEM = "system-"
+_PREEMPTION = ("PreemptLowerPriority", "Never")
+_CONTROLLER_LENGTH = 250
+_PARAMETERS = 512
+_PARAMETERS_SIZE = 256 * 1024
+
+
+class PriorityClassStrategy(Strategy):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Let it preempt if it does not say."""
+        if obj.get("preemptionPolicy") is None:
+            obj["preemptionPolicy"] = "PreemptLowerPriority"
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Start its generation, which never moves."""
+        metadata_of(obj)["generation"] = 1
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check a new one's name, value and policy."""
+        if ctx.old is not None:
+            return []
+        name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
+        errors: list[FieldError] = []
+        if name.startswith(_SYSTEM):
+            if problem := _system_problem(name, value, obj.get("globalDefault", False)):
+                reserved = f"priority class names with '{_SYSTEM}' prefix are reserved for system use only."
+                errors.append(forbidden("metadata.name", f"{reserved} error: {problem}"))
+        elif value > HIGHEST_USER_PRIORITY:
+            words = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+            errors.append(forbidden("value", words))
+        policy = obj["preemptionPolicy"]
+        if not policy:
+            errors.append(required("preemptionPolicy"))
+        elif policy not in _PREEMPTION:
+            errors.append(not_supported("preemptionPolicy", policy, _PREEMPTION))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that value and policy stay."""
+        same_value = new.get("value", 0) == old.get("value", 0)
+        errors = [] if same_value else [forbidden("value", "may not be changed in an update.")]
+        field = "preemptionPolicy"
+        return errors + immutable(new.get(field), old.get(field), Path(field))
+
+
+def _system_problem(name: str, value: int, global_default: bool) -> str:
+    if name not in SYSTEM_PRIORITIES:
+        return f"{name} is not a known system priority class"
+    if value != SYSTEM_PRIORITIES[name]:
+        return f"value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if global_default else ""
+
+
+class IngressClassStrategy(Strategy):
+    """networking.k8s.io/v1 IngressClass."""
+
+    has_generation = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Let parameters be the cluster's if they do not say."""
+        parameters = (obj.get("spec") or {}).get("parameters")
+        if parameters is not None and parameters.get("scope") is None:
+            parameters["scope"] = "Cluster"
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check controller and parameters."""
+        spec = obj.get("spec") or {}
+        controller, path = spec.get("controller", ""), Path("spec.controller")
+        errors = [too_long(path, _CONTROLLER_LENGTH)] if names.length(controller) > _CONTROLLER_LENGTH else []
+        errors += domain_path(controller, path)
+        return errors + _validate_parameters_reference(spec.get("parameters"), Path("spec.parameters"))
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that the controller stays."""
+        controller, before = ((each.get("spec") or {}).get("controller", "") for each in (new, old))
+        return immutable(controller, before, Path("spec.controller"))
+
+
+def _validate_parameters_reference(reference: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
+    if reference is None:
+        return []
+    errors: list[FieldError] = []
+    group = reference.get("apiGroup")
+    if group is not None:
+        errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
+    for field, what in (("kind", "kind"), ("name", "name")):
+        value = reference.get(field, "")
+        if not value:
+            errors.append(required(path.child(field), f"{what} is required"))
+        else:
+            errors += each_problem(names.path_segment_name, value, path.child(field))
+    return errors + _validate_scope(reference, path)
+
+
+def _validate_scope(reference: Mapping[str, Any], path: Path) -> list[FieldError]:
+    scope, namespace = reference.get("scope"), reference.get("namespace")
+    if scope not in ("Cluster", "Namespace"):
+        return [not_supported(path.child("scope"), scope, ("Cluster", "Namespace"))]
+    if scope == "Namespace":
+        if namespace is None:
+            return [required(path.child("namespace"), "`parameters.scope` is set to 'Namespace'")]
+        return each_problem(names.dns1123_label, namespace, path.child("namespace"))
+    if namespace is not None:
+        return [forbidden(path.child("namespace"), "`parameters.scope` is set to 'Cluster'")]
+    return []
+
+
+class StorageClassStrategy(Strategy):
+    """storage.k8s.io/v1 StorageClass."""
+
+    returns_deleted = True
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Let volumes go with their claims, and be bound at once."""
+        for field, value in (("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):
+            if obj.get(field) is None:
+                obj[field] = value
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check a new one."""
+        if ctx.old is not None:
+            return []
+        provisioner, path = obj.get("provisioner", ""), Path("provisioner")
+        errors = [] if provisioner else [required(path)]
+        if provisioner:
+            errors += [invalid(path, provisioner, each) for each in names.qualified_name(provisioner.lower())]
+        errors += _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
+        enumerations = (("reclaimPolicy", ("Delete", "Retain")), ("volumeBindingMode", _BINDING_MODES))
+        for field, values in enumerations:
+            if obj[field] not in values:
+                errors.append(not_supported(field, obj[field], values))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that all that volumes are made with stays."""
+        errors = [
+            forbidden(field, f"updates to {field} are forbidden.")
+            for field in ("parameters", "provisioner", "reclaimPolicy")
+            if (new.get(field) or None) != (old.get(field) or None)
+        ]
+        field = "volumeBindingMode"
+        return errors + immutable(new.get(field), old.get(field), Path(field))
+
+
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+
+
+def _validate_parameters(parameters: Mapping[str, str], path: Path) -> list[FieldError]:
+    if len(parameters) > _PARAMETERS:
+        return [too_long(path, _PARAMETERS)]
+    errors = [invalid(path, key, "field can not be empty.") for key in parameters if not key]
+    size = sum(names.length(key) + names.length(value) for key, value in parameters.items())
+    return [*errors, too_long(path, _PARAMETERS_SIZE)] if size > _PARAMETERS_SIZE else errors

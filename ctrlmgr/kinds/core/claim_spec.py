@@ -1,0 +1,91 @@
+"""What a claim on storage must say, in a PersistentVolumeClaim and wherever one is described.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeClaimSpec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.kinds.rules import each_problem
+
+NOT_POSITIVE = "must be greater than zero"
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES = ("Block", "Filesystem")
+_PATH: dict[str, Any] = {}  # Kubernetes shows the other field's path here, which has no public fields
+_CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+
+
+def validate_claim_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check a PersistentVolumeClaimSpec."""
+    errors = [] if spec.get("accessModes") else [_no_mode(path)]
+    errors += validate_label_selector(spec.get("selector"), path.child("selector"))
+    errors += validate_access_modes(spec.get("accessModes") or (), path.child("accessModes"))
+    errors += _validate_size(spec.get("resources") or {}, path.child("resources").key("storage"))
+    errors += _validate_class(spec, "storageClassName", path)
+    errors += validate_volume_mode(spec, path)
+    for field in ("dataSource", "dataSourceRef"):
+        if (source := spec.get(field)) is not None:
+            errors += _validate_data_source(source, path.child(field))
+    errors += _validate_sources_agree(spec, path)
+    return errors + _validate_class(spec, "volumeAttributesClassName", path)
+
+
+def _validate_class(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
+    name = spec.get(field)
+    return each_problem(names.dns1123_subdomain, name, path.child(field)) if name else []
+
+
+def _no_mode(path: Path) -> FieldError:
+    return required(path.child("accessModes"), "at least 1 access mode is required")
+
+
+def validate_access_modes(modes: Sequence[str], path: Path) -> list[FieldError]:
+    """Check the ways in which a volume is used."""
+    errors = [not_supported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES[:3] for mode in modes):
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
+
+
+def validate_volume_mode(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check whether a volume is a file system or a device."""
+    mode = spec.get("volumeMode")
+    if mode is None or mode in _VOLUME_MODES:
+        return []
+    return [not_supported(path.child("volumeMode"), mode, _VOLUME_MODES)]
+
+
+def _validate_size(resources: Mapping[str, Any], path: Path) -> list[FieldError]:
+    size = (resources.get("requests") or {}).get("storage")
+    if size is None:
+        return [required(path)]
+    return [] if parse(size) > 0 else [invalid(path, size, NOT_POSITIVE)]
+
+
+def _validate_data_source(source: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors = [required(path.child(field)) for field in ("name", "kind") if not source.get(field)]
+    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        errors.append(invalid(path, kind, _CORE_GROUP))
+    if group:
+        errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
+    if namespace := source.get("namespace"):
+        errors += each_problem(names.dns1123_label, namespace, path.child("namespace"))
+    return errors
+
+
+def _validate_sources_agree(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is None or reference is None:
+        return []
+    if reference.get("namespace"):
+        return [invalid(path, _PATH, "may not be specified when dataSourceRef.namespace is specified")]
+    if any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
+        return [invalid(path, _PATH, "must match dataSourceRef")]
+    return []

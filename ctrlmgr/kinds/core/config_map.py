@@ -1,0 +1,58 @@
+"""ConfigMaps: small, with keys that can be file names, immutable if they say so.
+
+Rules come from `ValidateConfigMap` and `ValidateConfigMapUpdate` in Kubernetes' `pkg/apis/core/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, too_long
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.rules import each_problem
+
+MAX_DATA_SIZE = 1024 * 1024
+"""The most bytes that the values of a ConfigMap or Secret have together."""
+
+_WHOLE_OBJECT = Path("[]")  # how Go writes the path that has no name
+
+
+class ConfigMapStrategy(Strategy):
+    """v1 ConfigMap."""
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check keys, that none is in both maps, and the size."""
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        errors = validate_keys(data, Path("data"))
+        for key in data:
+            if key in binary:
+                errors.append(invalid(Path("data").key(key), key, "duplicate of key present in binaryData"))
+        errors += validate_keys(binary, Path("binaryData"))
+        if sum(map(names.length, data.values())) + sum(map(decoded_length, binary.values())) > MAX_DATA_SIZE:
+            errors.append(too_long(_WHOLE_OBJECT, MAX_DATA_SIZE))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that what is immutable stays."""
+        return validate_immutability(new, old, ("data", "binaryData"))
+
+
+def validate_keys(data: Mapping[str, str], path: Path) -> list[FieldError]:
+    """Check the keys of a ConfigMap's or Secret's data."""
+    return [error for key in data for error in each_problem(names.config_map_key, key, path.key(key))]
+
+
+def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable[str]) -> list[FieldError]:
+    """Check that an object which is `immutable` stays so, and keeps its data."""
+    if not old.get("immutable"):
+        return []
+    words = "field is immutable when `immutable` is set"
+    errors = [] if new.get("immutable") else [forbidden("immutable", words)]
+    return errors + [forbidden(each, words) for each in fields if (new.get(each) or {}) != (old.get(each) or {})]
+
+
+def decoded_length(encoded: str) -> int:
+    """Return how many bytes a base64 string stands for."""
+    return len(encoded) // 4 * 3 - encoded[-2:].count("=")

@@ -1,0 +1,137 @@
+"""Limit ranges: a container's defaults follow from its limits, and minima, defaults and maxima must be in order.
+
+Rules come from Kubernetes' `pkg/registry/core/limitrange`, `ValidateLimitRange` in `pkg/apis/core/validation` and
+`SetDefaults_LimitRangeItem` in `pkg/apis/core/v1/defaults.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, required
+from ctrlmgr.api.quantity import WHOLE, parse
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.quantities import (
+    is_overcommittable,
+    validate_container_resource_name,
+    validate_resource_name,
+)
+from ctrlmgr.kinds.rules import each_problem
+
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_DEFAULTS = ("default", "defaultRequest")
+
+
+class LimitRangeStrategy(Strategy):
+    """v1 LimitRange."""
+
+    allow_create_on_update = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Let a container's default limit be its maximum, its default request that limit or its minimum."""
+        for limit in (obj.get("spec") or {}).get("limits") or ():
+            if limit.get("type") != "Container":
+                continue
+            default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+            request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
+            limit.update({key: value for key, value in (("default", default), ("defaultRequest", request)) if value})
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Name one that has no name."""
+        metadata = metadata_of(obj)
+        if not metadata.get("name") and not metadata.get("generateName"):
+            metadata["name"] = str(UUID(int=ctx.random.getrandbits(128), version=4))
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check every limit, and that there is one of a type."""
+        errors: list[FieldError] = []
+        seen: set[str] = set()
+        for at, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
+            path, type_ = Path("spec.limits").at(at), limit.get("type", "")
+            errors += _validate_type(type_, path.child("type"))
+            if type_ in seen:
+                errors.append(duplicate(path.child("type"), type_))
+            seen.add(type_)
+            errors += _validate_names(limit, type_, path)
+            errors += [error for name in _resources(limit) for error in _Amounts(limit, name, path).errors()]
+        return errors
+
+
+def _validate_type(type_: str, path: Path) -> list[FieldError]:
+    errors = each_problem(names.qualified_name, type_, path)
+    if not errors and "/" not in type_ and type_ not in _TYPES:
+        errors.append(invalid(path, type_, "must be a standard limit type or fully qualified"))
+    return errors
+
+
+def _validate_names(limit: Mapping[str, Any], type_: str, path: Path) -> list[FieldError]:
+    check = validate_container_resource_name if type_ in ("Pod", "Container") else validate_resource_name
+    errors: list[FieldError] = []
+    for field in ("max", "min", *_DEFAULTS, "maxLimitRequestRatio"):
+        amounts = limit.get(field) or {}
+        if type_ == "Pod" and field in _DEFAULTS:
+            errors += [forbidden(path.child(field), "may not be specified when `type` is 'Pod'")] if amounts else []
+            continue
+        errors += [error for name in amounts for error in check(name, path.child(field).key(name))]
+    if type_ == "PersistentVolumeClaim" and not any("storage" in (limit.get(each) or {}) for each in ("min", "max")):
+        words = "either minimum or maximum storage value is required, but neither was provided"
+        errors.append(required(path.child("limits"), words))
+    return errors
+
+
+def _resources(limit: Mapping[str, Any]) -> Iterator[str]:
+    """Return the resources that a limit names anywhere, once each."""
+    fields = ("max", "min", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
+    return iter(dict.fromkeys(name for field in fields for name in limit.get(field) or ()))
+
+
+class _Amounts:
+    """What a limit says of one resource."""
+
+    def __init__(self, limit: Mapping[str, Any], name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+        fields = ("min", "max", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
+        self.said: dict[str, str] = {each: limit[each][name] for each in fields if name in (limit.get(each) or {})}
+
+    def errors(self) -> Iterator[FieldError]:
+        yield from self._ordered("min", "max", "min", "min", "min value {} is greater than max value {}")
+        words = "min value {} is greater than default request value {}"
+        yield from self._ordered("min", "defaultRequest", "defaultRequest", "defaultRequest", words)
+        words = "default request value {} is greater than max value {}"
+        yield from self._ordered("defaultRequest", "max", "defaultRequest", "defaultRequest", words)
+        words = "default request value {} is greater than default limit value {}"
+        yield from self._ordered("defaultRequest", "default", "defaultRequest", "defaultRequest", words)
+        yield from self._ordered("min", "default", "default", "min", "min value {} is greater than default value {}")
+        yield from self._ordered("default", "max", "default", "max", "default value {} is greater than max value {}")
+        yield from self._ratio()
+        yield from self._same_default()
+
+    def _ordered(self, low: str, high: str, field: str, shown: str, words: str) -> Iterator[FieldError]:
+        said = self.said
+        if low in said and high in said and parse(said[low]) > parse(said[high]):
+            yield invalid(self.path.child(field).key(self.name), said[shown], words.format(said[low], said[high]))
+
+    def _ratio(self) -> Iterator[FieldError]:
+        text = self.said.get("maxLimitRequestRatio")
+        if text is None:
+            return
+        ratio, path = parse(text), self.path.child("maxLimitRequestRatio").key(self.name)
+        if ratio < WHOLE:
+            yield invalid(path, text, f"ratio {text} is less than 1")
+        if "min" in self.said and "max" in self.said and (low := parse(self.said["min"])) > 0:
+            highest = parse(self.said["max"]) / low
+            if ratio / WHOLE > highest:
+                yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
+
+    def _same_default(self) -> Iterator[FieldError]:
+        if is_overcommittable(self.name) or not all(each in self.said for each in _DEFAULTS):
+            return
+        limit, request = self.said["default"], self.said["defaultRequest"]
+        if parse(limit) != parse(request):
+            words = f"default value {limit} must equal to defaultRequest value {request} in {self.name}"
+            yield invalid(self.path.child("defaultRequest").key(self.name), request, words)

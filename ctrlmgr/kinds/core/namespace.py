@@ -1,0 +1,135 @@
+"""Namespaces: born active and labelled with their name, gone only when a controller has emptied them.
+
+Rules come from Kubernetes' `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation`
+and, for the namespaces that may not go, apiserver's `pkg/admission/plugin/namespace/lifecycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.metadata import validate_finalizer
+from ctrlmgr.errors import Forbidden, StatusDetails
+
+ACTIVE = "Active"
+TERMINATING = "Terminating"
+NAME_LABEL = "kubernetes.io/metadata.name"
+CONTENT_FINALIZER = "kubernetes"
+"""Holds a namespace until what is in it is gone."""
+IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
+
+_FINALIZERS = Path("spec.finalizers")
+_PHASE = Path("status.Phase")  # the capital is Kubernetes'
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False):
+    finalizers: list[str] | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    phase: str = ""
+
+
+class _Namespace(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class NamespaceStrategy(Strategy):
+    """v1 Namespace."""
+
+    returns_deleted = True
+    name_check = staticmethod(names.label_name)
+    fields = ("status.phase",)
+
+    def default(self, obj: Unstructured) -> None:
+        """Label a namespace with its name; one whose name is to be generated gets the label from `canonicalize`."""
+        metadata = metadata_of(obj)
+        if name := metadata.get("name"):
+            labels = metadata.get("labels")
+            if labels is None or labels.get(NAME_LABEL) != name:
+                metadata["labels"] = {**(labels or {}), NAME_LABEL: name}
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Make it active, and held by `kubernetes`."""
+        obj["status"] = {"phase": ACTIVE}
+        spec = obj.get("spec") or {}
+        finalizers = spec.get("finalizers") or []
+        if CONTENT_FINALIZER not in finalizers:
+            obj["spec"] = {**spec, "finalizers": [*finalizers, CONTENT_FINALIZER]}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the finalizers of its spec."""
+        if ctx.subresource:
+            return []
+        return [error for each in _finalizers(obj) for error in validate_finalizer(each, _FINALIZERS)]
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep what has a subresource: `spec.finalizers` changes by `/finalize` alone, `status` by `/status`."""
+        if ctx.subresource != "status":
+            _keep(new, old, "status")
+        if ctx.subresource != "finalize":
+            _keep(new, old, "spec")
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that the phase fits the deletion timestamp, and finalizers that `/finalize` wrote."""
+        if ctx.subresource == "status":
+            return _validate_phase(new)
+        if ctx.subresource == "finalize":
+            finalizers = enumerate(_finalizers(new))
+            return [error for at, each in finalizers for error in validate_finalizer(each, _FINALIZERS.at(at))]
+        return []
+
+    def canonicalize(self, obj: Unstructured) -> None:
+        """Label it with a name that was only just generated."""
+        self.default(obj)
+
+    def check_deletion(self, ctx: Context, obj: Object) -> None:
+        """Refuse to delete the namespaces that every cluster has."""
+        if obj.name in IMMORTAL:
+            raise Forbidden(
+                f'namespaces "{obj.name}" is forbidden: this namespace may not be deleted',
+                details=StatusDetails(name=obj.name, kind="namespaces"),
+            )
+
+    def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
+        """Say in its phase that it is going; it has no grace period."""
+        obj["status"] = {**(obj.get("status") or {}), "phase": TERMINATING}
+        metadata_of(obj).pop("deletionGracePeriodSeconds", None)
+
+    def finalizers(self, obj: Object) -> Sequence[str]:
+        """Return those of its spec."""
+        return obj.view(_Namespace).spec.finalizers or ()
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return its phase."""
+        return {"status.phase": obj.view(_Namespace).status.phase}
+
+
+def _finalizers(obj: Unstructured) -> Sequence[str]:
+    return (obj.get("spec") or {}).get("finalizers") or ()
+
+
+def _keep(new: Unstructured, old: Unstructured, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _validate_phase(obj: Unstructured) -> list[FieldError]:
+    phase = (obj.get("status") or {}).get("phase", "")
+    if obj["metadata"].get("deletionTimestamp"):
+        if phase != TERMINATING:
+            words = f"may only be '{TERMINATING}' if `deletionTimestamp` is not empty"
+            return [invalid(_PHASE, phase, words)]
+    elif phase != ACTIVE:
+        return [invalid(_PHASE, phase, f"may only be '{ACTIVE}' if `deletionTimestamp` is empty")]
+    return []

@@ -1,0 +1,152 @@
+"""Nodes: free to bring a status, tied to their pod CIDRs and provider once those are set.
+
+A new node is tainted as not ready until somebody says that it is, as the admission plugin TaintNodesByCondition does.
+
+Rules come from Kubernetes' `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation`,
+`pkg/apis/core/v1/{defaults,conversion}.go` and `plugin/pkg/admission/nodetaint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_cidr
+from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.engine.validation.quantities import validate_amounts
+
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TAINTS = Path("metadata.taints")  # where Kubernetes says they are
+_POD_CIDRS = Path("spec.podCIDRs")
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False):
+    unschedulable: bool = False
+
+
+class _Node(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+
+
+class NodeStrategy(Strategy):
+    """v1 Node."""
+
+    status_on_create = True
+    fields = ("spec.unschedulable",)
+
+    def default(self, obj: Unstructured) -> None:
+        """Let podCIDR and podCIDRs agree, the former winning; what is not said to be reserved is allocatable."""
+        spec = obj.get("spec") or {}
+        first, every = spec.get("podCIDR"), spec.get("podCIDRs")
+        if first and (not every or every[0] != first):
+            obj["spec"] = {**spec, "podCIDRs": [first]}
+        elif every and not first:
+            obj["spec"] = {**spec, "podCIDR": every[0]}
+        status = obj.get("status") or {}
+        if status.get("capacity") is not None and status.get("allocatable") is None:
+            obj["status"] = {**status, "allocatable": dict(status["capacity"])}
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Taint it as not ready, and drop dynamic kubelet configuration, which is no more."""
+        spec = {key: value for key, value in (obj.get("spec") or {}).items() if key != "configSource"}
+        taints = spec.get("taints") or []
+        if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):
+            spec["taints"] = [*taints, dict(NOT_READY)]
+        obj["spec"] = spec
+        (obj.get("status") or {}).pop("config", None)
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Drop dynamic kubelet configuration, unless it is there already."""
+        if "configSource" in (new.get("spec") or {}) and "configSource" not in (old.get("spec") or {}):
+            new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check taints, amounts of resources and pod CIDRs."""
+        if ctx.subresource:
+            return []
+        held = ((ctx.old or {}).get("spec") or {}).get("podCIDRs") or ()
+        cidrs = (obj.get("spec") or {}).get("podCIDRs") or ()
+        return _validate_always(obj) + _validate_pod_cidrs(cidrs, held)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that addresses are listed once, that what is set once stays, and once more what is always checked."""
+        errors = _validate_always(new)
+        errors += _validate_addresses((new.get("status") or {}).get("addresses") or ())
+        spec, before = new.get("spec") or {}, old.get("spec") or {}
+        kept = 'except from "" to valid'
+        if before.get("podCIDRs") and before["podCIDRs"] != spec.get("podCIDRs"):
+            errors.append(forbidden(_POD_CIDRS, f"node updates may not change podCIDR {kept}"))
+        if before.get("providerID") and before["providerID"] != spec.get("providerID"):
+            errors.append(forbidden(Path("spec.providerID"), f"node updates may not change providerID {kept}"))
+        if (spec.get("externalID") or "") != (before.get("externalID") or ""):
+            errors.append(forbidden(Path("spec.externalID"), "may not be updated"))
+        return errors
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of fields that nothing reads any more."""
+        spec = obj.get("spec") or {}
+        warnings = []
+        if spec.get("configSource") is not None and not ctx.subresource:
+            warnings.append("spec.configSource: the feature is removed")
+        if spec.get("externalID") and not ctx.subresource:
+            warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        return warnings
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return whether pods are kept off it."""
+        return {"spec.unschedulable": "true" if obj.view(_Node).spec.unschedulable else "false"}
+
+
+def _validate_always(obj: Unstructured) -> list[FieldError]:
+    status = obj.get("status") or {}
+    errors = _validate_taints((obj.get("spec") or {}).get("taints") or ())
+    for field in ("capacity", "allocatable"):
+        errors += validate_amounts(status.get(field), Path("status").child(field))
+    return errors
+
+
+def _validate_taints(taints: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for at, taint in enumerate(taints):
+        path = _TAINTS.at(at)
+        key, value, effect = taint.get("key", ""), taint.get("value") or "", taint.get("effect", "")
+        errors += validate_label_name(key, path.child("key"))
+        if problems := names.label_value(value):
+            errors.append(invalid(path.child("value"), value, ";".join(problems)))
+        errors += _validate_effect(effect, path.child("effect"))
+        if (key, effect) in seen:
+            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            errors.append(duplicate(path, shown, "taints must be unique by key and effect pair"))
+        seen.add((key, effect))
+    return errors
+
+
+def _validate_effect(effect: str, path: Path) -> list[FieldError]:
+    if not effect:
+        return [required(path)]
+    return [] if effect in _EFFECTS else [not_supported(path, effect, _EFFECTS)]
+
+
+def _validate_pod_cidrs(cidrs: Sequence[str], held: Sequence[str]) -> list[FieldError]:
+    errors = [error for at, each in enumerate(cidrs) for error in validate_legacy_cidr(_POD_CIDRS.at(at), each, held)]
+    if len(cidrs) < 2:
+        return errors
+    if len(cidrs) > 2 or len({is_ipv6(each.partition("/")[0]) for each in cidrs}) < 2:
+        errors.append(invalid(_POD_CIDRS, list(cidrs), "may specify no more than one CIDR for each IP family"))
+    errors += [duplicate(_POD_CIDRS.at(at), each) for at, each in enumerate(cidrs) if each in cidrs[:at]]
+    return errors
+
+
+def _validate_addresses(addresses: Sequence[Mapping[str, Any]]) -> list[FieldError]:
+    shown = [{"Type": each.get("type", ""), "Address": each.get("address", "")} for each in addresses]
+    path = Path("status.addresses")
+    return [duplicate(path.at(at), each) for at, each in enumerate(shown) if each in shown[:at]]

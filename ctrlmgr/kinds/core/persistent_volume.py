@@ -1,0 +1,201 @@
+"""PersistentVolumes: storage that is there, whether somebody claims it or not.
+
+Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
+`pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.quantity import WHOLE, parse
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE, validate_access_modes, validate_volume_mode
+from ctrlmgr.kinds.core.persistent_volume_sources import PERSISTENT_SOURCES
+from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
+from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec, default_volume_source
+from ctrlmgr.kinds.core.pod.warnings import VOLUMES, node_term_warnings
+from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
+from ctrlmgr.kinds.rules import each_problem, immutable, sorted_map
+from ctrlmgr.kinds.spec_difference import difference
+
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that storage classes were named in before there was a field."""
+
+CLASS_WARNING = (
+    f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
+)
+_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_RECLAIM = ("Delete", "Recycle", "Retain")
+_LONGEST_PORTAL = 64
+
+
+class PersistentVolumeStrategy(Strategy):
+    """v1 PersistentVolume."""
+
+    returns_deleted = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Keep what is on it when nobody claims it any more, and have it be a file system."""
+        spec = obj.setdefault("spec", {})
+        fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
+        default_claim_spec(spec)
+        default_volume_source(spec)
+        fill(obj.setdefault("status", {}), {"phase": "Pending"})
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Start its status."""
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Note when the phase changes, unless whoever changes it does."""
+        if ctx.subresource != "status":
+            return
+        status, before = new["status"], old.get("status") or {}
+        noted = status.get("lastPhaseTransitionTime") not in (None, before.get("lastPhaseTransitionTime"))
+        if status.get("phase") != before.get("phase") and not noted:
+            status["lastPhaseTransitionTime"] = ctx.now
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource:
+            return []
+        spec = obj.get("spec") or {}
+        errors = [] if spec.get("accessModes") else [required(SPEC.child("accessModes"))]
+        errors += validate_access_modes(spec.get("accessModes") or (), SPEC.child("accessModes"))
+        errors += _validate_capacity(spec.get("capacity") or {}, SPEC.child("capacity"))
+        policy = spec.get("persistentVolumeReclaimPolicy")
+        if policy not in _RECLAIM:
+            errors.append(not_supported(SPEC.child("persistentVolumeReclaimPolicy"), policy, _RECLAIM))
+        errors += _validate_affinity(spec.get("nodeAffinity"), SPEC.child("nodeAffinity"))
+        errors += _validate_sources(spec, metadata_of(obj).get("name") or "")
+        return errors + _validate_classes(spec)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, and that it stays what and where it is."""
+        if ctx.subresource:
+            return []
+        spec, before = new.get("spec") or {}, old.get("spec") or {}
+        errors = self.validate(ctx, new)
+        sources = [_sources_of(each) for each in (before, spec)]
+        _allow_expansion_secret(*sources)
+        if sources[0] != sources[1]:
+            shown = difference("core.PersistentVolumeSource", *sources)
+            detail = f"spec.persistentvolumesource is immutable after creation\n{shown}"
+            errors.append(forbidden("spec.persistentvolumesource", detail))
+        errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+        if before.get("nodeAffinity") is not None:
+            errors += immutable(spec.get("nodeAffinity"), before["nodeAffinity"], Path("nodeAffinity"))
+        field = "volumeAttributesClassName"
+        if before.get(field) is not None and spec.get(field) is None:
+            errors.append(forbidden(SPEC.child(field), "update from non-nil value to nil is forbidden"))
+        return errors
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of annotations, labels, policies and kinds of storage that are no more."""
+        if ctx.subresource:
+            return []
+        annotations, spec = metadata_of(obj).get("annotations") or {}, obj.get("spec") or {}
+        found = [CLASS_WARNING] if STORAGE_CLASS in annotations else []
+        if _MOUNT_OPTIONS in annotations:
+            instead = 'deprecated since v1.31; use "mountOptions" attribute instead'
+            found.append(f"metadata.annotations[{_MOUNT_OPTIONS}]: {instead}")
+        terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+        for index, term in enumerate(terms):
+            found += node_term_warnings(term, SPEC.child("nodeAffinity.required.nodeSelectorTerms").at(index))
+        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            instead = "Instead, the recommended approach is to use dynamic provisioning."
+            path = SPEC.child("persistentVolumeReclaimPolicy")
+            found.append(f"{path}: The Recycle reclaim policy is deprecated. {instead}")
+        gone = [(shown, message) for field, (shown, message) in VOLUMES.items() if spec.get(field) is not None]
+        return found + [f"{SPEC.child(shown)}: {message}" for shown, message in gone]
+
+
+def _validate_capacity(capacity: Mapping[str, str], path: Path) -> list[FieldError]:
+    errors = [] if capacity else [required(path)]
+    if capacity.keys() != {"storage"}:
+        errors.append(not_supported(path, sorted_map(capacity), ("storage",)))
+    for resource, amount in capacity.items():
+        billionths = parse(amount)
+        if billionths < 0:
+            rounded = -(-billionths // WHOLE)
+            errors.append(invalid(path.key(resource), rounded, "must be a valid resource quantity"))
+        if billionths <= 0:
+            errors.append(invalid(path.key(resource), amount, NOT_POSITIVE))
+    return errors
+
+
+def _validate_affinity(affinity: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
+    if affinity is None:
+        return []
+    below = path.child("required")
+    if affinity.get("required") is None:
+        return [required(below, "must specify required node constraints")]
+    return validate_node_selector(affinity["required"], below)
+
+
+def _validate_sources(spec: Mapping[str, Any], name: str) -> list[FieldError]:
+    given = [field for field in PERSISTENT_SOURCES if spec.get(field) is not None]
+    errors: list[FieldError] = []
+    for index, field in enumerate(given):
+        several, own, check = PERSISTENT_SOURCES[field]
+        if index and field != "flexVolume":  # which Kubernetes does not count against the others
+            errors.append(forbidden(SPEC.child(several), ONLY_ONE))
+            continue
+        errors += check(spec[field], SPEC.child(own))
+        if field == "local" and spec.get("nodeAffinity") is None:
+            errors.append(required(SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
+        if field == "iscsi":
+            errors += _validate_portal(spec[field], name)
+    if not given:
+        errors.append(required(SPEC, "must specify a volume type"))
+    root = posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".").lstrip("/") == ""
+    if root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(forbidden(SPEC.child("persistentVolumeReclaimPolicy"), detail))
+    return errors
+
+
+def _validate_portal(source: Mapping[str, Any], name: str) -> list[FieldError]:
+    portal = source.get("targetPortal") or ""
+    if source.get("initiatorName") is None or names.length(f"{name}:{portal}") <= _LONGEST_PORTAL:
+        return []
+    limit = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
+    detail = f"{limit} if iscsi.initiatorName is specified."
+    return [invalid(SPEC.child("iscsi", "targetportal"), portal, detail)]
+
+
+def _validate_classes(spec: Mapping[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if class_name := spec.get("storageClassName"):
+        errors += each_problem(names.dns1123_subdomain, class_name, SPEC.child("storageClassName"))
+    errors += validate_volume_mode(spec, SPEC)
+    attributes, path = spec.get("volumeAttributesClassName"), SPEC.child("volumeAttributesClassName")
+    if attributes is None:
+        return errors
+    if attributes:
+        errors += each_problem(names.dns1123_subdomain, attributes, path)
+    else:
+        errors.append(required(path, "an empty string is disallowed"))
+    if spec.get("csi") is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        errors.append(required(SPEC.child("csi"), detail))
+    return errors
+
+
+def _sources_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: spec[field] for field in PERSISTENT_SOURCES if field in spec}
+
+
+def _allow_expansion_secret(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Take out of `after` the secret for expansions, which may be added."""
+    field = "controllerExpandSecretRef"
+    mine, theirs = before.get("csi"), after.get("csi")
+    if mine is not None and theirs is not None and field not in mine:
+        after["csi"] = {key: value for key, value in theirs.items() if key != field}

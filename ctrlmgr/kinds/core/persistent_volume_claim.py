@@ -1,0 +1,239 @@
+"""PersistentVolumeClaims: what storage is wanted, of which class, and with what on it.
+
+Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
+`pkg/api/persistentvolumeclaim/util.go`, `pkg/registry/core/persistentvolumeclaim/strategy.go` and
+`plugin/pkg/admission/storage/{storageclass/setdefault,persistentvolume/resize}/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.quantity import WHOLE, parse
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine import refusals
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.quantities import is_native
+from ctrlmgr.kinds.apps.status import STATUS
+from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
+from ctrlmgr.kinds.core.persistent_volume import CLASS_WARNING, STORAGE_CLASS
+from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
+from ctrlmgr.kinds.default_class import default_class
+from ctrlmgr.kinds.rules import each_problem, immutable
+from ctrlmgr.kinds.spec_difference import difference
+
+CLAIMS = Resource("", "persistentvolumeclaims")
+STORAGE_CLASSES = Resource("storage.k8s.io", "storageclasses")
+IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+_COPIED = ("apiGroup", "kind", "name")
+_IMMUTABLE = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_CANNOT_GROW = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+_RESIZES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    """v1 PersistentVolumeClaim."""
+
+    returns_deleted = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Ask for a file system."""
+        default_claim_spec(obj.setdefault("spec", {}))
+        fill(obj.setdefault("status", {}), {"phase": "Pending"})
+
+    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Take the default storage class, if there is one and the claim does not say."""
+        spec = obj["spec"]
+        if spec.get("storageClassName") is None and STORAGE_CLASS not in (metadata_of(obj).get("annotations") or {}):
+            found = default_class(ctx.view, STORAGE_CLASSES, *IS_DEFAULT)
+            if found is not None:
+                spec["storageClassName"] = found
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Start its status; make both fields for a source of data agree (KEP-1495)."""
+        obj["status"] = {"phase": "Pending"}
+        _prepare_sources(obj["spec"], {})
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Make both fields for a source of data agree."""
+        if not ctx.subresource:
+            _prepare_sources(new["spec"], old.get("spec") or {})
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        return [] if ctx.subresource else validate_claim_spec(obj.get("spec") or {}, SPEC)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, and that little changes; or the status.
+
+        Raises `Forbidden` for a claim that may not grow.
+        """
+        if ctx.subresource:
+            return _validate_status(new)
+        errors = self.validate(ctx, new)
+        first = not errors
+        errors += _validate_changes(new, old)
+        if first and not errors:
+            _admit_growth(ctx, new, old)
+        return errors
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of a class that is named in an annotation, and of fractions of bytes."""
+        if ctx.subresource:
+            return []
+        found = [CLASS_WARNING] if STORAGE_CLASS in (metadata_of(obj).get("annotations") or {}) else []
+        resources = (obj.get("spec") or {}).get("resources") or {}
+        for field in ("requests", "limits"):
+            size = (resources.get(field) or {}).get("storage") or "0"
+            if parse(size) % WHOLE:
+                path = SPEC.child("resources", field).key("storage")
+                found.append(f'{path}: fractional byte value "{size}" is invalid, must be an integer')
+        return found
+
+
+def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
+    """Drop what was never allowed as dataSource, and copy one of the two fields to the other."""
+    if (spec.get("dataSourceRef") or {}).get("namespace") and before.get("dataSourceRef") is None:
+        del spec["dataSourceRef"]  # another namespace's data is a feature that is off by default
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
+    if is_new and reference is None and source is not None and not _is_claim_or_snapshot(source):
+        del spec["dataSource"]
+        return
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = _copy(source)
+    elif reference is not None and source is None and not reference.get("namespace"):
+        spec["dataSource"] = _copy(reference)
+
+
+def _is_claim_or_snapshot(source: Mapping[str, Any]) -> bool:
+    kind = source.get("apiGroup") or "", source.get("kind")
+    return kind in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+
+
+def _copy(source: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: source[field] for field in _COPIED if field in source}
+
+
+def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    spec, before = dict(new.get("spec") or {}), dict(old.get("spec") or {})
+    given, written = spec.copy(), before.copy()
+    is_bound = (old.get("status") or {}).get("phase") == "Bound"
+    if not before.get("volumeName"):
+        _take(before, spec, "volumeName")
+    errors = _validate_class(new, old, spec, before)
+    if is_bound and (spec.get("resources") or {}).get("requests"):
+        _take_size(spec, before)
+    if is_bound and spec.get("volumeAttributesClassName") is not None:
+        _take(spec, before, "volumeAttributesClassName")
+    if spec != before:
+        shown = difference("core.PersistentVolumeClaimSpec", before, spec)
+        errors.append(forbidden(SPEC, f"{_IMMUTABLE}\n{shown}"))
+    size, capacity = _size(given), parse(((old.get("status") or {}).get("capacity") or {}).get("storage") or "0")
+    if size < _size(written) and size <= capacity:
+        path = SPEC.child("resources", "requests", "storage")
+        errors.append(forbidden(path, "field can not be less than status.capacity"))
+    errors += immutable(given.get("volumeMode"), written.get("volumeMode"), Path("volumeMode"))
+    return errors + _validate_attributes_class(given, written)
+
+
+def _validate_class(
+    new: Unstructured, old: Unstructured, spec: dict[str, Any], before: dict[str, Any]
+) -> list[FieldError]:
+    """Check that the storage class stays, or is named for the first time; takes that out of the comparison."""
+    given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
+    annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
+    wanted, was = spec.get("storageClassName"), before.get("storageClassName")
+    if annotated is not None and was is None and wanted == annotated and given in (None, annotated):
+        del spec["storageClassName"]
+        return []
+    if was is None and wanted is not None and annotated in (None, wanted):
+        del spec["storageClassName"]
+    path = Path("metadata.annotations").key(STORAGE_CLASS)
+    return [] if (given or "") == (annotated or "") else [invalid(path, given or "", "field is immutable")]
+
+
+def _take(to: dict[str, Any], source: Mapping[str, Any], field: str) -> None:
+    if field in source:
+        to[field] = source[field]
+    else:
+        to.pop(field, None)
+
+
+def _take_size(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
+    resources = dict(spec["resources"])
+    size = ((before.get("resources") or {}).get("requests") or {}).get("storage") or "0"
+    resources["requests"] = {**resources["requests"], "storage": size}
+    spec["resources"] = resources
+
+
+def _size(spec: Mapping[str, Any]) -> int:
+    return parse(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0")
+
+
+def _validate_attributes_class(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    wanted, path = spec.get("volumeAttributesClassName"), SPEC.child("volumeAttributesClassName")
+    if before.get("volumeAttributesClassName") in (None, wanted) or wanted:
+        return []
+    gone = "nil" if wanted is None else "an empty string"
+    return [forbidden(path, f"update from non-nil value to {gone} is forbidden")]
+
+
+def _admit_growth(ctx: Context, new: Unstructured, old: Unstructured) -> None:
+    """Raise `Forbidden` if a claim grows that may not (the admission plugin PersistentVolumeClaimResize).
+
+    It is bound, or its spec could not have changed.
+    """
+    if _size(new["spec"]) <= _size(old["spec"]):
+        return
+    name, classes = metadata_of(new)["name"], (_class_of(new), _class_of(old))
+    found = ctx.view.get(STORAGE_CLASSES, Key("", classes[0])) if classes[0] and classes[0] == classes[1] else None
+    if found is None or not found.to_dict().get("allowVolumeExpansion"):
+        raise refusals.forbidden(CLAIMS, name, _CANNOT_GROW)
+
+
+def _class_of(claim: Unstructured) -> str:
+    annotated: str | None = (metadata_of(claim).get("annotations") or {}).get(STORAGE_CLASS)
+    return annotated if annotated is not None else (claim.get("spec") or {}).get("storageClassName") or ""
+
+
+def _validate_status(new: Unstructured) -> list[FieldError]:
+    status = new.get("status") or {}
+    errors = [] if (new.get("spec") or {}).get("accessModes") else [required("Spec.accessModes")]
+    errors += _validate_amounts(status.get("capacity") or {}, STATUS.child("capacity"))
+    path = STATUS.child("allocatedResourceStatus")
+    for resource, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
+        errors += _validate_resource(resource, path)
+        if state not in _RESIZES:
+            errors.append(not_supported(path, resource, frozenset(_RESIZES)))
+    allocated, path = status.get("allocatedResources") or {}, STATUS.child("allocatedResources")
+    for resource in sorted(allocated):
+        problems = _validate_resource(resource, path)
+        errors += problems or _validate_amounts({resource: allocated[resource]}, path)
+    return errors
+
+
+def _validate_amounts(amounts: Mapping[str, str], path: Path) -> list[FieldError]:
+    negative = {resource: parse(amount) for resource, amount in sorted(amounts.items()) if parse(amount) < 0}
+    detail = "must be a valid resource quantity"
+    return [invalid(path.key(resource), -(-amount // WHOLE), detail) for resource, amount in negative.items()]
+
+
+def _validate_resource(resource: str, path: Path) -> list[FieldError]:
+    if errors := each_problem(names.qualified_name, resource, path):
+        return errors
+    return [not_supported(path, resource, ("storage",))] if is_native(resource) and resource != "storage" else []

@@ -1,0 +1,124 @@
+"""What the source of a PersistentVolume must say: as that of a pod's volume, but for references to other namespaces.
+
+Guarantees: one function a kind of source, in a table; the table's order is that of Kubernetes' checks.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeSpec`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.core.volume_sources import (
+    SOURCES,
+    Check,
+    Source,
+    driver_name,
+    needs,
+    no_backsteps,
+    validate_reference,
+)
+from ctrlmgr.kinds.rules import each_problem
+
+_SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
+
+
+def _glusterfs(source: Source, path: Path) -> list[FieldError]:
+    errors, namespace = needs("endpoints", "path")(source, path), source.get("endpointsNamespace")
+    below = path.child("endpointsNamespace")
+    if namespace == "":
+        detail = "if the endpointnamespace is set, it must be a valid namespace name"
+        errors.append(invalid(below, namespace, detail))
+    elif namespace is not None:
+        errors += each_problem(names.dns1123_label, namespace, below)
+    return errors
+
+
+def _azure_file(source: Source, path: Path) -> list[FieldError]:
+    errors = needs("secretName", "shareName")(source, path)
+    return [*errors, required(path.child("secretNamespace"))] if source.get("secretNamespace") == "" else errors
+
+
+def _cinder(source: Source, path: Path) -> list[FieldError]:
+    return needs("volumeID")(source, path) + _validate_secret(source, path)
+
+
+def _storage_os(source: Source, path: Path) -> list[FieldError]:
+    errors = needs("volumeName")(source, path)
+    for field in ("volumeName", "volumeNamespace"):
+        if value := source.get(field):
+            errors += each_problem(names.dns1123_label, value, path.child(field))
+    return errors + _validate_secret(source, path)
+
+
+def _validate_secret(source: Source, path: Path) -> list[FieldError]:
+    errors = validate_reference(source, "secretRef", path)
+    secret = source.get("secretRef")
+    if secret is not None and not secret.get("namespace"):
+        errors.append(required(path.child("secretRef", "namespace")))
+    return errors
+
+
+def _local(source: Source, path: Path) -> list[FieldError]:
+    where = source.get("path") or ""
+    return no_backsteps(where, path.child("path")) if where else [required(path.child("path"))]
+
+
+def _csi(source: Source, path: Path) -> list[FieldError]:
+    errors = driver_name(source.get("driver") or "", path.child("driver"))
+    errors += needs("volumeHandle")(source, path)
+    for field in _SECRETS:
+        if (secret := source.get(field)) is not None:
+            errors += _validate_full_reference(secret, path.child(field))
+    return errors
+
+
+def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, check in (("name", names.dns1123_subdomain), ("namespace", names.dns1123_label)):
+        value, below = secret.get(field) or "", path.child(field)
+        errors += each_problem(check, value, below) if value else [required(below)]
+    return errors
+
+
+_OWN: dict[str, Check] = {
+    "glusterfs": _glusterfs,
+    "cinder": _cinder,
+    "azureFile": _azure_file,
+    "local": _local,
+    "storageos": _storage_os,
+    "csi": _csi,
+}
+_ORDER = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+)
+
+
+def _entry(field: str) -> tuple[str, str, Check]:
+    several, own, check = SOURCES.get(field) or (field, field, _local)
+    return several, own, _OWN.get(field, check)
+
+
+PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
+"""Checks by field; each with the field's name in "more than one" errors and in its own, as `SOURCES` has them."""

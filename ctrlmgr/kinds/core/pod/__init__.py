@@ -1,0 +1,1 @@
+"""Pod: its defaults, validation, allowed updates and subresources."""

@@ -1,0 +1,144 @@
+"""Annotations of pods that mean something: mirror pods, deletion cost, and what seccomp and AppArmor once were.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
+`ValidatePodSpecificAnnotationUpdates`, and from `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import ROOT, FieldError, Path, forbidden, invalid
+from ctrlmgr.kinds.core.pod.defaults import containers_of
+from ctrlmgr.kinds.core.pod.security import validate_apparmor
+from ctrlmgr.kinds.core.volume_sources import descending_path
+
+MIRROR = "kubernetes.io/config.mirror"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_PROFILES = ("runtime/default", "docker/default", "unconfined")
+_INT32 = re.compile(r"(-[0-9]+|0|[1-9][0-9]*)")
+_LOCALHOST = "localhost/"
+_MUST_MATCH = "{} {} in annotation and field must match"
+
+
+def validate_pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check the annotations of a pod or a template."""
+    errors: list[FieldError] = []
+    if MIRROR in annotations and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid(path.key(MIRROR), annotations[MIRROR], detail))
+    cost = annotations.get(DELETION_COST)
+    if cost is not None and not (_INT32.fullmatch(cost) and len(cost) < 12 and -(2**31) <= int(cost) < 2**31):
+        errors.append(invalid(path.key(DELETION_COST), cost, "must be a 32bit integer"))
+    for key, value in annotations.items():
+        if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
+            errors += _validate_seccomp(value, path.child(key))
+        elif key.startswith(APPARMOR):
+            errors += _validate_apparmor(key, value, spec, path.key(key))
+    return errors
+
+
+def _validate_seccomp(profile: str, path: Path) -> list[FieldError]:
+    if profile in _SECCOMP_PROFILES:
+        return []
+    if profile.startswith(_LOCALHOST):
+        return descending_path(profile.removeprefix(_LOCALHOST), path)
+    return [invalid(path, profile, "must be a valid seccomp profile")]
+
+
+def _validate_apparmor(key: str, profile: str, spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = key.removeprefix(APPARMOR)
+    if not any(container.get("name") == name for _, _, container in containers_of(dict(spec))):
+        errors.append(invalid(path, name, "container not found"))
+    if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
+        errors.append(invalid(path, profile, f'invalid AppArmor profile name: "{profile}"'))
+    return errors
+
+
+def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check on creation that old annotations say what the fields say that replace them; `path` is the spec's."""
+    if not any(key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APPARMOR)) for key in annotations):
+        return []
+    of_pod = spec.get("securityContext") or {}
+    errors = _disagreement("seccomp", of_pod, annotations.get(SECCOMP_POD), path)
+    for kind, index, container in containers_of(dict(spec)):
+        name, context = container.get("name") or "", container.get("securityContext") or {}
+        below = path.child(kind).at(index)
+        errors += _disagreement("seccomp", context, annotations.get(SECCOMP_CONTAINER + name), below)
+        either = context if context.get("appArmorProfile") is not None else of_pod
+        errors += _disagreement("apparmor", either, annotations.get(APPARMOR + name), below)
+    return errors
+
+
+def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None, path: Path) -> list[FieldError]:
+    field = "seccompProfile" if what == "seccomp" else "appArmorProfile"
+    profile = context.get(field)
+    if profile is None or annotation is None:
+        return []
+    below = path.child("securityContext", field)
+    kind = profile.get("type")
+    if kind == "Localhost":
+        if not annotation.startswith(_LOCALHOST):
+            return [forbidden(below.child("type"), _MUST_MATCH.format(what, "type"))]
+        if annotation.removeprefix(_LOCALHOST) != profile.get("localhostProfile"):
+            return [forbidden(below.child("localhostProfile"), _MUST_MATCH.format(what, "profile"))]
+        return []
+    expected = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
+    if kind not in expected or annotation in expected[kind]:
+        return []
+    return [forbidden(below.child("type"), _MUST_MATCH.format(what, "type"))]
+
+
+def validate_annotation_update(new: Mapping[str, str], old: Mapping[str, str], path: Path) -> list[FieldError]:
+    """Check that annotations which a kubelet acted upon stay as they are."""
+    errors: list[FieldError] = []
+    for key in old:
+        if new.get(key) != old[key]:
+            if key.startswith(APPARMOR):
+                errors.append(forbidden(path.key(key), "may not remove or update AppArmor annotations"))
+            if key == MIRROR:
+                errors.append(forbidden(path.key(key), "may not remove or update mirror pod annotation"))
+    for key in new.keys() - old.keys():
+        if key.startswith(APPARMOR):
+            errors.append(forbidden(path.key(key), "may not add AppArmor annotations"))
+        if key == MIRROR:
+            errors.append(forbidden(path.key(key), "may not add mirror pod annotation"))
+    return errors
+
+
+def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
+    """Set the fields that a new pod's AppArmor annotations stand for, in place; return what to warn of (KEP-24)."""
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    spec = pod.get("spec") or {}
+    warnings: list[str] = []
+    if not any(key.startswith(APPARMOR) for key in annotations) or (spec.get("os") or {}).get("name") == "windows":
+        return warnings
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for _, _, container in containers_of(spec):
+        key = APPARMOR + (container.get("name") or "")
+        context = container.get("securityContext") or {}
+        if key not in annotations or context.get("appArmorProfile") is not None:
+            continue
+        profile = _apparmor_field(annotations[key])
+        if profile is not None and profile == of_pod:
+            continue
+        if profile is not None:
+            container["securityContext"] = {**context, "appArmorProfile": profile}
+        at = Path("metadata.annotations").key(key)
+        warnings.append(f'{at}: deprecated since v1.30; use the "appArmorProfile" field instead')
+    return warnings
+
+
+def _apparmor_field(annotation: str) -> dict[str, str] | None:
+    if annotation == "unconfined":
+        return {"type": "Unconfined"}
+    if annotation == "runtime/default":
+        return {"type": "RuntimeDefault"}
+    profile = {"type": "Localhost", "localhostProfile": annotation.removeprefix(_LOCALHOST)}
+    return profile if annotation.startswith(_LOCALHOST) and not validate_apparmor(profile, ROOT) else None

@@ -1,0 +1,256 @@
+"""Whether a pod's containers can be run: regular ones, init containers, and ephemeral ones.
+
+Guarantees: a container that says nothing but its name and image costs a few lookups.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `validateContainers` and its siblings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.core.pod.environment import validate_environment, validate_environment_sources
+from ctrlmgr.kinds.core.pod.mounts import validate_mounts
+from ctrlmgr.kinds.core.pod.probes import PROBES, validate_probes
+from ctrlmgr.kinds.core.pod.resources import validate_container_resources
+from ctrlmgr.kinds.core.pod.security import validate_security_context
+from ctrlmgr.kinds.core.pod.volumes import PULL_POLICIES, validate_pull_policy
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESIZABLE = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+_NOT_RESTARTABLE = "may not be set for init containers without restartPolicy=Always"
+_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_PADDED = "must not have leading or trailing whitespace"
+_EPHEMERAL_FIELDS = frozenset(
+    (
+        "name",
+        "image",
+        "command",
+        "args",
+        "workingDir",
+        "envFrom",
+        "env",
+        "volumeMounts",
+        "volumeDevices",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+        "securityContext",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "targetContainerName",
+    )
+)
+
+
+class Surroundings(NamedTuple):
+    """What a container's validation needs of its pod."""
+
+    volumes: Mapping[str, Mapping[str, Any]]
+    claims: Collection[str]
+    grace_period: int | None
+    restart_policy: str
+    host_users: bool
+    is_pod: bool
+    """Whether it is in a pod rather than in a template."""
+
+
+def validate_containers(spec: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
+    """Check all containers of a pod spec; `path` is the spec's."""
+    containers = spec.get("containers") or ()
+    initial = spec.get("initContainers") or ()
+    errors = _validate_regular(containers, pod, path.child("containers"))
+    if initial:
+        errors += _validate_init(initial, containers, pod, path.child("initContainers"))
+    if ephemeral := spec.get("ephemeralContainers"):
+        known = [each.get("name") or "" for each in (*containers, *initial)]
+        errors += _validate_ephemeral(ephemeral, known, pod, path.child("ephemeralContainers"))
+    return errors
+
+
+def _validate_regular(containers: Sequence[Mapping[str, Any]], pod: Surroundings, path: Path) -> list[FieldError]:
+    if not containers:
+        return [required(path)]
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
+        at = path.at(index)
+        errors += _validate_container(container, pod, at)
+        name = container.get("name") or ""
+        if name in seen:
+            errors.append(duplicate(at.child("name"), name))
+        seen.add(name)
+        errors += validate_probes(container, pod.grace_period, at)
+    return errors + _host_port_conflicts(containers, path)
+
+
+def _validate_init(
+    initial: Sequence[Mapping[str, Any]],
+    regular: Sequence[Mapping[str, Any]],
+    pod: Surroundings,
+    path: Path,
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen = {container.get("name") or "" for container in regular}
+    for index, container in enumerate(initial):
+        at = path.at(index)
+        errors += _validate_container(container, pod, at)
+        name = container.get("name") or ""
+        if name in seen:
+            errors.append(duplicate(at.child("name"), name))
+        elif name:
+            seen.add(name)
+        errors += _host_port_conflicts((container,), path)
+        if container.get("restartPolicy") == "Always":
+            errors += validate_probes(container, pod.grace_period, at)
+        else:
+            given = [field for field in ("lifecycle", *PROBES) if container.get(field) is not None]
+            errors += [forbidden(at.child(field), _NOT_RESTARTABLE) for field in given]
+    return errors
+
+
+def _validate_ephemeral(
+    ephemeral: Sequence[Mapping[str, Any]], known: list[str], pod: Surroundings, path: Path
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen = set(known)
+    for index, container in enumerate(ephemeral):
+        at = path.at(index)
+        errors += _validate_container(container, pod, at)
+        name, target = container.get("name") or "", container.get("targetContainerName") or ""
+        if name in seen:
+            errors.append(duplicate(at.child("name"), name))
+        seen.add(name)
+        if target and target not in known:
+            errors.append(not_found(at.child("targetContainerName"), target))
+        given = [field for field, value in container.items() if value and field not in _EPHEMERAL_FIELDS]
+        errors += [forbidden(at.child(field), _EPHEMERAL) for field in given]
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            below = at.child("volumeMounts").at(number)
+            fields = [field for field in ("subPath", "subPathExpr") if mount.get(field)]
+            errors += [forbidden(below.child(field), _EPHEMERAL) for field in fields]
+    return errors
+
+
+def _validate_container(container: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
+    errors = _validate_name_and_image(container, pod.is_pod, path)
+    policy = container.get("terminationMessagePolicy") or ""
+    if policy not in _MESSAGE_POLICIES:
+        below = path.child("terminationMessagePolicy")
+        errors.append(not_supported(below, policy, _MESSAGE_POLICIES) if policy else required(below))
+    if (pull := container.get("imagePullPolicy") or "") not in PULL_POLICIES:
+        errors += validate_pull_policy(pull, path.child("imagePullPolicy"))
+    if ports := container.get("ports"):
+        errors += _validate_ports(ports, path.child("ports"))
+    if variables := container.get("env"):
+        errors += validate_environment(variables, pod.volumes, path.child("env"))
+    if sources := container.get("envFrom"):
+        errors += validate_environment_sources(sources, path.child("envFrom"))
+    if container.get("volumeMounts") or container.get("volumeDevices"):
+        errors += validate_mounts(container, pod.volumes, path)
+    if resources := container.get("resources"):
+        errors += validate_container_resources(resources, pod.claims, path.child("resources"))
+    if policies := container.get("resizePolicy"):
+        errors += _validate_resize_policies(policies, pod.restart_policy, path.child("resizePolicy"))
+    if security := container.get("securityContext"):
+        errors += validate_security_context(security, pod.host_users, path.child("securityContext"))
+    if container.get("restartPolicy") is not None or container.get("restartPolicyRules"):
+        errors += _validate_restart_policy(container, path)
+    return errors
+
+
+def _validate_name_and_image(container: Mapping[str, Any], is_pod: bool, path: Path) -> list[FieldError]:
+    name, image = container.get("name") or "", container.get("image") or ""
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(required(path.child("name")))
+    elif problems := names.dns1123_label(name):
+        errors += [invalid(path.child("name"), name, each) for each in problems]
+    if not image:
+        errors.append(required(path.child("image")))
+    elif is_pod and image != image.strip():
+        errors.append(invalid(path.child("image"), image, _PADDED))
+    return errors
+
+
+def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at = path.at(index)
+        if name := port.get("name"):
+            problems = names.port_name(name)
+            errors += [invalid(at.child("name"), name, each) for each in problems]
+            if not problems and name in seen:
+                errors.append(duplicate(at.child("name"), name))
+            seen.add(name)
+        number, host_port = port.get("containerPort") or 0, port.get("hostPort") or 0
+        if not number:
+            errors.append(required(at.child("containerPort")))
+        else:
+            errors += [invalid(at.child("containerPort"), number, each) for each in names.port_number(number)]
+        if host_port:
+            errors += [invalid(at.child("hostPort"), host_port, each) for each in names.port_number(host_port)]
+        protocol = port.get("protocol") or ""
+        if protocol not in PROTOCOLS:
+            below = at.child("protocol")
+            errors.append(not_supported(below, protocol, PROTOCOLS) if protocol else required(below))
+    return errors
+
+
+def _host_port_conflicts(containers: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if host_port := port.get("hostPort"):
+                key = f"{port.get('protocol') or ''}/{port.get('hostIP') or ''}/{host_port}"
+                if key in taken:
+                    errors.append(duplicate(path.at(index).child("ports").at(number).child("hostPort"), key))
+                taken.add(key)
+    return errors
+
+
+def _validate_resize_policies(
+    policies: Sequence[Mapping[str, Any]], restart_policy: str, path: Path
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if name in seen:
+            errors.append(duplicate(path.at(index), name))
+        seen.add(name)
+        for value, allowed in ((name, _RESIZABLE), (restart, _RESIZE_POLICIES)):
+            if value not in allowed:
+                errors.append(not_supported(path, value, allowed) if value else required(path))
+        if restart_policy == "Never" and restart != "NotRequired":
+            detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            errors.append(invalid(path, restart, detail))
+    return errors
+
+
+def _validate_restart_policy(container: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check a container's own restart policy and its exceptions (KEP-5307)."""
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if policy is None:
+        return [required(path.child("restartPolicy"), "must specify restartPolicy when restart rules are used")]
+    errors: list[FieldError] = []
+    if policy not in _RESTART_POLICIES:
+        errors.append(not_supported(path.child("restartPolicy"), policy, _RESTART_POLICIES))
+    for index, rule in enumerate(rules):
+        at = path.child("restartPolicyRules").at(index)
+        codes = rule.get("exitCodes")
+        if codes is None:
+            errors.append(required(at.child("exitCodes"), "must be specified"))
+        elif codes.get("operator") not in ("In", "NotIn"):
+            operator = codes.get("operator") or ""
+            errors.append(not_supported(at.child("exitCodes", "operator"), operator, ("In", "NotIn")))
+    return errors

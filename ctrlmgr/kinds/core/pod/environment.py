@@ -1,0 +1,106 @@
+"""A container's environment variables and where their values come from.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateEnv` and `ValidateEnvFrom`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.core.pod.downward_api import (
+    ENVIRONMENT_FIELDS,
+    validate_field_reference,
+    validate_resource_reference,
+)
+from ctrlmgr.kinds.core.volume_sources import unreserved_path
+from ctrlmgr.kinds.rules import each_problem
+
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+_TOO_MANY = "may not have more than one field specified at a time"
+
+
+def validate_environment(
+    variables: Iterable[Mapping[str, Any]], volumes: Mapping[str, Any], path: Path
+) -> list[FieldError]:
+    """Check `env`; `volumes` are the pod's usable ones, by name."""
+    errors: list[FieldError] = []
+    for index, variable in enumerate(variables):
+        name = variable.get("name") or ""
+        if not name:
+            errors.append(required(path.at(index).child("name")))
+        elif problems := names.env_var_name(name):
+            errors += [invalid(path.at(index).child("name"), name, each) for each in problems]
+        if (source := variable.get("valueFrom")) is not None:
+            below = path.at(index).child("valueFrom")
+            errors += _validate_source(source, bool(variable.get("value")), volumes, below)
+    return errors
+
+
+def _validate_source(
+    source: Mapping[str, Any], has_value: bool, volumes: Mapping[str, Any], path: Path
+) -> list[FieldError]:
+    given = [kind for kind in _SOURCES if source.get(kind) is not None]
+    errors: list[FieldError] = []
+    for kind in given:
+        errors += _validate_reference(kind, source[kind], volumes, path.child(kind))
+    if not given:
+        errors.append(invalid(path, "", _NO_SOURCE))
+    elif has_value:
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(given) > 1:
+        errors.append(invalid(path, "", _TOO_MANY))
+    return errors
+
+
+def _validate_reference(
+    kind: str, reference: Mapping[str, Any], volumes: Mapping[str, Any], path: Path
+) -> list[FieldError]:
+    if kind == "fieldRef":
+        return validate_field_reference(reference, ENVIRONMENT_FIELDS, path)
+    if kind == "resourceFieldRef":
+        return validate_resource_reference(reference, path, named=False)
+    if kind == "fileKeyRef":
+        return _validate_file_key(reference, volumes, path)
+    errors = each_problem(names.dns1123_subdomain, reference.get("name") or "", path.child("name"))
+    return errors + _validate_key(reference, names.config_map_key, path)
+
+
+def _validate_key(reference: Mapping[str, Any], check: Any, path: Path) -> list[FieldError]:
+    key = reference.get("key") or ""
+    return each_problem(check, key, path.child("key")) if key else [required(path.child("key"))]
+
+
+def _validate_file_key(reference: Mapping[str, Any], volumes: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors = _validate_key(reference, names.env_var_name, path)
+    if not reference.get("volumeName"):
+        errors.append(required(path.child("volumeName")))
+    elif volumes.get(reference["volumeName"], {}).get("emptyDir") is None:
+        detail = "referenced volume must be of type emptyDir"
+        errors.append(invalid(path.child("volumeName"), reference["volumeName"], detail))
+    if not reference.get("path"):
+        return [*errors, required(path.child("path"))]
+    return errors + unreserved_path(reference["path"], path.child("path"))
+
+
+def validate_environment_sources(sources: Iterable[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    """Check `envFrom`."""
+    errors: list[FieldError] = []
+    for index, source in enumerate(sources):
+        at = path.at(index)
+        if prefix := source.get("prefix"):
+            errors += each_problem(names.env_var_name, prefix, at.child("prefix"))
+        given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
+        for kind in given:
+            name = source[kind].get("name") or ""
+            below = at.child(kind, "name")
+            problems = names.subdomain_name(name, True) if name else ()
+            errors += [invalid(below, name, each) for each in problems] if name else [required(below)]
+        if not given:
+            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+        elif len(given) > 1:
+            errors.append(invalid(path, "", _TOO_MANY))
+    return errors

@@ -1,0 +1,181 @@
+"""Pods, without kubelets: what the API server alone makes of them.
+
+A pod that has a node stays when it is deleted until its kubelet (or whoever plays it) deletes it again with a grace
+period of 0; one without a node, or one that has ended, goes at once.
+
+Rules come from Kubernetes' `pkg/registry/core/pod/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import ROOT, FieldError, Path
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.addresses import ip_warnings
+from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.kinds.core.pod.admission import admit_changed_pod, admit_new_pod
+from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
+from ctrlmgr.kinds.core.pod.conditions import set_condition
+from ctrlmgr.kinds.core.pod.defaults import default_pod
+from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
+from ctrlmgr.kinds.core.pod.resources import quality_of_service
+from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
+from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
+from ctrlmgr.kinds.core.pod.update import (
+    keep_all_but_ephemeral,
+    validate_ephemeral_update,
+    validate_pod_update,
+)
+from ctrlmgr.kinds.core.pod.validation import validate_new_pod, validate_pod
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
+
+_ENDED = ("Succeeded", "Failed")
+_GATED = "Scheduling is blocked due to non-empty scheduling gates"
+_HOSTNAME = (
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+    "a DNS label is recommended: "
+)
+_PREPARE = {
+    "status": prepare_status,
+    "ephemeralcontainers": keep_all_but_ephemeral,
+    "resize": keep_all_but_resources,
+}
+_VALIDATE = {
+    "": validate_pod_update,
+    "status": validate_status_update,
+    "ephemeralcontainers": validate_ephemeral_update,
+    "resize": validate_resize,
+}
+
+
+class _Address(msgspec.Struct, gc=False):
+    ip: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+    restart_policy: str = ""
+    scheduler_name: str = ""
+    service_account_name: str = ""
+    host_network: bool = False
+    termination_grace_period_seconds: int | None = None
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    phase: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    nominated_node_name: str = ""
+
+
+class _Pod(msgspec.Struct, gc=False):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+
+
+class PodStrategy(Strategy):
+    """v1 Pod."""
+
+    has_generation = True
+    returns_deleted = True
+    fields = (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+        "spec.host",
+    )
+
+    def default(self, obj: Unstructured) -> None:
+        """Default the spec, and let the status's addresses agree."""
+        default_pod(obj)
+
+    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Give it a priority, tolerations and its node's topology labels."""
+        admit_new_pod(ctx, obj)
+
+    def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Leave it what its creation gave it."""
+        if not ctx.subresource:
+            admit_changed_pod(new, old)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Give it its first status."""
+        spec = obj["spec"]
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        if spec.get("schedulingGates"):
+            set_condition(status, ctx.now, "PodScheduled", "False", "SchedulingGated", _GATED)
+        obj["status"] = status
+        if spec.get("affinity") or spec.get("topologySpreadConstraints"):
+            merge_label_keys(obj)
+        if metadata_of(obj).get("annotations"):
+            ctx.warnings += apply_apparmor_annotations(obj)
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep what the subresource written to does not change."""
+        if prepare := _PREPARE.get(ctx.subresource):
+            prepare(new, old)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check spec and annotations, unless only the status is written."""
+        if ctx.subresource == "status":
+            return []
+        errors = validate_pod(obj)
+        return errors if ctx.old is not None else errors + validate_new_pod(obj)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check the change, by the rules of the subresource written to."""
+        check = _VALIDATE.get(ctx.subresource)
+        return check(new, old) if check else []
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn at creation, and of addresses in a status that should be written otherwise."""
+        if old is None:
+            problems = dns1123_label(metadata_of(obj).get("name") or "")
+            named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
+            return named + pod_warnings(obj, ROOT)
+        if ctx.subresource != "status":
+            return []
+        status = obj.get("status") or {}
+        return [
+            warning
+            for field in ("podIPs", "hostIPs")
+            for index, address in enumerate(status.get(field) or ())
+            for warning in ip_warnings(Path("status").child(field).at(index).child("ip"), address.get("ip") or "")
+        ]
+
+    def grace_period(self, obj: Object, asked: int | None) -> int:
+        """Return what was asked for, else what the pod says; 0 if nothing runs that could use it."""
+        pod = _decode(obj.body)
+        if not pod.spec.node_name or pod.status.phase in _ENDED:
+            return 0
+        period = pod.spec.termination_grace_period_seconds if asked is None else asked
+        return 1 if (period or 0) < 0 else period or 0
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return what field selectors can ask for."""
+        spec, status = (pod := _decode(obj.body)).spec, pod.status
+        return {
+            "spec.nodeName": spec.node_name,
+            "spec.host": spec.node_name,
+            "spec.restartPolicy": spec.restart_policy,
+            "spec.schedulerName": spec.scheduler_name,
+            "spec.serviceAccountName": spec.service_account_name,
+            "spec.hostNetwork": "true" if spec.host_network else "false",
+            "status.phase": status.phase,
+            "status.podIP": status.pod_ip,
+            "status.nominatedNodeName": status.nominated_node_name,
+        }

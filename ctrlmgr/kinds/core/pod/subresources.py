@@ -1,0 +1,203 @@
+"""Binding a pod to a node, and evicting it: decisions, which the engine carries out.
+
+Guarantees: both are pure; what is passed in is changed only where it says so. An eviction and the budget it uses up
+are in the log together or not at all, so two evictions never share what is left of one budget.
+
+Rules come from Kubernetes' `pkg/registry/core/pod/storage/{storage,eviction}.go`,
+`plugin/pkg/admission/podtopologylabels` and `component-helpers/apps/poddisruptionbudget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.refusals import conflict, forbidden
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
+from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.kinds.core.pod.admission import topology_labels
+from ctrlmgr.kinds.core.pod.conditions import is_ready, set_condition
+from ctrlmgr.kinds.label_selectors import selector_of
+
+BINDINGS = Resource("", "pods/binding")
+BUDGETS = Resource("policy", "poddisruptionbudgets")
+MOST_DISRUPTED = 2000
+"""Evictions that a budget's controller may not have noticed yet."""
+
+_WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_BUDGET_STATUS = (  # in Go's order
+    "observedGeneration",
+    "disruptedPods",
+    "disruptionsAllowed",
+    "currentHealthy",
+    "desiredHealthy",
+    "expectedPods",
+    "conditions",
+)
+
+
+def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
+    """Assign `pod` to the node that `binding` names, in place.
+
+    Raises `BadRequest` for another pod's binding, `InternalError` for one without a node (as Kubernetes does), and
+    `Conflict` if the pod is another one, is terminating, has a node already or must not be scheduled yet.
+    """
+    metadata, wanted = metadata_of(pod), binding.get("metadata") or {}
+    name, target = metadata["name"], binding.get("target") or {}
+    if wanted.get("name", name) != name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    if problems := _binding_problems(target):
+        raise InternalError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    _check_identity(metadata, wanted, name)
+    if problem := _unbindable(pod, name):
+        raise conflict(BINDINGS, name, problem)
+    pod["spec"]["nodeName"] = node = target["name"]
+    if annotations := wanted.get("annotations"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    if labels := {**(wanted.get("labels") or {}), **topology_labels(ctx.view, node)}:
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    status: dict[str, Any] = pod.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
+    set_condition(status, ctx.now, "PodScheduled", "True")
+
+
+def _binding_problems(target: dict[str, Any]) -> list[str]:
+    problems: list[str] = []
+    if target.get("kind") not in (None, "", "Node"):
+        problems.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
+    if not target.get("name"):
+        problems.append("target.name: Required value")
+    return problems
+
+
+def _check_identity(metadata: dict[str, Any], wanted: dict[str, Any], name: str) -> None:
+    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if wanted.get(field) and wanted[field] != metadata.get(field):
+            key = f"/registry/pods/{metadata.get('namespace', '')}/{name}"
+            detail = f"{shown} in precondition: {wanted[field]}, {shown} in object meta: {metadata.get(field, '')}"
+            problem = f"AdditionalErrorMsg: Precondition failed: {detail}"
+            raise conflict(
+                PODS, name, f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, {problem}"
+            )
+
+
+def _unbindable(pod: Unstructured, name: str) -> str:
+    spec = pod.setdefault("spec", {})
+    if metadata_of(pod).get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
+
+
+class Evicted(NamedTuple):
+    """How to carry out an eviction: store `pod`, then delete it, with `budget` in the same append."""
+
+    pod: Unstructured
+    """The pod with the condition that says why it goes; as it was for a dry run."""
+    budget: Proposal | None
+    """The disruption budget that has one less to give; None if it uses up none."""
+    options: Unstructured
+    """The DeleteOptions to delete it with."""
+
+
+def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
+    """Decide whether `pod` may be evicted; `eviction` is a policy/v1 Eviction.
+
+    Raises `TooManyRequests` with a cause `DisruptionBudget` if its budget does not allow that now, `Forbidden` if the
+    budget is broken, `InternalError` if there are several, `BadRequest` for another pod's eviction.
+    """
+    if ((eviction.get("metadata") or {}).get("name") or pod.name) != pod.name:
+        raise BadRequest("name in URL does not match name in Eviction object")
+    options = dict(eviction.get("deleteOptions") or {})
+    fields = pod.to_dict()
+    status: dict[str, Any] = fields.setdefault("status", {})
+    dry_run = ctx.dry_run or bool(options.get("dryRun"))
+    used = None
+    if not _needs_no_budget(status, pod):
+        budgets = _budgets_of(ctx, pod)
+        if len(budgets) > 1:
+            raise InternalError(_SEVERAL)
+        if budgets and not _is_spared(budgets[0], status):
+            used = _use(ctx, budgets[0], pod.name)
+    if dry_run:
+        return Evicted(fields, None, options)
+    set_condition(status, ctx.now, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
+    return Evicted(fields, used, options)
+
+
+def _needs_no_budget(status: dict[str, Any], pod: Object) -> bool:
+    return status.get("phase") in ("Succeeded", "Failed", "Pending") or pod.is_terminating
+
+
+def _budgets_of(ctx: Context, pod: Object) -> list[Object]:
+    found: list[Object] = []
+    for budget in ctx.view.list(BUDGETS, pod.namespace):
+        selector = selector_of((budget.to_dict().get("spec") or {}).get("selector") or {})
+        if selector is not None and not selector.is_empty and selector.matches(pod.labels):
+            found.append(budget)
+    return found
+
+
+def _is_spared(budget: Object, status: dict[str, Any]) -> bool:
+    """Say whether an unhealthy pod goes without using up its budget (KEP-3017)."""
+    if is_ready(status):
+        return False
+    fields = budget.to_dict()
+    health = fields.get("status") or {}
+    desired = health.get("desiredHealthy") or 0
+    always = (fields.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    return always or (health.get("currentHealthy") or 0) >= desired > 0
+
+
+def _use(ctx: Context, budget: Object, pod: str) -> Proposal:
+    fields = budget.to_dict()
+    status: dict[str, Any] = dict(fields.get("status") or {})
+    _check_budget(budget.name, (fields.get("metadata") or {}).get("generation") or 0, status)
+    status["disruptionsAllowed"] -= 1
+    status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod: ctx.now}
+    if not status["disruptionsAllowed"]:
+        status["conditions"] = _exhausted(status, ctx.now)
+    fields["status"] = {field: status[field] for field in _BUDGET_STATUS if field in status}
+    return Proposal(EventType.MODIFIED, Object.from_dict(fields), budget.revision)
+
+
+def _check_budget(name: str, generation: int, status: dict[str, Any]) -> None:
+    allowed = status.get("disruptionsAllowed") or 0
+    if (status.get("observedGeneration") or 0) < generation:
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", 10)
+    if allowed < 0:
+        raise forbidden(Resource("policy", "poddisruptionbudget"), name, "pdb disruptions allowed is negative")
+    if len(status.get("disruptedPods") or ()) > MOST_DISRUPTED:
+        detail = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden(Resource("policy", "poddisruptionbudget"), name, detail)
+    if allowed == 0:
+        desired, healthy = status.get("desiredHealthy") or 0, status.get("currentHealthy") or 0
+        raise _too_many(f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently", 0)
+
+
+def _too_many(cause: str, seconds: int) -> TooManyRequests:
+    causes = (StatusCause("DisruptionBudget", cause),)
+    return TooManyRequests(_WOULD_VIOLATE, details=StatusDetails(causes=causes, retry_after_seconds=seconds))
+
+
+def _exhausted(status: dict[str, Any], now: str) -> list[dict[str, Any]]:
+    conditions: Sequence[dict[str, Any]] = status.get("conditions") or ()
+    old = next((each for each in conditions if each.get("type") == "DisruptionAllowed"), {})
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": status.get("observedGeneration") or 0,
+        "lastTransitionTime": old.get("lastTransitionTime") if old.get("status") == "False" else now,
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    if not condition["observedGeneration"]:
+        del condition["observedGeneration"]
+    kept = [condition if each is old else each for each in conditions]
+    return kept if old else [*kept, condition]

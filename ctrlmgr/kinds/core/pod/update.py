@@ -1,0 +1,223 @@
+"""What of a pod's spec may change, and how: in the pod itself, by adding ephemeral containers, by resizing.
+
+Guarantees: whatever is not named here as changeable stays as it was.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodUpdate`,
+`ValidatePodEphemeralContainersUpdate` and `ValidatePodResize`, and `pkg/registry/core/pod/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotation_update
+from ctrlmgr.kinds.core.pod.scheduling import REQUIRED, validate_tolerations
+from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS, LONGEST, SPEC
+from ctrlmgr.kinds.spec_difference import difference
+
+_UPDATABLE = ",".join(
+    (
+        "`spec.containers[*].image`",
+        "`spec.initContainers[*].image`",
+        "`spec.activeDeadlineSeconds`",
+        "`spec.tolerations` (only additions to existing tolerations)",
+        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+    )
+)
+
+
+def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check a change of the pod itself, its status aside."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    errors = validate_pod_annotation_update(new, old)
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) or ()
+        if len(containers) != len(before.get(field) or ()):
+            return [*errors, forbidden(SPEC.child(field), "pod updates may not add or remove containers")]
+        errors += _validate_images(containers, SPEC.child(field))
+    found, stop = _validate_deadline(spec, before)
+    errors += found
+    if stop:
+        return errors
+    errors += _validate_tolerations(spec, before)
+    errors += _validate_gates(spec, before)
+    if spec == before:
+        return errors
+    reverted, found = _reverted(spec, before)
+    errors += found
+    if reverted != before:
+        shown = difference("core.PodSpec", before, reverted)
+        errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{shown}"))
+    return errors
+
+
+def validate_pod_annotation_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check the annotations that a pod has for good."""
+    after = (new.get("metadata") or {}).get("annotations") or {}
+    before = (old.get("metadata") or {}).get("annotations") or {}
+    return [] if after == before else validate_annotation_update(after, before, ANNOTATIONS)
+
+
+def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, container in enumerate(containers):
+        image = container.get("image") or ""
+        if not image:
+            errors.append(required(path.at(index).child("image")))
+        elif image != image.strip():
+            detail = "must not have leading or trailing whitespace"
+            errors.append(invalid(path.at(index).child("image"), image, detail))
+    return errors
+
+
+def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[list[FieldError], bool]:
+    """Return what is wrong with the deadline, and whether that ends the matter."""
+    path = SPEC.child("activeDeadlineSeconds")
+    new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if new is None:
+        detail = "must not update from a positive integer to nil value"
+        return ([] if old is None else [invalid(path, None, detail)]), False
+    if not 0 <= new <= LONGEST:
+        return [invalid(path, new, names.out_of_range(0, LONGEST))], True
+    if old is not None and old < new:
+        return [invalid(path, new, "must be less than or equal to previous value")], True
+    return [], False
+
+
+def _validate_tolerations(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    path = SPEC.child("tolerations")
+    new, old = spec.get("tolerations") or (), before.get("tolerations") or ()
+    if new == old:
+        return []
+    kept = [_without_seconds(each) for each in new]
+    if not all(_without_seconds(each) in kept for each in old):
+        return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
+    return validate_tolerations(new, path)
+
+
+def _without_seconds(toleration: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
+
+
+def _validate_gates(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    known = {each.get("name") for each in before.get("schedulingGates") or ()}
+    path = SPEC.child("schedulingGates")
+    return [
+        forbidden(
+            path.at(index).child("name"),
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'",
+        )
+        for index, gate in enumerate(spec.get("schedulingGates") or ())
+        if gate.get("name") not in known
+    ]
+
+
+def _reverted(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """Return the spec with all that may change as it was before, and what is wrong with how that changed."""
+    reverted = dict(spec)
+    fields = ["activeDeadlineSeconds", "schedulingGates", "tolerations"]
+    if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        fields.append("terminationGracePeriodSeconds")
+    errors: list[FieldError] = []
+    if before.get("schedulingGates"):
+        errors += _validate_node_selector(spec, before) + _validate_node_affinity(spec, before)
+        fields.append("nodeSelector")
+        _set(reverted, "affinity", _with_node_affinity(spec.get("affinity"), before.get("affinity")))
+    for field in fields:
+        _set(reverted, field, before.get(field))
+    for field in ("containers", "initContainers"):
+        if spec.get(field):
+            reverted[field] = [_with_image(*pair) for pair in zip(spec[field], before[field], strict=True)]
+    return reverted, errors
+
+
+def _set(fields: dict[str, Any], field: str, value: Any) -> None:
+    if value is None:
+        fields.pop(field, None)
+    else:
+        fields[field] = value
+
+
+def _with_image(container: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    reverted = dict(container)
+    _set(reverted, "image", before.get("image"))
+    return reverted
+
+
+def _validate_node_selector(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    new, old = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if old.items() <= new.items():
+        return []
+    detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    return [invalid(SPEC.child("nodeSelector"), new or None, detail)]
+
+
+def _validate_node_affinity(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
+    new, old = _node_terms(spec), _node_terms(before)
+    path = SPEC.child("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+    if old and len(old) != len(new):
+        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [invalid(path, new or None, detail)]
+    return [
+        invalid(path.at(index), new[index], "only additions are allowed (no mutations or deletions)")
+        for index, term in enumerate(old)
+        if not _only_adds(new[index], term)
+    ]
+
+
+def _node_terms(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms: list[dict[str, Any]] = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    return terms
+
+
+def _only_adds(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    fields = ("matchExpressions", "matchFields")
+    if not any(old.get(field) for field in fields):
+        return not any(new.get(field) for field in fields)
+    return all((new.get(field) or [])[: len(old.get(field) or [])] == (old.get(field) or []) for field in fields)
+
+
+def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the new affinity with the old affinity to nodes, None if that leaves what was not there."""
+    node = (old or {}).get("nodeAffinity")
+    others = {field: value for field, value in (new or {}).items() if field != "nodeAffinity"}
+    if node is not None:
+        return {"nodeAffinity": node, **others}
+    return others if others or old is not None else None
+
+
+def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check a write to `/ephemeralcontainers`, which only adds."""
+    if MIRROR in ((old.get("metadata") or {}).get("annotations") or {}):
+        return [forbidden("", "static pods do not support ephemeral containers")]
+    errors = validate_pod_annotation_update(new, old)
+    path = SPEC.child("ephemeralContainers")
+    after = {each.get("name"): each for each in (new.get("spec") or {}).get("ephemeralContainers") or ()}
+    for container in (old.get("spec") or {}).get("ephemeralContainers") or ():
+        name = container.get("name") or ""
+        if name not in after:
+            errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
+        elif after[name] != container:
+            shown = difference("core.EphemeralContainer", container, after[name])
+            errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n{shown}'))
+    return errors
+
+
+def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
+    """Take nothing of a write to `/ephemeralcontainers` but that list, in place."""
+    spec = dict(old.get("spec") or {})
+    _set(spec, "ephemeralContainers", (new.get("spec") or {}).get("ephemeralContainers"))
+    new["spec"] = spec
+    keep_all_but_spec(new, old)
+
+
+def keep_all_but_spec(new: Unstructured, old: Unstructured) -> None:
+    """Keep status and metadata as they were, in place (`ResetObjectMetaForStatus`)."""
+    _set(new, "status", old.get("status"))
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        _set(metadata_of(new), field, metadata_of(old).get(field))

@@ -1,0 +1,274 @@
+"""Whether a pod's spec makes sense as such: what holds for pods and for templates of pods.
+
+Guarantees: the typical pod (one container, nothing special) is checked with a few dozen lookups; whatever is absent
+costs one.
+
+Left out, because no request of a client without these fields can tell: the formats of pod claims' statuses, signer
+names and cluster trust bundle names, and fields of features that are off by default.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.addresses import validate_legacy_ip
+from ctrlmgr.engine.validation.labels import validate_labels
+from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.kinds.core.pod.annotations import validate_annotations_agree, validate_pod_annotations
+from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers
+from ctrlmgr.kinds.core.pod.resources import validate_container_resources, validate_pod_resources
+from ctrlmgr.kinds.core.pod.scheduling import (
+    validate_affinity,
+    validate_gates,
+    validate_spreading,
+    validate_tolerations,
+)
+from ctrlmgr.kinds.core.pod.security import validate_namespaces, validate_pod_security
+from ctrlmgr.kinds.core.pod.volumes import validate_volumes
+from ctrlmgr.kinds.core.pod.windows import validate_host_process, validate_system
+from ctrlmgr.kinds.rules import each_problem
+
+SPEC = Path("spec")
+ANNOTATIONS = Path("metadata.annotations")
+LONGEST = 2**31 - 1
+"""The most seconds a pod may be active."""
+
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_NAMESERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
+
+
+def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
+    """Check a pod's spec and special annotations (`validatePodMetadataAndSpec`, without the metadata)."""
+    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    errors: list[FieldError] = []
+    if annotations := metadata.get("annotations"):
+        errors += validate_pod_annotations(annotations, spec, ANNOTATIONS)
+    errors += validate_pod_spec(spec, SPEC, pod_name=metadata.get("name") or "", is_pod=True)
+    if not spec.get("serviceAccountName"):
+        errors += _tokens_without_account(spec)
+    return errors
+
+
+def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
+    """Check what a pod may not have from its beginning."""
+    spec = pod.get("spec") or {}
+    errors: list[FieldError] = []
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden(SPEC.child("ephemeralContainers"), "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        errors.append(forbidden(SPEC.child("nodeName"), detail))
+    if annotations := (pod.get("metadata") or {}).get("annotations"):
+        errors += validate_annotations_agree(annotations, spec, SPEC)
+    return errors
+
+
+def validate_template(template: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check a PodTemplateSpec."""
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    errors: list[FieldError] = []
+    if labels := metadata.get("labels"):
+        errors += validate_labels(labels, path.child("labels"))
+    if annotations := metadata.get("annotations"):
+        errors += validate_annotations(annotations, path.child("annotations"))
+        errors += validate_pod_annotations(annotations, spec, path.child("annotations"))
+        errors += validate_annotations_agree(annotations, spec, path.child("spec"))
+    errors += validate_pod_spec(spec, path.child("spec"), pod_name="", is_pod=False)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        errors.append(forbidden(path.child("spec", "ephemeralContainers"), detail))
+    return errors
+
+
+def validate_pod_spec(spec: Mapping[str, Any], path: Path, *, pod_name: str, is_pod: bool) -> list[FieldError]:
+    """Check a PodSpec; `pod_name` is what ephemeral volumes' claims are called after."""
+    grace_period, policy = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy") or ""
+    errors = [] if grace_period is not None else [required(path.child("terminationGracePeriodSeconds"))]
+    volumes: dict[str, Mapping[str, Any]] = {}
+    if given := spec.get("volumes"):
+        volumes, found = validate_volumes(given, pod_name, path.child("volumes"), is_pod=is_pod)
+        errors += found
+    claims = spec.get("resourceClaims") or ()
+    claim_names = {each.get("name") for each in claims if each.get("name")}
+    errors += _validate_claims(claims, path.child("resourceClaims"))
+    pod = Surroundings(volumes, claim_names, grace_period, policy, spec.get("hostUsers") is not False, is_pod)
+    errors += validate_containers(spec, pod, path)
+    if spec.get("resources") is not None:
+        errors += validate_pod_resources(spec, claim_names, path.child("resources"))
+    if spec.get("hostNetwork"):
+        errors += _validate_host_ports(spec, path.child("containers"), is_pod)
+    errors += _validate_choices(spec, policy, path)
+    for field, check in _CHECKS.items():
+        if value := spec.get(field):
+            errors += check(value, path.child(field))
+    if constraints := spec.get("topologySpreadConstraints"):
+        errors += validate_spreading(constraints, path.child("topologySpreadConstraints"), merged=is_pod)
+    errors += _validate_deadline(spec, path)
+    errors += validate_pod_security(spec, path) + validate_namespaces(spec, path)
+    if _mentions_windows(spec):
+        errors += validate_system(spec, path) + validate_host_process(spec, path)
+    return errors
+
+
+def _mentions_windows(spec: Mapping[str, Any]) -> bool:
+    if spec.get("os") is not None or (spec.get("securityContext") or {}).get("windowsOptions"):
+        return True
+    lists = (spec.get("containers") or (), spec.get("initContainers") or (), spec.get("ephemeralContainers") or ())
+    return any((each.get("securityContext") or {}).get("windowsOptions") for containers in lists for each in containers)
+
+
+def _validate_choices(spec: Mapping[str, Any], restart_policy: str, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if restart_policy not in _RESTART_POLICIES:
+        errors += _not_one_of(restart_policy, _RESTART_POLICIES, path.child("restartPolicy"))
+    if (dns := spec.get("dnsPolicy") or "") not in _DNS_POLICIES:
+        errors += _not_one_of(dns, _DNS_POLICIES, path.child("dnsPolicy"))
+    if dns == "None" or spec.get("dnsConfig") is not None:
+        errors += _validate_dns(spec.get("dnsConfig"), dns, path.child("dnsConfig"))
+    preemption = spec.get("preemptionPolicy")
+    if preemption is not None and preemption not in _PREEMPTION_POLICIES:
+        errors += _not_one_of(preemption, _PREEMPTION_POLICIES, path.child("preemptionPolicy"))
+    return errors
+
+
+def _not_one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldError]:
+    return [not_supported(path, value, allowed) if value else required(path)]
+
+
+def _validate_deadline(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if (deadline := spec.get("activeDeadlineSeconds")) is not None and not 1 <= deadline <= LONGEST:
+        below = path.child("activeDeadlineSeconds")
+        errors.append(invalid(below, deadline, names.out_of_range(1, LONGEST)))
+    if (runtime := spec.get("runtimeClassName")) is not None:
+        errors += each_problem(names.dns1123_subdomain, runtime, path.child("runtimeClassName"))
+    return errors
+
+
+def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    """Check the pod's claims on devices (KEP-4381)."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    fields = ("resourceClaimName", "resourceClaimTemplateName")
+    for index, claim in enumerate(claims):
+        at, name = path.at(index), claim.get("name") or ""
+        if not name:
+            errors.append(required(at.child("name")))
+        elif name in seen:
+            errors.append(duplicate(at.child("name"), name))
+        else:
+            errors += each_problem(names.dns1123_label, name, at.child("name"))
+        seen.add(name)
+        given = [field for field in fields if claim.get(field) is not None]
+        shown = {
+            "Name": name,
+            "ResourceClaimName": claim.get(fields[0]),
+            "ResourceClaimTemplateName": claim.get(fields[1]),
+        }
+        if len(given) == 2:
+            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            errors.append(invalid(at, shown, detail))
+        elif not given:
+            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(invalid(at, shown, detail))
+        for field in given:
+            errors += each_problem(names.dns1123_subdomain, claim[field], at.child(field))
+    return errors
+
+
+def _validate_host_ports(spec: Mapping[str, Any], path: Path, is_pod: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("containers") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
+            host_port = port.get("hostPort") or 0
+            if (is_pod or host_port) and host_port != (port.get("containerPort") or 0):
+                below = path.at(index).child("ports").at(number).child("hostPort")
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(invalid(below, host_port, detail))
+    return errors
+
+
+def _validate_dns(config: Mapping[str, Any] | None, policy: str, path: Path) -> list[FieldError]:
+    if config is None:
+        return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    below = path.child("nameservers")
+    if policy == "None" and not servers:
+        return [required(below, "must provide at least one DNS nameserver when `dnsPolicy` is None")]
+    errors: list[FieldError] = []
+    if len(servers) > _NAMESERVERS:
+        errors.append(invalid(below, servers, f"must not have more than {_NAMESERVERS} nameservers"))
+    errors += [error for index, server in enumerate(servers) for error in validate_legacy_ip(below.at(index), server)]
+    below = path.child("searches")
+    if len(searches) > _SEARCHES:
+        errors.append(invalid(below, searches, f"must not have more than {_SEARCHES} search paths"))
+    if names.length(" ".join(searches)) > _SEARCH_LENGTH:
+        detail = f"must not have more than {_SEARCH_LENGTH} characters (including spaces) in the search list"
+        errors.append(invalid(below, searches, detail))
+    for index, search in enumerate(searches):
+        if search != ".":
+            errors += each_problem(names.dns1123_subdomain_with_underscore, search.removesuffix("."), below.at(index))
+    unnamed = [index for index, option in enumerate(config.get("options") or ()) if not option.get("name")]
+    return errors + [required(path.child("options").at(index), "must not be empty") for index in unnamed]
+
+
+def _validate_host_aliases(aliases: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, alias in enumerate(aliases):
+        at = path.at(index)
+        errors += validate_legacy_ip(at.child("ip"), alias.get("ip") or "")
+        for number, name in enumerate(alias.get("hostnames") or ()):
+            errors += each_problem(names.dns1123_subdomain, name, at.child("hostnames").at(number))
+    return errors
+
+
+def _validate_readiness_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, gate in enumerate(gates):
+        below = path.at(index).child("conditionType")
+        errors += each_problem(names.qualified_name, gate.get("conditionType") or "", below)
+    return errors
+
+
+def _tokens_without_account(spec: Mapping[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                at = SPEC.child("volumes").at(index).child("projected", "sources").at(number)
+                detail = "must not be specified when serviceAccountName is not set"
+                errors.append(forbidden(at.child("serviceAccountToken"), detail))
+    return errors
+
+
+def _name(check: Callable[[str], list[str]]) -> Callable[[str, Path], list[FieldError]]:
+    return lambda value, path: each_problem(check, value, path)
+
+
+def _overhead(amounts: Mapping[str, str], path: Path) -> list[FieldError]:
+    return validate_container_resources({"limits": amounts}, (), path)
+
+
+_CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
+    "nodeSelector": validate_labels,
+    "affinity": validate_affinity,
+    "readinessGates": _validate_readiness_gates,
+    "schedulingGates": validate_gates,
+    "serviceAccountName": _name(names.dns1123_subdomain),
+    "nodeName": _name(names.dns1123_subdomain),
+    "hostname": _name(names.dns1123_label),
+    "hostnameOverride": _name(names.dns1123_subdomain),
+    "subdomain": _name(names.dns1123_label),
+    "tolerations": validate_tolerations,
+    "hostAliases": _validate_host_aliases,
+    "priorityClassName": _name(names.dns1123_subdomain),
+    "overhead": _overhead,
+}
+"""Fields that are checked on their own when they are there."""

@@ -1,0 +1,253 @@
+"""Whether a pod's volumes can be made: every one named once, of one kind, and that kind complete.
+
+Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateVolumes` and what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_label_selector, validate_labels
+from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
+from ctrlmgr.kinds.core.pod.downward_api import (
+    VOLUME_FIELDS,
+    validate_field_reference,
+    validate_resource_reference,
+)
+from ctrlmgr.kinds.core.volume_sources import (
+    ONLY_ONE,
+    SOURCES,
+    Source,
+    unreserved_path,
+    validate_items,
+    validate_mode,
+)
+from ctrlmgr.kinds.rules import each_problem
+
+_CONFLICT = "conflicting duplicate paths"
+_SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_KEY_TYPES = ("ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
+
+
+def validate_volumes(
+    volumes: Sequence[Mapping[str, Any]], pod_name: str, path: Path, *, is_pod: bool
+) -> tuple[dict[str, Source], list[FieldError]]:
+    """Return the usable volumes by name, and what is wrong with the others.
+
+    `pod_name` is empty in templates: the claims of ephemeral volumes cannot be named then.
+    """
+    errors: list[FieldError] = []
+    usable: dict[str, Source] = {}
+    made = {f"{pod_name}-{each.get('name')}" for each in volumes if pod_name and each.get("ephemeral") is not None}
+    for index, volume in enumerate(volumes):
+        at = path.at(index)
+        name = volume.get("name") or ""
+        found = _validate_source(volume, name, pod_name, at, is_pod)
+        found += each_problem(names.dns1123_label, name, at.child("name")) if name else [required(at.child("name"))]
+        if name in usable:
+            found.append(duplicate(at.child("name"), name))
+        if not found:
+            usable[name] = volume
+        errors += found
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if claim in made:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(invalid(at.child("persistentVolumeClaim", "claimName"), claim, detail))
+    return usable, errors
+
+
+def _validate_source(volume: Source, name: str, pod_name: str, path: Path, is_pod: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    given = [field for field in (*SOURCES, *_POD_SOURCES) if volume.get(field) is not None]
+    for field in given[1:]:
+        label = SOURCES[field][0] if field in SOURCES else _POD_SOURCES[field]
+        errors.append(forbidden(path.child(label), ONLY_ONE))
+    if not given:
+        return [required(path, "must specify a volume type")]
+    first = given[0]
+    source = volume[first]
+    if first in SOURCES:
+        _, label, check = SOURCES[first]
+        errors += check(source, path.child(label))
+    elif first == "downwardAPI":
+        errors += validate_mode(source, "defaultMode", path.child(first))
+        errors += _validate_files(source, path.child(first))
+    elif first == "projected":
+        errors += _validate_projected(source, path.child(first))
+    elif first == "ephemeral":
+        errors += _validate_ephemeral(source, name, pod_name, path)
+    else:
+        errors += _validate_image(source, path.child(first), is_pod)
+    portal = (volume.get("iscsi") or {}).get("targetPortal") or ""
+    if volume.get("iscsi") and volume["iscsi"].get("initiatorName") is not None and len(f"{name}:{portal}") > 64:
+        detail = (
+            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
+            "if iscsi.initiatorName is specified."
+        )
+        errors.append(invalid(path.child("name"), name, detail))
+    return errors
+
+
+_POD_SOURCES = {
+    "downwardAPI": "downwarAPI",
+    "projected": "projected",
+    "ephemeral": "ephemeral",
+    "image": "image",
+}
+"""Sources that only pods have, by the name that "more than one" errors give them (one of them misspelt)."""
+
+
+def _validate_files(source: Source, path: Path) -> list[FieldError]:
+    return [error for file in source.get("items") or () for error in _validate_file(file, path)]
+
+
+def _validate_file(file: Source, path: Path) -> list[FieldError]:
+    target = file.get("path") or ""
+    errors = [] if target else [required(path.child("path"))]
+    errors += unreserved_path(target, path.child("path"))
+    field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
+    if field is not None:
+        errors += validate_field_reference(field, VOLUME_FIELDS, path.child("fieldRef"))
+        if resource is not None:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(path, "resource", detail))
+    elif resource is not None:
+        errors += validate_resource_reference(resource, path.child("resourceFieldRef"), named=True)
+    else:
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return errors + validate_mode(file, "mode", path)
+
+
+def _validate_projected(source: Source, path: Path) -> list[FieldError]:
+    errors = validate_mode(source, "defaultMode", path)
+    taken: set[str] = set()
+    for index, projection in enumerate(source.get("sources") or ()):
+        at = path.child("sources").at(index)
+        given = [field for field in _PROJECTIONS if projection.get(field) is not None]
+        for field in given:
+            errors += _validate_projection(field, projection[field], at.child(field), path)
+            errors += _conflicts(field, projection[field], taken, path)
+        if len(given) > 1:
+            errors.append(forbidden(at, "may not specify more than 1 volume type per source"))
+    return errors
+
+
+_PROJECTIONS = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
+
+
+def _validate_projection(field: str, source: Source, path: Path, volume_path: Path) -> list[FieldError]:
+    if field == "downwardAPI":
+        return _validate_files(source, path)
+    if field == "serviceAccountToken":
+        return _validate_token(source, path, volume_path)
+    if field == "clusterTrustBundle":
+        return _validate_trust_bundle(source, path)
+    if field == "podCertificate":
+        return _validate_certificate(source, path)
+    return ([] if source.get("name") else [required(path.child("name"))]) + validate_items(source, path)
+
+
+def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[FieldError]:
+    """Return an error for each file that an earlier projection makes already, and note the others."""
+    errors: list[FieldError] = []
+    if field == "clusterTrustBundle":
+        targets = [source.get("path") or ""]
+    else:
+        targets = [each["path"] for each in source.get("items") or () if each.get("path")]
+    for target in targets:
+        if target in taken:
+            shown = source.get("name") or "" if field in ("secret", "configMap") else target
+            errors.append(invalid(path, shown, _CONFLICT))
+        taken.add(target)
+    return errors
+
+
+def _validate_token(source: Source, path: Path, volume_path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seconds = source.get("expirationSeconds") or 0
+    if seconds < _SHORTEST_TOKEN:
+        detail = "may not specify a duration less than 10 minutes"
+        errors.append(invalid(path.child("expirationSeconds"), seconds, detail))
+    if seconds > _LONGEST_TOKEN:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        errors.append(invalid(path.child("expirationSeconds"), seconds, detail))
+    if not source.get("path"):
+        errors.append(required(volume_path.child("path")))
+    else:
+        errors += unreserved_path(source["path"], volume_path.child("path"))
+    return errors
+
+
+def _validate_trust_bundle(source: Source, path: Path) -> list[FieldError]:
+    name, signer = source.get("name"), source.get("signerName")
+    errors: list[FieldError] = []
+    if name is not None and signer is not None:
+        errors.append(invalid(path, dict(source), "only one of name and signerName may be used"))
+    elif name is not None:
+        if not name:
+            errors.append(required(path.child("name"), "must be a valid object name"))
+        if source.get("labelSelector") is not None:
+            detail = "labelSelector must be unset if name is specified"
+            errors.append(invalid(path.child("labelSelector"), source["labelSelector"], detail))
+    elif signer is not None:
+        if not signer:
+            errors.append(required(path.child("signerName"), "must be a valid signer name"))
+        errors += validate_label_selector(source.get("labelSelector"), path.child("labelSelector"))
+    else:
+        errors.append(required(path, "either name or signerName must be specified"))
+    target = source.get("path") or ""
+    errors += [] if target else [required(path.child("path"))]
+    return errors + unreserved_path(target, path.child("path"))
+
+
+def _validate_certificate(source: Source, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if (key_type := source.get("keyType") or "") not in _KEY_TYPES:
+        errors.append(not_supported(path.child("keyType"), key_type, _KEY_TYPES))
+    if not source.get("signerName"):
+        errors.append(required(path.child("signerName")))
+    for field in ("credentialBundlePath", "keyPath", "certificateChainPath"):
+        if target := source.get(field):
+            errors += unreserved_path(target, path.child(field))
+    return errors
+
+
+def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) -> list[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    below = path.child("ephemeral", "volumeClaimTemplate")
+    if template is None:
+        errors = [required(below)]
+    else:
+        errors = _validate_claim_metadata(template.get("metadata") or {}, below.child("metadata"))
+        errors += validate_claim_spec(template.get("spec") or {}, below.child("spec"))
+    if pod_name and name:
+        claim = f"{pod_name}-{name}"
+        problems = names.dns1123_subdomain(claim)
+        errors += [invalid(path.child("name"), name, f'PVC name "{claim}": {each}') for each in problems]
+    return errors
+
+
+def _validate_claim_metadata(metadata: Source, path: Path) -> list[FieldError]:
+    errors = validate_annotations(metadata.get("annotations") or {}, path.child("annotations"))
+    errors += validate_labels(metadata.get("labels") or {}, path.child("labels"))
+    others = [field for field, value in metadata.items() if value and field not in ("annotations", "labels")]
+    return errors + [forbidden(path.child(field), "cannot be set") for field in others]
+
+
+def _validate_image(source: Source, path: Path, is_pod: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if is_pod and not source.get("reference"):
+        errors.append(required(path.child("reference")))
+    return errors + validate_pull_policy(source.get("pullPolicy") or "", path.child("pullPolicy"))
+
+
+def validate_pull_policy(policy: str, path: Path) -> list[FieldError]:
+    """Check when an image is pulled."""
+    if policy in PULL_POLICIES:
+        return []
+    return [not_supported(path, policy, PULL_POLICIES) if policy else required(path)]

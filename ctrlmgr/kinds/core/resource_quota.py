@@ -1,0 +1,142 @@
+"""Resource quotas: what they limit, and in which scopes, which stay as they were created.
+
+Rules come from Kubernetes' `pkg/registry/core/resourcequota`, `ValidateResourceQuota` in `pkg/apis/core/validation`
+and the scopes of `pkg/apis/core/helper/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.quantities import (
+    is_standard_for_quota,
+    validate_amount,
+    validate_quota_resource_name,
+)
+
+_SPEC = Path("spec")
+_STATUS = Path("status")
+_COMPUTE = frozenset(
+    ("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"),
+)
+_SCOPES = {
+    "Terminating": _COMPUTE,
+    "NotTerminating": _COMPUTE,
+    "NotBestEffort": _COMPUTE,
+    "PriorityClass": _COMPUTE,
+    "CrossNamespacePodAffinity": _COMPUTE,
+    "BestEffort": frozenset(("pods",)),
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+"""What can be limited within a scope."""
+_OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_WITHOUT_VALUES = frozenset(
+    ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+)
+_ONLY_EXISTS = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+
+class ResourceQuotaStrategy(Strategy):
+    """v1 ResourceQuota."""
+
+    returns_deleted = True
+    revalidates = False
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check names, amounts and scopes."""
+        if ctx.subresource:
+            return []
+        spec = obj.get("spec") or {}
+        hard = spec.get("hard") or {}
+        errors = _validate_amounts(hard, _SPEC.child("hard"))
+        errors += _validate_scopes(spec.get("scopes") or (), hard, _SPEC.child("scopes"))
+        return errors + _validate_selector(spec, hard)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that scopes stay, or what `/status` says."""
+        if ctx.subresource == "status":
+            status = new.get("status") or {}
+            errors = _validate_amounts(status.get("hard") or {}, _STATUS.child("hard"))
+            return errors + _validate_amounts(status.get("used") or {}, _STATUS.child("used"))
+        scopes, before = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
+        return [] if set(scopes) == set(before) else [invalid(_SPEC.child("scopes"), scopes or None, IMMUTABLE)]
+
+
+def _validate_amounts(amounts: Mapping[str, str], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for name, amount in amounts.items():
+        errors += validate_quota_resource_name(name, path.key(name))
+        errors += validate_amount(name, amount, path.key(name))
+    return errors
+
+
+def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for scope in scopes:
+        if scope not in _SCOPES:
+            errors.append(invalid(path, scopes, "unsupported scope"))
+        misfits = _misfits(scope, hard)
+        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * misfits
+    return errors + _validate_opposites(scopes, scopes, path)
+
+
+def _misfits(scope: str, hard: Iterable[str]) -> int:
+    """Count the resources that cannot be limited within a scope."""
+    fitting = _SCOPES.get(scope, frozenset())
+    unknown = scope not in _SCOPES  # Kubernetes lets every resource pass within a scope that it does not know
+    return sum(not unknown and is_standard_for_quota(each) and each not in fitting for each in hard)
+
+
+def _validate_opposites(scopes: Iterable[str], shown: Any, path: Path) -> list[FieldError]:
+    named = set(scopes)
+    return [invalid(path, shown or None, "conflicting scopes") for pair in _OPPOSITES if named.issuperset(pair)]
+
+
+def _validate_selector(spec: Mapping[str, Any], hard: Iterable[str]) -> list[FieldError]:
+    selector = spec.get("scopeSelector")
+    if selector is None:
+        return []
+    path = _SPEC.child("scopeSelector", "matchExpressions")
+    requirements = selector.get("matchExpressions") or ()
+    errors: list[FieldError] = []
+    for each in requirements:
+        scope = each.get("scopeName", "")
+        if scope not in _SCOPES:
+            errors.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
+        shown = {"MatchExpressions": [_shown(each) for each in requirements]}
+        errors += [invalid(path, shown, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += _validate_requirement(each, path)
+    scopes = [each.get("scopeName", "") for each in requirements]
+    return errors + _validate_opposites(scopes, spec.get("scopes"), path)
+
+
+def _shown(requirement: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {"ScopeName": "scopeName", "Operator": "operator"}
+    values = {"Values": requirement.get("values") or None}
+    return {name: requirement.get(field, "") for name, field in fields.items()} | values
+
+
+def _validate_requirement(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
+    operator, values = requirement.get("operator", ""), requirement.get("values") or []
+    errors: list[FieldError] = []
+    if requirement.get("scopeName") in _WITHOUT_VALUES and operator != "Exists":
+        errors.append(invalid(path.child("operator"), operator, _ONLY_EXISTS))
+    if operator in ("In", "NotIn"):
+        if not values:
+            words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            errors.append(required(path.child("values"), words))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            errors.append(invalid(path.child("values"), values, words))
+    else:
+        errors.append(invalid(path.child("operator"), operator, "not a valid selector operator"))
+    return errors

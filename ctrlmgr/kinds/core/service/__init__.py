@@ -1,0 +1,1 @@
+"""Service: its defaults, validation and the addresses and ports that it is given."""

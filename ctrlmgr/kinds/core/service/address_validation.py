@@ -1,0 +1,140 @@
+"""What a Service's addresses and IP families may be, and how they may change.
+
+Guarantees: errors are those of `ValidateServiceClusterIPsRelatedFields`, `validateUpgradeDowngradeClusterIPs` and
+`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in their order. Lists
+are shown as Go shows them: none at all as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_ip
+from ctrlmgr.kinds.allocators.ranges import IPV4, IPV6
+from ctrlmgr.kinds.core.service.spec import (
+    EXTERNAL_NAME,
+    NONE,
+    PREFER_DUAL_STACK,
+    REQUIRE_DUAL_STACK,
+    SINGLE_STACK,
+    is_headless,
+    items,
+)
+
+_ADDRESSES = Path("spec.clusterIPs")
+_FAMILIES = Path("spec.ipFamilies")
+_POLICY = Path("spec.ipFamilyPolicy")
+_SUPPORTED_FAMILIES = frozenset((IPV4, IPV6))
+_SUPPORTED_POLICIES = frozenset((SINGLE_STACK, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK))
+_UNCHANGING = "may not change once set"
+
+
+def validate_addresses(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
+    """Check clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, by themselves and against each other."""
+    if spec.get("type") == EXTERNAL_NAME:
+        return []
+    addresses = items(spec, "clusterIPs")
+    errors = _linked(spec.get("clusterIP") or "", addresses) + _families(spec)
+    if not addresses:
+        return errors
+    malformed = _malformed(addresses, items(old, "clusterIPs") if old else ())
+    errors += malformed
+    if len(addresses) > 2:
+        errors.append(invalid(_ADDRESSES, addresses, "may only hold up to 2 values"))
+    if malformed:
+        return errors
+    if len(addresses) > 1 and len({is_ipv6(address) for address in addresses}) < 2:
+        errors.append(invalid(_ADDRESSES, addresses, "may specify no more than one IP for each IP family"))
+    return errors if is_headless(spec) else errors + _of_other_family(addresses, items(spec, "ipFamilies"))
+
+
+def _linked(address: str, addresses: Sequence[str]) -> list[FieldError]:
+    if not address:
+        detail = "must be empty when `clusterIP` is not specified"
+        return [invalid(_ADDRESSES, addresses, detail)] if addresses else []
+    if not addresses:
+        return [required(_ADDRESSES)]
+    return [] if addresses[0] == address else [invalid(_ADDRESSES, addresses, "first value must match `clusterIP`")]
+
+
+def _families(spec: Unstructured) -> list[FieldError]:
+    errors: list[FieldError] = []
+    policy, families = spec.get("ipFamilyPolicy"), items(spec, "ipFamilies")
+    for index, family in enumerate(families):
+        if family not in _SUPPORTED_FAMILIES:
+            errors.append(not_supported(_FAMILIES.at(index), family, _SUPPORTED_FAMILIES))
+        if index and family in families[:index]:
+            errors.append(duplicate(_FAMILIES.at(index), family))
+    if policy is not None and policy not in _SUPPORTED_POLICIES:
+        errors.append(not_supported(_POLICY, policy, _SUPPORTED_POLICIES))
+    return errors
+
+
+def _malformed(addresses: Sequence[str], existing: Sequence[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, address in enumerate(addresses):
+        if index or address != NONE:
+            errors += validate_legacy_ip(_ADDRESSES.at(index), address, existing)
+        elif len(addresses) > 1:
+            errors.append(invalid(_ADDRESSES, addresses, "'None' must be the first and only value"))
+    return errors
+
+
+def _of_other_family(addresses: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, (address, family) in enumerate(zip(addresses, families, strict=False)):
+        if family in _SUPPORTED_FAMILIES and is_ipv6(address) != (family == IPV6):
+            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            errors.append(invalid(_ADDRESSES.at(index), address, detail))
+    return errors
+
+
+def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check that addresses are only added and, secondary ones, taken away; never from or to a type that has none."""
+    if EXTERNAL_NAME in (new.get("type"), old.get("type")) or (is_headless(old) and is_headless(new)):
+        return []
+    before, after = items(old, "clusterIPs"), items(new, "clusterIPs")
+    if len(before) == len(after):
+        return [
+            invalid(_ADDRESSES.at(index), after, _UNCHANGING)
+            for index, (was, is_now) in enumerate(zip(before, after, strict=True))
+            if was != is_now
+        ]
+    errors: list[FieldError] = []
+    if not after:
+        errors.append(invalid(_ADDRESSES.at(0), None, "primary clusterIP can not be unset"))
+    elif before and before[0] != after[0]:
+        errors.append(invalid(_ADDRESSES.at(0), after, _UNCHANGING))
+    if len(after) == 1 < len(before):
+        errors += _must_be_single_stack(new, "clusterIP")
+    return errors
+
+
+def validate_family_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check the same of families; a Service that is headless may change them, one that becomes so may not be seen."""
+    if EXTERNAL_NAME in (new.get("type"), old.get("type")) or is_headless(old) or is_headless(new):
+        return []
+    before, after = items(old, "ipFamilies"), items(new, "ipFamilies")
+    if len(before) == len(after):
+        return [
+            invalid(_FAMILIES.at(0), after, _UNCHANGING)
+            for was, is_now in zip(before, after, strict=True)
+            if was != is_now
+        ]
+    errors: list[FieldError] = []
+    addresses = items(new, "clusterIPs") or None
+    if len(after) < len(before) and addresses is None:
+        errors.append(invalid(_FAMILIES.at(0), after or None, "primary ipFamily can not be unset"))
+    if before and after and before[0] != after[0]:
+        errors.append(invalid(_FAMILIES.at(0), addresses, _UNCHANGING))
+    if len(after) == 1 < len(before):
+        errors += _must_be_single_stack(new, "ipFamily")
+    return errors
+
+
+def _must_be_single_stack(new: Unstructured, what: str) -> list[FieldError]:
+    policy = new.get("ipFamilyPolicy")
+    detail = f"must be set to 'SingleStack' when releasing the secondary {what}"
+    return [] if policy == SINGLE_STACK else [invalid(_POLICY, policy, detail)]

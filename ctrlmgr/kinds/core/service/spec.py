@@ -1,0 +1,85 @@
+"""Reading a Service's spec: what its type means for its other fields.
+
+Guarantees: an absent, null or empty field reads the same everywhere, as the zero values of Go's types do.
+The rules are those of Kubernetes' `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.validation.addresses import canonical_ip
+from ctrlmgr.kinds.allocators.claims import NOTHING, Holdings
+
+CLUSTER_IP = "ClusterIP"
+NODE_PORT = "NodePort"
+LOAD_BALANCER = "LoadBalancer"
+EXTERNAL_NAME = "ExternalName"
+
+NONE = "None"
+"""The clusterIP of a Service that has none: headless. Also the session affinity of most."""
+
+SINGLE_STACK = "SingleStack"
+PREFER_DUAL_STACK = "PreferDualStack"
+REQUIRE_DUAL_STACK = "RequireDualStack"
+
+
+def items(spec: Unstructured, field: str) -> list[Any]:
+    """Return a list field; never None."""
+    return spec.get(field) or []
+
+
+def has_address(spec: Unstructured) -> bool:
+    """Tell whether the type takes a clusterIP, even if it is `None`."""
+    return spec.get("type") != EXTERNAL_NAME
+
+
+def has_node_ports(spec: Unstructured) -> bool:
+    """Tell whether the type exposes its ports on every node."""
+    return spec.get("type") in (NODE_PORT, LOAD_BALANCER)
+
+
+def allocates_node_ports(spec: Unstructured) -> bool:
+    """Tell whether a port that asks for no node port is given one."""
+    kind = spec.get("type")
+    return kind == NODE_PORT or (kind == LOAD_BALANCER and spec.get("allocateLoadBalancerNodePorts") is True)
+
+
+def needs_health_check(spec: Unstructured) -> bool:
+    """Tell whether load balancers must find out which nodes have an endpoint."""
+    return spec.get("type") == LOAD_BALANCER and spec.get("externalTrafficPolicy") == "Local"
+
+
+def is_externally_accessible(spec: Unstructured) -> bool:
+    """Tell whether traffic from outside of the cluster can reach it."""
+    return has_node_ports(spec) or (spec.get("type") == CLUSTER_IP and bool(spec.get("externalIPs")))
+
+
+def is_headless(spec: Unstructured) -> bool:
+    """Tell whether it is to have no address."""
+    return items(spec, "clusterIPs") == [NONE]
+
+
+def is_headless_without_selector(spec: Unstructured) -> bool:
+    """Tell whether it is headless with endpoints that somebody else provides, of families nobody here knows."""
+    return spec.get("clusterIP") == NONE and not spec.get("selector")
+
+
+def node_ports(spec: Unstructured) -> list[int]:
+    """Return the node ports its ports name, in their order."""
+    return [port["nodePort"] for port in items(spec, "ports") if port.get("nodePort")]
+
+
+def holdings(service: Unstructured) -> Holdings:
+    """Return what a valid Service holds of what Services are allocated."""
+    spec = service.get("spec") or {}
+    if not has_address(spec):
+        return NOTHING
+    addresses = frozenset([address for text in items(spec, "clusterIPs") if (address := canonical_ip(text))])
+    if not has_node_ports(spec):
+        return Holdings(addresses, NOTHING.ports)
+    ports = set(node_ports(spec))
+    if needs_health_check(spec) and (port := spec.get("healthCheckNodePort")):
+        ports.add(port)
+    return Holdings(addresses, frozenset(ports))

@@ -1,0 +1,116 @@
+"""Service: the kind whose fields depend on each other, on its type, and on what else there is.
+
+Guarantees: what a Service is answered with is what Kubernetes 1.36 answers, dry runs included; what it holds of the
+cluster's addresses and ports is claimed in the append that stores it and released in the append that ends it. Rules
+come from `pkg/registry/core/service`.
+
+`service_defaults` fills in, `service_families` and `service_allocation` allocate, `service_validation`,
+`service_address_validation` and `service_status` check, `service_warnings` warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINTS
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.names import label_name
+from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.kinds.allocators.allocation import Allocator
+from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges
+from ctrlmgr.kinds.core.service.allocation import allocate_for_create, allocate_for_update, release_all
+from ctrlmgr.kinds.core.service.defaults import (
+    drop_foreign_fields,
+    drop_unused_policy,
+    keep_allocated,
+    link_addresses,
+    set_defaults,
+)
+from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER
+from ctrlmgr.kinds.core.service.status import validate_status
+from ctrlmgr.kinds.core.service.validation import validate_change, validate_service
+from ctrlmgr.kinds.core.service.warnings import service_warnings
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    cluster_ip: str = msgspec.field(name="clusterIP", default="")
+    type: str = ""
+
+
+class _Selectable(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class ServiceStrategy(Strategy):
+    """Service, given what there is to allocate from."""
+
+    allow_create_on_update = True
+    returns_deleted = True
+    revalidates = False  # names and labels that were allowed once are not looked at again
+    name_check = staticmethod(label_name)
+    fields = ("spec.clusterIP", "spec.type")
+
+    def __init__(self, ranges: Ranges = DEFAULT_RANGES) -> None:
+        """Take the ranges of addresses and node ports."""
+        self.allocator = Allocator(ranges)
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in what depends on nothing but the object."""
+        set_defaults(obj)
+
+    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Allocate addresses and node ports."""
+        link_addresses(obj["spec"], None)
+        allocate_for_create(ctx, obj, self.allocator)
+
+    def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Allocate what the change needs, release what it no longer does."""
+        if ctx.subresource:
+            return
+        keep_allocated(new["spec"], old["spec"])
+        link_addresses(new["spec"], old["spec"])
+        allocate_for_update(ctx, new, old, self.allocator)
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Clear what only the old type had a use for, the load balancer's status included."""
+        if ctx.subresource:
+            return
+        drop_foreign_fields(new["spec"], old["spec"])
+        new["status"] = old.get("status") or {}
+        if new["spec"].get("type") != LOAD_BALANCER:
+            new["status"] = {**new["status"], "loadBalancer": {}}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the object; of an update against what it held before, which it may keep."""
+        return [] if ctx.subresource else validate_service(obj, ctx.old)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check the change, or the new status."""
+        if ctx.subresource:
+            return validate_status(new, old)
+        return validate_change(new["spec"], old["spec"])
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Return what is allowed but unwise."""
+        return [] if ctx.subresource else service_warnings(obj)
+
+    def canonicalize(self, obj: Unstructured) -> None:
+        """Clear what Kubernetes stores but never shows."""
+        drop_unused_policy(obj["spec"])
+
+    def begin_delete(self, ctx: Context, obj: Object) -> None:
+        """Release what it holds, and remove its Endpoints, lest a new Service of that name begin with old ones."""
+        release_all(ctx, obj.to_dict())
+        endpoints = ctx.view.get(ENDPOINTS, obj.key)
+        if endpoints is not None and not endpoints.metadata.finalizers:
+            ctx.companions.append(Proposal(EventType.DELETED, endpoints, endpoints.revision))
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return its address and type."""
+        spec = obj.view(_Selectable).spec
+        return {"spec.clusterIP": spec.cluster_ip, "spec.type": spec.type}

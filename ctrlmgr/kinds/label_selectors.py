@@ -1,0 +1,44 @@
+"""Selectors as specs hold them (meta/v1 LabelSelector), made into what matches labels.
+
+Rules come from apimachinery's `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import Path
+from ctrlmgr.engine.selectors.labels import LabelSelector, Requirement
+from ctrlmgr.engine.validation.labels import validate_label_selector
+
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
+    """Return what a LabelSelector selects, None if it is not valid; an empty one selects everything."""
+    if validate_label_selector(selector, Path()):
+        return None
+    pairs = (selector.get("matchLabels") or {}).items()
+    equal = [Requirement(key, "=", (value,)) for key, value in pairs]
+    return LabelSelector([*equal, *(_requirement(each) for each in selector.get("matchExpressions") or ())])
+
+
+def _requirement(expression: Mapping[str, Any]) -> Requirement:
+    return Requirement(expression["key"], _OPERATORS[expression["operator"]], tuple(expression.get("values") or ()))
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Write a LabelSelector as `labels.Selector.String` does: `a=b,c in (d,e),!f`; by key."""
+    found = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    found += [(each["key"], _expression_text(_requirement(each))) for each in selector.get("matchExpressions") or ()]
+    return ",".join(text for _, text in sorted(found))
+
+
+def _expression_text(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    if operator == "exists":
+        return key
+    if operator == "!":
+        return f"!{key}"
+    return f"{key} {operator} ({','.join(sorted(values))})"

@@ -1,0 +1,1 @@
+"""The kinds of the group `networking.k8s.io`."""

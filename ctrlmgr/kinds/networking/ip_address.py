@@ -1,0 +1,67 @@
+"""IPAddress: the claim on an address (networking.k8s.io/v1, KEP-1880).
+
+Guarantees: its name is the address in canonical form, so that there is at most one, and who holds it cannot change.
+Rules come from `pkg/apis/networking/validation` and `pkg/registry/networking/ipaddress`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.addresses import validate_ip
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.names import dns1123_subdomain, path_segment_name
+from ctrlmgr.kinds.allocators.claims import ParentReference
+
+_PARENT = Path("spec.parentRef")
+
+
+def address_name(name: str, is_prefix: bool = False) -> list[str]:
+    """Check the name of an IPAddress, which cannot be generated (`ValidateIPAddressName`)."""
+    shown = f"Invalid value: {quote(name)}: "
+    return [error.body.removeprefix(shown) for error in validate_ip(ROOT, name)]
+
+
+def validate_parent(parent: ParentReference) -> list[FieldError]:
+    """Check who is to hold an address; the group of a Service is empty, so it cannot be required."""
+    errors: list[FieldError] = []
+    if parent.group:
+        errors += _invalid("group", parent.group, dns1123_subdomain(parent.group))
+    for field, value in (("resource", parent.resource), ("name", parent.name)):
+        errors += _invalid(field, value, path_segment_name(value)) if value else [required(_PARENT.child(field))]
+    return errors + _invalid("namespace", parent.namespace, path_segment_name(parent.namespace))
+
+
+def _invalid(field: str, value: str, problems: list[str]) -> list[FieldError]:
+    return [invalid(_PARENT.child(field), value, problem) for problem in problems] if problems else []
+
+
+class IPAddressStrategy(Strategy):
+    """IPAddress: which Service, or what else, holds an address."""
+
+    name_check = staticmethod(address_name)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check that it says who holds the address."""
+        if (parent := _parent(obj)) is None:
+            return [required(_PARENT)]
+        return validate_parent(parent)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that it still does."""
+        parent = _parent(new)
+        return [] if parent == _parent(old) else [invalid(_PARENT, parent and _as_go(parent), IMMUTABLE)]
+
+
+def _parent(obj: Unstructured) -> ParentReference | None:
+    parent = (obj.get("spec") or {}).get("parentRef")
+    if parent is None:
+        return None
+    return ParentReference(*(parent.get(field) or "" for field in ParentReference.__struct_fields__))
+
+
+def _as_go(parent: ParentReference) -> dict[str, str]:
+    """Show a reference as Go shows the struct: every field, by its Go name."""
+    return {field.capitalize(): getattr(parent, field) for field in ParentReference.__struct_fields__}

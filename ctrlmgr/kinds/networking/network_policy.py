@@ -1,0 +1,145 @@
+"""NetworkPolicies: who may talk to whom.
+
+Rules come from Kubernetes' `pkg/apis/networking/v1/defaults.go`, `pkg/apis/networking/validation/validation.go` and
+`pkg/registry/networking/networkpolicy/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.addresses import Network, cidr_warnings, parse_cidr, validate_legacy_cidr
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.rules import each_problem
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_TYPES = ("Ingress", "Egress")
+_DIRECTIONS = (("ingress", "from"), ("egress", "to"))
+
+
+class NetworkPolicyStrategy(Strategy):
+    """networking.k8s.io/v1 NetworkPolicy."""
+
+    has_generation = True
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Default protocols, and which directions it is about."""
+        spec = obj.setdefault("spec", {})
+        for direction, _ in _DIRECTIONS:
+            for rule in spec.get(direction) or ():
+                for port in rule.get("ports") or ():
+                    fill(port, {"protocol": "TCP"})
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec; networks that were in it before may stay as they are."""
+        spec = obj.get("spec") or {}
+        existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
+        lenient = bool(validate_label_selector(((ctx.old or {}).get("spec") or {}).get("podSelector"), Path()))
+        errors = validate_label_selector(
+            spec.get("podSelector"), SPEC.child("podSelector"), invalid_values_allowed=lenient
+        )
+        for direction, peers in _DIRECTIONS:
+            for index, rule in enumerate(spec.get(direction) or ()):
+                at = SPEC.child(direction).at(index)
+                for number, port in enumerate(rule.get("ports") or ()):
+                    errors += _validate_port(port, at.child("ports").at(number))
+                for number, peer in enumerate(rule.get(peers) or ()):
+                    errors += _validate_peer(peer, existing, at.child(peers).at(number), lenient=lenient)
+        return errors + _validate_types(spec.get("policyTypes") or [], SPEC.child("policyTypes"))
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of networks that are written in an odd way."""
+        networks = [each for path, block in _blocks(obj) for each in _networks(block, path)]
+        return [warning for path, network in networks for warning in cidr_warnings(path, network)]
+
+
+def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the blocks of addresses that a policy is about, and where they are in it."""
+    spec = obj.get("spec") or {}
+    for direction, peers in _DIRECTIONS:
+        for index, rule in enumerate(spec.get(direction) or ()):
+            for number, peer in enumerate(rule.get(peers) or ()):
+                if (block := peer.get("ipBlock")) is not None:
+                    yield SPEC.child(direction).at(index).child(peers).at(number).child("ipBlock"), block
+
+
+def _networks(block: Mapping[str, Any], path: Path) -> list[tuple[Path, str]]:
+    excepted = enumerate(block.get("except") or ())
+    return [(path.child("cidr"), block.get("cidr") or "")] + [
+        (path.child("except").at(i), each) for i, each in excepted
+    ]
+
+
+def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
+    protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
+    errors: list[FieldError] = []
+    if protocol is not None and protocol not in _PROTOCOLS:
+        errors.append(not_supported(path.child("protocol"), protocol, _PROTOCOLS))
+    if number is None and end is not None:
+        errors.append(invalid(path.child("endPort"), end, "may not be specified when `port` is not specified"))
+    if isinstance(number, str):
+        if end is not None:
+            errors.append(invalid(path.child("endPort"), end, "may not be specified when `port` is non-numeric"))
+        errors += each_problem(names.port_name, number, path.child("port"))
+    elif number is not None:
+        errors += [invalid(path.child("port"), number, each) for each in names.port_number(number)]
+        if end is not None and end < number:
+            errors.append(invalid(path.child("endPort"), end, "must be greater than or equal to `port`"))
+        problems = names.port_number(end) if end is not None else []
+        errors += [invalid(path.child("endPort"), end, each) for each in problems]
+    return errors
+
+
+def _validate_peer(
+    peer: Mapping[str, Any], existing: Collection[str], path: Path, *, lenient: bool
+) -> list[FieldError]:
+    block = peer.get("ipBlock")
+    given = [field for field in ("podSelector", "namespaceSelector") if peer.get(field) is not None]
+    errors: list[FieldError] = []
+    for field in given:
+        errors += validate_label_selector(peer[field], path.child(field), invalid_values_allowed=lenient)
+    if block is not None:
+        errors += _validate_block(block, existing, path.child("ipBlock"))
+    elif not given:
+        errors.append(required(path, "must specify a peer"))
+    if block is not None and given:
+        errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
+    return errors
+
+
+def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: Path) -> list[FieldError]:
+    (at, whole), *excepted = _networks(block, path)
+    if not whole:
+        return [required(at)]
+    errors = validate_legacy_cidr(at, whole, existing)
+    if (network := parse_cidr(whole)) is None:
+        return errors
+    for at, text in excepted:
+        errors += validate_legacy_cidr(at, text, existing)
+        part = parse_cidr(text)
+        if part is not None and not _is_part(part, network):
+            errors.append(invalid(at, text, "must be a strict subset of `cidr`"))
+    return errors
+
+
+def _is_part(part: Network, network: Network) -> bool:
+    if part.address.version != network.address.version or part.length <= network.length:
+        return False
+    host_bits = network.address.max_prefixlen - network.length
+    return int(part.base) >> host_bits == int(network.base) >> host_bits
+
+
+def _validate_types(types: list[str], path: Path) -> list[FieldError]:
+    if len(types) > len(_TYPES):
+        return [invalid(path, types, "may not specify more than two policyTypes")]
+    unknown = [(index, each) for index, each in enumerate(types) if each not in _TYPES]
+    return [not_supported(path.at(index), each, _TYPES) for index, each in unknown]

@@ -1,0 +1,130 @@
+"""Roles, and who has them. They are data here: nobody checks that whoever writes them has what they grant.
+
+Rules come from Kubernetes' `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
+`pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.kinds.apps.templates import fill
+from ctrlmgr.kinds.rules import each_problem
+
+GROUP = "rbac.authorization.k8s.io"
+
+_RULES = Path("rules")
+_ROLE = Path("roleRef")
+_SUBJECTS = Path("subjects")
+_KINDS = ("ServiceAccount", "User", "Group")
+
+
+class GrantStrategy(Strategy):
+    """A kind of rbac.authorization.k8s.io/v1, which may be called anything that fits into a URL."""
+
+    allow_create_on_update = True
+    name_check = staticmethod(names.path_segment_name)
+
+    def __init__(self, *, namespaced: bool) -> None:
+        """`namespaced` says whether its objects are in namespaces."""
+        self.namespaced = namespaced
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does."""
+        return self.validate(ctx, new)
+
+
+class RoleStrategy(GrantStrategy):
+    """Role and ClusterRole."""
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the rules, and which other roles' it takes."""
+        errors: list[FieldError] = []
+        for index, rule in enumerate(obj.get("rules") or ()):
+            errors += self._validate_rule(rule, _RULES.at(index))
+        if (aggregation := obj.get("aggregationRule")) is not None:
+            path = Path("aggregationRule.clusterRoleSelectors")
+            selectors = aggregation.get("clusterRoleSelectors") or ()
+            if not selectors:
+                detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+                errors.append(required(path, detail))
+            for index, selector in enumerate(selectors):
+                if problems := validate_label_selector(selector, path.at(index)):
+                    errors += [*problems, invalid(path.at(index), None, "invalid label selector.")]
+        return errors
+
+    def _validate_rule(self, rule: Mapping[str, Any], path: Path) -> list[FieldError]:
+        groups, resources, objects = (rule.get(each) or () for each in ("apiGroups", "resources", "resourceNames"))
+        errors = [] if rule.get("verbs") else [required(path.child("verbs"), "verbs must contain at least one value")]
+        if urls := rule.get("nonResourceURLs"):
+            problems = ["namespaced rules cannot apply to non-resource URLs"] if self.namespaced else []
+            if groups or resources or objects:
+                problems.append("rules cannot apply to both regular resources and non-resource URLs")
+            return errors + [invalid(path.child("nonResourceURLs"), urls, each) for each in problems]
+        if not groups:
+            errors.append(required(path.child("apiGroups"), "resource rules must supply at least one api group"))
+        if not resources:
+            errors.append(required(path.child("resources"), "resource rules must supply at least one resource"))
+        if objects and len(resources) > 1:
+            detail = "resource names cannot apply to multiple resources"
+            errors.append(required(path.child("resourceNames"), detail))
+        return errors
+
+
+class RoleBindingStrategy(GrantStrategy):
+    """RoleBinding and ClusterRoleBinding."""
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in the one group that roles and users are in."""
+        fill(obj.setdefault("roleRef", {}), {"apiGroup": GROUP})
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") in ("User", "Group"):
+                fill(subject, {"apiGroup": GROUP})
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check which role it is, and who is to have it."""
+        role, kinds = obj.get("roleRef") or {}, ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
+        errors = _validate_group(role, _ROLE)
+        if (kind := role.get("kind") or "") not in kinds:
+            errors.append(not_supported(_ROLE.child("kind"), kind, kinds))
+        name, below = role.get("name") or "", _ROLE.child("name")
+        errors += each_problem(names.path_segment_name, name, below) if name else [required(below)]
+        for index, subject in enumerate(obj.get("subjects") or ()):
+            errors += self._validate_subject(subject, _SUBJECTS.at(index))
+        return errors
+
+    def _validate_subject(self, subject: Mapping[str, Any], path: Path) -> list[FieldError]:
+        kind, name = subject.get("kind") or "", subject.get("name") or ""
+        below = path.child("name")
+        errors = [] if name else [required(below)]
+        if kind not in _KINDS:
+            return [*errors, not_supported(path.child("kind"), kind, _KINDS)]
+        if kind == "ServiceAccount":
+            errors += each_problem(names.dns1123_subdomain, name, below) if name else []
+            if group := subject.get("apiGroup"):
+                errors.append(not_supported(path.child("apiGroup"), group, ("",)))
+            missing = not self.namespaced and not subject.get("namespace")
+            return [*errors, required(path.child("namespace"))] if missing else errors
+        if not name:
+            errors.append(invalid(below, name, f"{kind.lower()} name cannot be empty"))
+        return errors + _validate_group(subject, path)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check everything a second time, as Kubernetes does, and that the role stays."""
+        errors = self.validate(ctx, new)
+        role = new.get("roleRef") or {}
+        if role != (old.get("roleRef") or {}):
+            shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
+            errors.append(invalid(_ROLE, shown, "cannot change roleRef"))
+        return errors
+
+
+def _validate_group(reference: Mapping[str, Any], path: Path) -> list[FieldError]:
+    group = reference.get("apiGroup") or ""
+    return [] if group == GROUP else [not_supported(path.child("apiGroup"), group, (GROUP,))]

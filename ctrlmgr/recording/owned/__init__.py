@@ -1,0 +1,1 @@
+"""How a replay tells which objects of a recording a controller owns, and compares them."""

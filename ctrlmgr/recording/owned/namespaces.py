@@ -1,0 +1,260 @@
+"""Namespaces in a replay: whether they end as the recorded ones did, and what is left in those that are ending.
+
+What clients do to a namespace (create it, label it, ask for its deletion, release its finalizers) is input; what the
+namespace controller does is expected: the conditions, the end of the finalizer `kubernetes`, the end of the namespace,
+and from five seconds after it was deleted the deletion of what is in it, and of the addresses claimed for services in
+it. Before that the recorded controller leaves a namespace alone, so deletions are clients'. So are, at any time, the
+deletions of what was terminating already: somebody has released its finalizers, or played the kubelet.
+
+Compared are the whole namespace, but for the times of its conditions, and which objects are left in one that is
+terminating: of the kinds that the recording shows, without EndpointSlices, whose names are random.
+
+What cannot be told from a recording: a namespace may be held by objects of kinds that the recording does not show, of
+which only the recorded conditions speak. Where they do, an object of such a kind with such a finalizer is put into our
+log as a stand-in, and taken away when they speak of it no more. Our controller then has to find it and to say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change as StoreChange
+from ctrlmgr.informer import Lister
+from ctrlmgr.kinds.allocators.claims import Claim
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
+from ctrlmgr.recording.builders import DELETION_GRACE
+from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.stage import Stage
+
+_LEFT = re.compile(r"(\S+) has (\d+) resource instances")
+_HELD = re.compile(r"(\S+) in (\d+) resource instances")
+_ATTEMPTS = 5
+"""How often our controller is asked to be done with a namespace that the recording makes anew."""
+
+
+class OwnedNamespaces:
+    """What is recorded of namespaces and of what is in them, and what our log has."""
+
+    resource = NAMESPACES
+
+    def __init__(self, stage: Stage, kinds: Kinds) -> None:
+        """Follow what our controller writes on `stage`; ask before it starts."""
+        informer = stage.informer(NAMESPACES)
+        informer.add_handler(self._on_change)
+        self._stage = stage
+        self._ours = informer.lister
+        self._content: dict[Resource, Lister] = {
+            kind.storage: stage.informer(kind.storage).lister
+            for kind in kinds
+            if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
+        }
+        self._addresses = stage.informer(IP_ADDRESSES).lister
+        self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
+        self._recorded: dict[Key, Object] = {}
+        self._ending: dict[str, int] = {}  # when recorded namespaces were seen to be terminating, microseconds
+        self._there: dict[str, set[tuple[Resource, str]]] = {}  # what is recorded to be in each namespace
+        self._shown: set[Resource] = set()
+        self._stand_ins: dict[str, list[Object]] = {}
+        self._changed: set[Key] = set()
+
+    def _on_change(self, change: StoreChange) -> None:
+        self._changed.add(change.object.key)
+
+    @property
+    def subjects(self) -> Collection[Key]:
+        """Every namespace of either side."""
+        return self._recorded.keys() | {obj.key for obj in self._ours.list()}
+
+    @property
+    def changed(self) -> Iterable[Key]:
+        """What has changed, and what is ending."""
+        return self._changed | {Key("", name) for name in self._ending}
+
+    def compare(self, subject: Key) -> tuple[Any, Any]:
+        """Return the namespace, and what is in it if it is terminating or has gone."""
+        recorded, ours = self._recorded.get(subject), self._ours.get(subject)
+        theirs, mine = _comparable(recorded), _comparable(ours)
+        if recorded is None or recorded.is_terminating:
+            theirs |= _content(self._recorded_content(subject.name))
+            mine |= _content(self._our_content(subject.name))
+        return theirs or None, mine or None
+
+    def observe(self, change: Change) -> None:
+        """Note what is in namespaces."""
+        obj = change.object
+        self._shown.add(obj.resource)
+        if obj.namespace and obj.resource in self._content and obj.resource != ENDPOINT_SLICES:
+            there = self._there.setdefault(obj.namespace, set())
+            (there.discard if change.type is EventType.DELETED else there.add)((obj.resource, obj.name))
+
+    def expects(self, change: Change) -> bool:
+        """Whether a change of what is in a terminating namespace is what our controller has to come to by itself."""
+        obj = change.object
+        lister = self._addresses if obj.resource == IP_ADDRESSES else self._content.get(obj.resource)
+        since = self._ending.get(_holder(obj))
+        if since is None or lister is None or change.type is EventType.ADDED:
+            return False
+        self._stage.follow()
+        ours = lister.get(obj.key)
+        if ours is None:
+            return True  # it has come to it already
+        if change.recorded_at - since < DELETION_GRACE * 1_000_000:
+            return False
+        if change.type is EventType.DELETED:
+            return not obj.is_terminating
+        return obj.is_terminating and not ours.is_terminating
+
+    def take(self, change: Change) -> bool:
+        """Append what a client did to a namespace; leave the rest to our controller."""
+        obj = change.object
+        self._changed.add(obj.key)
+        old = self._recorded.pop(obj.key, None)
+        if change.type is EventType.DELETED:
+            self._end(obj, held=bool(old and old.metadata.finalizers))
+            return True
+        self._recorded[obj.key] = obj
+        if old is None:
+            self._begin(obj)
+        elif _is_controllers(old, obj):
+            self._stand_in(obj)
+        else:
+            self._edit(obj)
+        if obj.is_terminating and obj.name not in self._ending:
+            self._ending[obj.name] = change.recorded_at
+            self._stage.act(CONTROLLER_NAME, obj.key)  # which begins to wait, as the recorded one does
+        return True
+
+    def prepare(self) -> None:
+        """Do nothing: what our controllers do at a checkpoint needs no preparation."""
+
+    def passed(self, revision: Revision) -> None:
+        """Forget what was before the checkpoint."""
+        self._changed.clear()
+
+    def _begin(self, obj: Object) -> None:
+        """Append a namespace; one of its name that was terminating in our log has to go first."""
+        self._urge(obj.key, lambda ours: ours is None)
+        ours = self._ours.get(obj.key)
+        self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
+
+    def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
+        """Let our controller look at a namespace, again and again, until it is done; the recorded one was by now."""
+        self._stage.follow()
+        for _ in range(_ATTEMPTS):
+            if is_done(self._ours.get(key)):
+                break
+            self._stage.act(CONTROLLER_NAME, key, unasked=True)
+            self._stage.follow()
+
+    def _edit(self, obj: Object) -> None:
+        """Append a client's change, with what our controller, not the recorded one, has written."""
+        self._stage.follow()
+        ours = self._ours.get(obj.key)
+        if ours is None:
+            return  # our controller was done with it too early, which the comparison says
+        fields, written = obj.to_dict(), ours.to_dict()
+        status = {key: value for key, value in fields.get("status", {}).items() if key != "conditions"}
+        if conditions := written.get("status", {}).get("conditions"):
+            status["conditions"] = conditions
+        fields |= {"status": status, "spec": written.get("spec", {})}
+        edited = Object.from_dict(fields)
+        self._stage.append(EventType.MODIFIED, edited.with_metadata(uid=ours.uid))
+
+    def _end(self, obj: Object, *, held: bool) -> None:
+        """Take note that a namespace has gone: by itself, or because a client let it go."""
+        self._ending.pop(obj.name, None)
+        self._remove_stand_ins(obj.name)
+        if not held:
+            return
+        self._urge(obj.key, _is_emptied)
+        ours = self._ours.get(obj.key)
+        if ours is not None:
+            self._stage.append(EventType.DELETED, ours)
+
+    def _stand_in(self, namespace: Object) -> None:
+        """See to it that kinds which the recording does not show have what the conditions say is left of them."""
+        left, held = _left_in(namespace)
+        unseen = {resource: count for resource, count in left.items() if resource not in self._shown}
+        self._remove_stand_ins(namespace.name)
+        finalizers = sorted(held)
+        for resource, count in unseen.items():
+            for number in range(count):
+                kind, version = self._api_versions.get(resource, ("", ""))
+                metadata = {"name": f"stand-in-{number}", "namespace": namespace.name, "finalizers": finalizers}
+                obj = Object.from_dict({"kind": kind, "apiVersion": version, "metadata": metadata})
+                self._stage.append(EventType.ADDED, obj)
+                self._stand_ins.setdefault(namespace.name, []).append(obj)
+
+    def _remove_stand_ins(self, namespace: str) -> None:
+        self._stage.follow()
+        for obj in self._stand_ins.pop(namespace, ()):
+            ours = self._content[obj.resource].get(obj.key)
+            if ours is not None:
+                self._stage.append(EventType.DELETED, ours)
+
+    def _recorded_content(self, namespace: str) -> list[str]:
+        return sorted(f"{resource} {name}" for resource, name in self._there.get(namespace, ()))
+
+    def _our_content(self, namespace: str) -> list[str]:
+        resources = self._shown - {ENDPOINT_SLICES}
+        return sorted(
+            f"{resource} {obj.name}"
+            for resource, lister in self._content.items()
+            if resource in resources
+            for obj in lister.list(namespace)
+        )
+
+
+def _is_controllers(old: Object, new: Object) -> bool:
+    """Whether the namespace controller made `new` of `old`: it alone writes conditions and takes its finalizer away."""
+    before, after = old.to_dict(), new.to_dict()
+    return (
+        _conditions(before) != _conditions(after)
+        or (before.get("spec") or {}).get("finalizers") != (after.get("spec") or {}).get("finalizers")
+    ) and new.is_terminating
+
+
+def _holder(obj: Object) -> str:
+    """Return the namespace with which an object goes: an address is its service's."""
+    parent = obj.view(Claim).parent if obj.resource == IP_ADDRESSES else None
+    return obj.namespace if parent is None else parent.namespace
+
+
+def _is_emptied(namespace: Object | None) -> bool:
+    """Whether the namespace controller has nothing left to do with it."""
+    return namespace is None or not (namespace.to_dict().get("spec") or {}).get("finalizers")
+
+
+def _conditions(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return (fields.get("status") or {}).get("conditions") or []
+
+
+def _content(left: list[str]) -> dict[str, Any]:
+    return {"content": left} if left else {}
+
+
+def _comparable(namespace: Object | None) -> dict[str, Any]:
+    if namespace is None:
+        return {}
+    fields = comparable(namespace)
+    for condition in _conditions(fields):
+        condition.pop("lastTransitionTime", None)
+    return fields
+
+
+def _left_in(namespace: Object) -> tuple[dict[Resource, int], set[str]]:
+    """Return what the conditions of a namespace say is left, by resource, and the finalizers that hold it."""
+    messages = {each["type"]: each["message"] for each in _conditions(namespace.to_dict())}
+    left = {}
+    for name, count in _LEFT.findall(messages.get("NamespaceContentRemaining", "")):
+        plural, _, group = name.partition(".")
+        left[Resource(group, plural)] = int(count)
+    return left, {finalizer for finalizer, _ in _HELD.findall(messages.get("NamespaceFinalizersRemaining", ""))}

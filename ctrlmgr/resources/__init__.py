@@ -1,6 +1,0 @@
-"""The engine: one set of verbs for every kind of object, over the event log.
-
-In the order a write travels: `codec` decodes a body against the kind's `schema`; a patch from `patch` or
-`managedfields` changes what is stored; the kind's `strategy` defaults, prepares and validates it; the `engine`
-turns it into proposals and appends them. Reads and watches are answered by `cacher`, the log's current state.
-"""

@@ -1,9 +1,0 @@
-"""Selectors as clients write them: of labels, and of the few fields that a kind lets one select by.
-
-Both are parsed once a request and compiled to closures, because a list asks them about every object there is.
-"""
-
-from ctrlmgr.resources.selectors.fields import FieldSelector
-from ctrlmgr.resources.selectors.labels import LabelSelector
-
-__all__ = ["FieldSelector", "LabelSelector"]

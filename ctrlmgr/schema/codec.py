@@ -1,0 +1,259 @@
+"""Bodies to objects and objects to bodies, for one kind each.
+
+Guarantees:
+- What is decoded has the shape of the kind's Go struct: known fields only, of the right types, in Go's order; zero
+  values gone where `omitempty` drops them, and there where it does not (`status: {}`, `rules: None`); quantities and
+  times in canonical form. What was dropped on the way is named in `Decoded.problems`.
+- What is encoded are the bytes Kubernetes would write, with kind and apiVersion first, without a resourceVersion.
+- Decoding what was encoded and encoding it again changes nothing.
+
+The common case never leaves C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to
+a dict. Only what that refuses is looked at field by field (`schema.prune`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.go_text import escape_html, quote
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.errors import BadRequest, UnsupportedMediaType
+from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema.protobuf import kinds as protobuf
+from ctrlmgr.schema.prune import json_kind, prune
+from ctrlmgr.schema.structs import attribute, read_value, write_value
+
+if TYPE_CHECKING:
+    from ctrlmgr.schema.schema import Definitions, Schema
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+
+_UNREADABLE = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
+)
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
+_TYPE_META = "struct { APIVersion string; Kind string }"
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Decoded(NamedTuple):
+    """An object, and what in its body was not part of it."""
+
+    fields: Unstructured
+    problems: tuple[str, ...] = ()
+    """`unknown field "spec.foo"`, `duplicate field "metadata.name"`, as Kubernetes words them, in its order."""
+
+
+class Codec:
+    """Decodes and encodes the objects of one kind in one version."""
+
+    def __init__(self, kind: str, api_version: str, schema: Schema, definitions: Definitions) -> None:
+        """Take the kind's schema, and the definitions it is from: what other kinds there are."""
+        self.kind = kind
+        self.api_version = api_version
+        self.schema = schema
+        self._definitions = definitions
+        self._structs = definitions.structs
+
+    def decode(self, data: bytes, media_type: str) -> Decoded:
+        """Decode a body; a missing kind or apiVersion is this codec's, and so is that of the same kind elsewhere.
+
+        That is for DeleteOptions, which clients send as of whatever group.
+
+        Raises `UnsupportedMediaType`, and `BadRequest` for what is malformed, of another kind, or has values of wrong
+        types.
+        """
+        if media_type == JSON:
+            return self._decode_json(data)
+        if media_type == YAML:
+            return self._decode_yaml(data)
+        if media_type == protobuf.MEDIA_TYPE:
+            return self._decode_protobuf(data)
+        raise UnsupportedMediaType(_UNREADABLE)
+
+    def _decode_json(self, data: bytes) -> Decoded:
+        try:
+            if self._is_recursive:
+                strict_json.refuse_depth(data)
+            value = strict_json.decode_shallow(data)
+            if not strict_json.has_repeated_keys(data, value):
+                fields = self._own(value, data)
+                shaped = self._shaped(fields)
+                if shaped is not None:
+                    return Decoded(shaped)
+            else:
+                fields = self._own(strict_json.decode_repeated(data), data)
+            strict_json.refuse_depth(data)
+        except ValueError as error:
+            raise self._unrecognized(f"couldn't get version/kind; json parse error: {error}", data) from error
+        return self._read_slowly(fields)
+
+    def _decode_yaml(self, data: bytes) -> Decoded:
+        try:
+            value, repeated = yaml_document.decode(data)
+        except ValueError as error:
+            raise self._unrecognized(str(error), data) from error
+        fields, problems = self.read(self._object(value, data))
+        return Decoded(fields, repeated + problems)
+
+    def _decode_protobuf(self, data: bytes) -> Decoded:
+        fields = protobuf.decode(data, self.api_version, self.kind)
+        try:
+            strict_json.refuse_nul(_encode(fields))
+        except ValueError as error:
+            raise self.refuse(str(error)) from error
+        return self.read(fields)
+
+    def read(self, fields: Unstructured) -> Decoded:
+        """Do the same with what is decoded already; `fields` may be changed, and shared by the result.
+
+        A patch may have made anything of them: raises `BadRequest` for what is no object, too.
+        """
+        if not isinstance(fields, dict):
+            raise BadRequest(_no_object(fields))
+        self._identify(fields)
+        if self._is_recursive and strict_json.depth_exceeds(_encode(fields), strict_json.DEEPEST):
+            raise self.refuse("exceeded max depth")
+        shaped = self._shaped(fields)
+        return self._read_slowly(fields) if shaped is None else Decoded(shaped)
+
+    def _shaped(self, fields: Unstructured) -> Unstructured | None:
+        """Return `fields` in Go's shape; None if they do not simply fit."""
+        try:
+            struct = msgspec.convert(fields, self._struct, dec_hook=read_value)
+        except msgspec.ValidationError:
+            return None
+        shaped: Unstructured = msgspec.to_builtins(struct)
+        return shaped
+
+    def _read_slowly(self, fields: Unstructured) -> Decoded:
+        try:
+            pruned, problems = prune(self.schema, fields)
+            pruned["kind"], pruned["apiVersion"] = self.kind, self.api_version
+            struct = msgspec.convert(pruned, self._struct, dec_hook=read_value)
+        except (ValueError, msgspec.ValidationError) as error:
+            raise self.refuse(str(error)) from error
+        return Decoded(msgspec.to_builtins(struct), problems)
+
+    def encode(self, fields: Unstructured) -> bytes:
+        """Write an object as Kubernetes would; raises ValueError for values of wrong types, which decoding refuses."""
+        try:
+            struct = msgspec.convert(fields, self._struct, dec_hook=write_value)
+        except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
+            struct = self._pruned_struct(fields)
+        if self._version_at:
+            metadata, version = self._version_at
+            setattr(getattr(struct, metadata), version, "")
+        return escape_html(_encode(struct))
+
+    def _pruned_struct(self, fields: Unstructured) -> msgspec.Struct:
+        try:
+            return msgspec.convert(prune(self.schema, fields)[0], self._struct, dec_hook=write_value)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from error
+
+    @cached_property
+    def _struct(self) -> type[msgspec.Struct]:
+        return self._structs.of(self.schema)
+
+    @cached_property
+    def _is_recursive(self) -> bool:
+        return self._structs.is_recursive(self.schema)
+
+    @cached_property
+    def _version_at(self) -> tuple[str, str] | None:
+        """Where a Struct has metadata.resourceVersion; None for kinds that are no objects."""
+        metadata = self.schema.properties.get("metadata")
+        if metadata is None or metadata.definition != _OBJECT_META:
+            return None
+        return attribute(self.schema, "metadata"), attribute(metadata, "resourceVersion")
+
+    def _own(self, value: Any, data: bytes) -> Unstructured:
+        fields = self._object(value, data)
+        self._identify(fields)
+        return fields
+
+    def _object(self, value: Any, data: bytes) -> Unstructured:
+        if value is None:  # which Go's decoder takes for an object without any fields
+            return {}
+        if isinstance(value, dict):
+            return value
+        raise self._unrecognized(_no_object(value), data)
+
+    def _identify(self, fields: Unstructured) -> None:
+        """Fill in kind and apiVersion; raises `BadRequest` when they are another kind's.
+
+        An empty list of managedFields, which says "forget whose the fields are" as `[{}]` does, becomes that: it would
+        not survive being brought into Go's shape.
+        """
+        kind = fields.get("kind") or self.kind
+        api_version = fields.get("apiVersion") or self.api_version
+        if kind != self.kind or api_version != self.api_version:
+            self._check_kind(kind, api_version)
+        fields["kind"], fields["apiVersion"] = self.kind, self.api_version
+        metadata = fields.get("metadata")
+        if type(metadata) is dict and metadata.get("managedFields") == []:
+            metadata["managedFields"] = [{}]
+
+    def _check_kind(self, kind: Any, api_version: Any) -> None:
+        if not isinstance(kind, str) or not isinstance(api_version, str):
+            raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
+        definition = self._definitions.by_kind.get((api_version, kind))
+        if definition is None:
+            reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
+            raise self.refuse(reason, kind, api_version)
+        if kind != self.kind:
+            theirs = f"{_version(api_version)}.{kind}"
+            reason = f"converting ({theirs}) to ({_internal_package(self.api_version)}.{self.kind}): unknown conversion"
+            raise self.refuse(reason, kind, api_version)
+        if definition != self.schema.definition:
+            raise BadRequest(
+                f"the API version in the data ({api_version}) does not match"
+                f" the expected API version ({self.api_version})"
+            )
+
+    def refuse(self, reason: str, kind: str = "", api_version: str = "") -> BadRequest:
+        """Return the 400 for a body of this kind (or of another, which was sent instead) that cannot be used."""
+        version = quote(_version(api_version or self.api_version))
+        return BadRequest(f"{kind or self.kind} in version {version} cannot be handled as a {self.kind}: {reason}")
+
+    def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
+        """Return the 400 for a body with problems, where the client wants them to be errors."""
+        return self.refuse(f"strict decoding error: {', '.join(problems)}")
+
+    def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
+        return BadRequest(
+            f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({_summary(data)})"
+        )
+
+
+def _no_object(value: Any) -> str:
+    reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
+    return f"couldn't get version/kind; json parse error: {reason}"
+
+
+def _version(api_version: str) -> str:
+    return api_version.rpartition("/")[2]
+
+
+def _internal_package(api_version: str) -> str:
+    """Return the Go package of a group's internal types, which Kubernetes' messages name."""
+    group, slash, _ = api_version.partition("/")
+    return group.partition(".")[0] if slash else "core"
+
+
+def _summary(data: bytes) -> str:
+    """Show the beginning of a body as Kubernetes does: JSON as text, anything else in hexadecimal."""
+    if not data:
+        return "<empty>"
+    start = data[:30]
+    shown = quote(start.decode(errors="replace")) if start.startswith(b"{") else start.hex()
+    return f"{shown} ..." if len(data) > 30 else shown

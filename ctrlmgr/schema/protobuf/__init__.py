@@ -1,0 +1,1 @@
+"""Kubernetes' protobuf form, read and written from the published message structure."""

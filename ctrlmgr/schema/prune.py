@@ -1,0 +1,205 @@
+"""Brings a decoded object into the form that its schema wants, and says what was wrong with it in Kubernetes' words.
+
+This is the slow path, taken for what `schema.structs` refuses: fields that nobody knows or that stand twice are
+dropped and listed; null is what it is to Go (no value); a wrong type is an error.
+
+Rules and words are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.schema.strict_json import Repeated, refuse_free_form_depth
+from ctrlmgr.schema.structs import TEXTS, canonical_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ctrlmgr.schema.schema import Schema
+
+MOST_PROBLEMS = 100
+"""How many problems are listed; Kubernetes stops there too."""
+
+_NULL = object()
+"""Stands for a value that counts as none."""
+_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_GO_KINDS = {"string": "string", "boolean": "bool", "integer": "int64", "number": "float64"}
+_JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
+
+
+class _Place(NamedTuple):
+    """Where we are: for problems (`spec.ports[0].name`) and for errors (`ServicePort`, `spec.ports.name`)."""
+
+    path: str = ""
+    struct: str = ""
+    fields: str = ""
+
+    def field(self, struct: str, name: str) -> _Place:
+        return _Place(_join(self.path, name), struct, _join(self.fields, name))
+
+    def key(self, name: str) -> _Place:
+        return self._replace(path=_join(self.path, name))
+
+    def item(self, index: int) -> _Place:
+        return self._replace(path=f"{self.path}[{index}]")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str, ...]]:
+    """Return what `schema` knows of `fields`, as fresh as need be, and the problems in the order they were met.
+
+    Raises ValueError in Go's words for a value of a wrong type.
+    """
+    walk = _Walk()
+    pruned = walk.struct(schema, fields, _Place())
+    return pruned, tuple(walk.problems)[:MOST_PROBLEMS]
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.problems: dict[str, None] = {}
+
+    def struct(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
+        properties = schema.properties
+        name = schema.definition.rpartition(".")[2]
+        kept: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key, each in _pairs(value):
+            known = properties.get(key)
+            if known is None:
+                self._problem("unknown", _join(place.path, key))
+                continue
+            if key in seen:
+                self._problem("duplicate", _join(place.path, key))
+            seen.add(key)
+            below = self.value(known, each, place.field(name, key))
+            if below is not _NULL:
+                kept[key] = below
+        return kept
+
+    def value(self, schema: Schema, value: Any, place: _Place) -> Any:
+        if schema.kind == "any":
+            refuse_free_form_depth(value)
+            return value
+        if value is None:
+            return _NULL
+        if schema.is_struct:
+            self._require(isinstance(value, dict), schema, value, place)
+            return self.struct(schema, value, place)
+        if schema.items:
+            self._require(isinstance(value, list), schema, value, place)
+            return self._list(schema.items, value, place) or _NULL
+        if schema.values:
+            self._require(isinstance(value, dict), schema, value, place)
+            return self._map(schema.values, value, place) or _NULL
+        return self._scalar(schema, value, place)
+
+    def _list(self, schema: Schema, value: list[Any], place: _Place) -> list[Any]:
+        items = (self.value(schema, each, place.item(index)) for index, each in enumerate(value))
+        return [_zero(schema) if each is _NULL else each for each in items]
+
+    def _map(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, each in _pairs(value):
+            if key in kept:
+                self._problem("duplicate", _join(place.path, key))
+            below = self.value(schema, each, place.key(key))
+            kept[key] = _zero(schema) if below is _NULL else below
+        return kept
+
+    def _scalar(self, schema: Schema, value: Any, place: _Place) -> Any:
+        if schema.format in TEXTS:
+            return self._text(schema, value, place)
+        if schema.kind == "integer":
+            self._integer(schema.format, value, place, _go_type(schema))
+        elif schema.kind == "int-or-string":
+            if not isinstance(value, str):
+                self._integer("int32", value, place, "int32")
+        else:
+            self._require(json_kind(value) == _JSON_KINDS[schema.kind], schema, value, place)
+        return _base64(value) if schema.format == "byte" else value
+
+    def _text(self, schema: Schema, value: Any, place: _Place) -> Any:
+        if not isinstance(value, str) and schema.format != "quantity":
+            raise _wrong_type(json_kind(value), "string", place)
+        text = canonical_text(TEXTS[schema.format], value)
+        return _NULL if text is None else text
+
+    def _integer(self, format: str, value: Any, place: _Place, go_type: str) -> None:
+        low, high = _RANGES[format]
+        if type(value) is not int:
+            raise _wrong_type(f"number {value!r}" if type(value) is float else json_kind(value), go_type, place)
+        if not low <= value <= high:
+            raise _wrong_type(f"number {value}", go_type, place)
+
+    def _require(self, right: bool, schema: Schema, value: Any, place: _Place) -> None:
+        if not right:
+            raise _wrong_type(json_kind(value), _go_type(schema), place)
+
+    def _problem(self, what: str, path: str) -> None:
+        self.problems[f"{what} field {quote(path)}"] = None
+
+
+def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    return value.pairs if isinstance(value, Repeated) else value.items()
+
+
+def json_kind(value: Any) -> str:
+    """Return what Go calls a JSON value of this kind."""
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case int() | float():
+            return "number"
+        case list():
+            return "array"
+        case None:
+            return "null"
+    return "object"
+
+
+def _wrong_type(what: str, go_type: str, place: _Place) -> ValueError:
+    target = f"struct field {place.struct}.{place.fields}" if place.struct else "value"
+    return ValueError(f"json: cannot unmarshal {what} into Go {target} of type {go_type}")
+
+
+def _go_type(schema: Schema) -> str:
+    """Return the Go type that a value of `schema` is decoded to; of list items and map values as far as known."""
+    if schema.go_type:
+        return schema.go_type.lstrip("*")
+    if schema.is_struct:
+        *_, version, name = schema.definition.split(".")
+        return f"{version}.{name}"
+    return schema.format if schema.kind == "integer" else _GO_KINDS.get(schema.kind, "map[string]string")
+
+
+def _zero(schema: Schema) -> Any:
+    """Return what null is as an item of a list, or as a value of a map."""
+    if schema.is_struct or schema.values:
+        return {}
+    if schema.items:
+        return []
+    if schema.format in ("date-time", "micro-time"):
+        return None
+    if schema.format == "quantity":
+        return "0"
+    return {"string": "", "boolean": False, "any": None}.get(schema.kind, 0)
+
+
+def _base64(text: str) -> str:
+    """Write base64 as Go does, having read it as Go does: line breaks are no part of it."""
+    try:
+        plain = base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True)
+    except binascii.Error as error:
+        raise ValueError("illegal base64 data") from error
+    return base64.b64encode(plain).decode()

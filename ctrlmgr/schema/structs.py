@@ -1,0 +1,225 @@
+"""Schemas as msgspec Structs: what makes decoding and encoding run at C's speed.
+
+Guarantees:
+- A Struct holds what the Go struct behind a definition would hold and writes what Go would write: fields in Go's
+  order, zero values left out exactly where `omitempty` or `omitzero` leaves them out, nil lists as null elsewhere.
+- Converting refuses whatever is not simply right: unknown fields, wrong types, null in a place where Go only
+  tolerates it. What to say about those, and what is right after all, is the slow path's (`schema.prune`).
+- There is one Struct for a definition, whichever threads ask for it first.
+- Quantities and times come out in the form in which Kubernetes writes them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.quantity import canonical
+from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
+from ctrlmgr.schema.strict_json import refuse_free_form_depth
+
+if TYPE_CHECKING:
+    from ctrlmgr.schema.schema import Schema
+
+_encode = msgspec.json.Encoder().encode
+
+StructType: TypeAlias = type[msgspec.Struct]
+
+
+class _Text(type):
+    """Makes a class a msgspec type that is converted by a hook, while its values are, and stay, plain strings."""
+
+    canonical: Callable[[str], str | None]
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(instance) is str
+
+
+class _Anything(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+class FreeForm(metaclass=_Anything):
+    """Whatever JSON a client likes: RawExtension, FieldsV1, JSON. Go keeps its bytes, so its order of keys too."""
+
+
+class Quantity(metaclass=_Text):
+    """resource.Quantity."""
+
+    canonical = staticmethod(canonical)
+
+
+class Time(metaclass=_Text):
+    """meta/v1 Time."""
+
+    canonical = staticmethod(canonical_time)
+
+
+class MicroTime(metaclass=_Text):
+    """meta/v1 MicroTime."""
+
+    canonical = staticmethod(canonical_micro_time)
+
+
+def canonical_text(type_: Any, value: Any) -> str | None:
+    """Bring a value of one of the text types into its canonical form; raises ValueError for what is none.
+
+    A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
+    """
+    if type_ is Quantity:
+        return canonical(value.strip() if type(value) is str else _encode(value).decode())
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no {type_.__name__}")
+    return type_.canonical(value)  # type: ignore[no-any-return]  # see _Text
+
+
+def read_value(type_: Any, value: Any) -> Any:
+    """Convert a value of one of the types above, for reading; a msgspec `dec_hook`."""
+    if type_ is not FreeForm:
+        return canonical_text(type_, value)
+    refuse_free_form_depth(value)
+    return value
+
+
+def write_value(type_: Any, value: Any) -> Any:
+    """Convert a value of one of the types above, for writing: what is free-form is written before maps are sorted."""
+    return msgspec.Raw(_encode(value)) if type_ is FreeForm else canonical_text(type_, value)
+
+
+TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
+"""Those types by a schema's `format`."""
+_TIMES = ("date-time", "micro-time")
+
+_INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_INT64: Any = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TYPES: dict[tuple[str, str], Any] = {
+    ("string", ""): str,
+    ("string", "byte"): bytes,
+    **{("string", name): type_ for name, type_ in TEXTS.items()},
+    ("integer", "int32"): _INT32,
+    ("integer", "int64"): _INT64,
+    ("number", "double"): int | float,
+    ("boolean", ""): bool,
+    ("int-or-string", ""): _INT32 | str,
+    ("any", ""): FreeForm,
+}
+_ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+"""What is left out, where zero is; compared by identity, which these have."""
+
+
+def _null() -> None:
+    """Make a default that is written: msgspec leaves out what is the default itself, not what a function made."""
+
+
+def _zero_quantity() -> str:
+    return "0"
+
+
+class Structs:
+    """The Structs of some definitions, made when first asked for."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._made: dict[str, StructType] = {}
+        self._recursive: dict[str, bool] = {}
+        self._making = threading.RLock()
+
+    def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
+        """Return the Struct of a schema that is a struct in Go; `within` are the definitions being made."""
+        made = self._made.get(schema.definition)
+        if made is not None:
+            return made
+        with self._making:
+            made = self._made.get(schema.definition)
+            if made is None:
+                made = self._make(schema, (*within, schema.definition))
+                # What msgspec learns of a Struct when it is first used must not be learned by two threads at a time:
+                # each sees what the other has half done, and the process crashes.
+                msgspec.json.Decoder(made)
+                self._made[schema.definition] = made
+        return made
+
+    def is_recursive(self, schema: Schema) -> bool:
+        """Return whether a definition somewhere holds itself, so that its schema sets no limit to its depth."""
+        known = self._recursive.get(schema.definition)
+        if known is None:
+            known = self._recursive[schema.definition] = _is_recursive(schema, ())
+        return known
+
+    def _make(self, schema: Schema, within: tuple[str, ...]) -> StructType:
+        name = schema.definition.rpartition(".")[2]
+        properties = list(schema.properties.items())
+        # Attributes are numbered: JSON's names (`$ref`, `from`) need not be Python's.
+        struct = msgspec.defstruct(
+            name,
+            [(f"_{index}", *self._field(field, within)) for index, (_, field) in enumerate(properties)],
+            rename={f"_{index}": json_name for index, (json_name, _) in enumerate(properties)},
+            omit_defaults=True,
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
+        return struct
+
+    def _field(self, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
+        """Return a field's type and its default, which say when it is written."""
+        type_ = self._type(schema, within)
+        if schema.go_type.startswith("*") or schema.format in _TIMES:
+            return type_ | None, None if schema.omitted else msgspec.field(default_factory=_null)
+        if schema.is_struct:
+            return type_, msgspec.field(default_factory=type_)
+        if schema.items or schema.values:
+            return _collection(schema, type_)
+        return _scalar(schema, type_)
+
+    def _type(self, schema: Schema, within: tuple[str, ...]) -> Any:
+        if schema.is_struct:
+            name = schema.definition
+            return ForwardRef(name.rpartition(".")[2]) if name in within else self.of(schema, within)
+        if schema.items:
+            return list[self._element(schema.items, within)]  # type: ignore[misc]  # made at run time
+        if schema.values:
+            return dict[str, self._element(schema.values, within)]  # type: ignore[misc]  # made at run time
+        return _TYPES[schema.kind, schema.format]
+
+    def _element(self, schema: Schema, within: tuple[str, ...]) -> Any:
+        type_ = self._type(schema, within)
+        return type_ | None if schema.format in _TIMES else type_
+
+
+def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
+    if schema.omitted:
+        return type_, msgspec.field(default_factory=list if schema.items else dict)
+    # An empty list does not survive Kubernetes' storage, it is nil from then on: refused, so that pruning drops it.
+    return Annotated[type_, msgspec.Meta(min_length=1)] | None, msgspec.field(default_factory=_null)
+
+
+def _scalar(schema: Schema, type_: Any) -> tuple[Any, Any]:
+    if schema.kind == "any":
+        return type_, None if schema.omitted else msgspec.field(default_factory=_null)
+    if schema.format == "byte":
+        return (type_, b"") if schema.omitted else (type_ | None, msgspec.field(default_factory=_null))
+    if schema.format == "quantity":
+        return type_, msgspec.field(default_factory=_zero_quantity)
+    if schema.kind == "int-or-string":
+        return type_, msgspec.field(default_factory=int)
+    zero = _ZEROS[schema.kind]
+    return type_, zero if schema.omitted else msgspec.field(default_factory=type(zero))
+
+
+def attribute(schema: Schema, name: str) -> str:
+    """Return what the Struct of `schema` calls the field that is `name` in JSON."""
+    return f"_{list(schema.properties).index(name)}"
+
+
+def _is_recursive(schema: Schema, within: tuple[str, ...]) -> bool:
+    if schema.definition in within:
+        return True
+    below = (*within, schema.definition) if schema.definition else within
+    return any(
+        _is_recursive(each, below) for each in (*schema.properties.values(), schema.items, schema.values) if each
+    )

@@ -1,0 +1,112 @@
+"""Bearer tokens: a file of them, in kube-apiserver's format, followed as it changes.
+
+Guarantees:
+- Tokens are compared by their SHA-256: how long a refusal takes tells nothing of the tokens that would do.
+- A file that others than its owner may read is refused at start.
+- A changed file is taken up at the next look; one that cannot be read leaves what was known in force, and says so.
+
+A line is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file); instead of the token itself its hash
+may stand there, as `sha256:HEX`, and then nobody can read the token out of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import structlog
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.authn.access import User
+
+log = structlog.get_logger(__name__)
+
+_HASHED = "sha256:"
+_LONGEST_REMEMBERED = 256
+
+
+class Tokens:
+    """Who a bearer token stands for; used on the event loop, `reload` from one thread at a time."""
+
+    def __init__(self, fixed: Mapping[str, User], file: Path | None = None) -> None:
+        """Know the `fixed` tokens always, and those in `file` while it is there.
+
+        Raises `SettingsError` when the file is malformed or others may read it.
+        """
+        self._fixed = {_digest(token): user for token, user in fixed.items()}
+        self._file = file
+        self._stamp = self._look()
+        self._users = {**self._read(), **self._fixed}
+
+    def user(self, token: str) -> User | None:
+        """Return who `token` stands for, None if nobody."""
+        return self._users.get(_digest(token))
+
+    def reload(self) -> bool:
+        """Take up the file if it has changed; return whether it was."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self._users = {**self._read(), **self._fixed}
+        except SettingsError as error:
+            log.warning("tokens not reloaded, the old ones stay valid", error=str(error))
+            return False
+        log.info("tokens reloaded", file=str(self._file), tokens=len(self._users) - len(self._fixed))
+        return True
+
+    def _look(self) -> tuple[int, int] | None:
+        try:
+            status = self._file.stat() if self._file else None
+        except OSError:
+            return None
+        return (status.st_mtime_ns, status.st_size) if status else None
+
+    def _read(self) -> dict[bytes, User]:
+        if self._file is None or self._stamp is None:
+            return {}
+        try:
+            if self._file.stat().st_mode & 0o077:
+                raise SettingsError(f"server.tokens: others may read {self._file}, which holds tokens; chmod 600 it")
+            with self._file.open(newline="") as lines:
+                return dict(_parse(lines, self._file))
+        except OSError as error:
+            raise SettingsError(f"server.tokens: {self._file} cannot be read: {error.strerror}") from error
+
+
+def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
+    for number, row in enumerate(csv.reader(lines), start=1):
+        if not row or row[0].startswith("#"):
+            continue
+        if not 3 <= len(row) <= 4 or not row[0] or not row[1]:
+            raise SettingsError(f'server.tokens: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
+        groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) == 4 else ()
+        yield _stored(row[0], file, number), User(row[1], row[2], groups)
+
+
+def _stored(token: str, file: Path, number: int) -> bytes:
+    if not token.startswith(_HASHED):
+        return _digest(token)
+    try:
+        digest = bytes.fromhex(token.removeprefix(_HASHED))
+    except ValueError:
+        digest = b""
+    if len(digest) != hashlib.sha256().digest_size:
+        raise SettingsError(f"server.tokens: {file}:{number}: after sha256: come 64 hexadecimal digits")
+    return digest
+
+
+def _digest(token: str) -> bytes:
+    return _remembered(token) if len(token) <= _LONGEST_REMEMBERED else _sha256(token)
+
+
+def _sha256(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+_remembered = lru_cache(maxsize=256)(_sha256)
+"""The digests of the tokens that come with one request after the other."""

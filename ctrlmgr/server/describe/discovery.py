@@ -1,0 +1,205 @@
+"""Discovery: what is served here, told from the registry of kinds.
+
+Guarantees:
+- Every document is made of the kinds alone, in the order that clients choose by: groups and versions as the registry
+  has them, resources by name.
+- A document is made when it is first asked for and kept; whoever adds kinds makes a new `Discovery`.
+
+| path | answer |
+|---|---|
+| `/api`, `/apis` | APIVersions, APIGroupList; or everything at once, if asked for as APIGroupDiscoveryList |
+| `/apis/GROUP` | APIGroup |
+| `/api/v1`, `/apis/GROUP/VERSION` | APIResourceList |
+
+The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, fields in Go's order.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
+from ctrlmgr.engine.kinds import Group, Kinds
+from ctrlmgr.server.describe.document import JSON, Document, json_document, preferred
+
+_AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
+"""What asks for aggregated discovery: the parameters `as`, `g` and `v` of a media type."""
+
+_STORED_VERSIONS: Mapping[tuple[str, str], str] = {
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
+}
+"""The kinds that Kubernetes 1.36 stores in a version which it serves no more, so that their hashes are as there."""
+
+
+class Discovery:
+    """Answers requests for discovery documents of one set of kinds."""
+
+    def __init__(self, kinds: Kinds, server_address: str = "") -> None:
+        """Tell of `kinds`, at `server_address` (host:port) where clients of old look for that."""
+        self._kinds = kinds
+        self._server_address = server_address
+        self._made: dict[tuple[str, str], Document | None] = {}
+
+    def answer(self, path: str, accept: str) -> Document | None:
+        """Return the document at a path, None if there is none. It varies with the Accept header."""
+        parts = path.strip("/").split("/")
+        if parts[0] not in ("api", "apis") or len(parts) > 3:
+            return None
+        form = _aggregated(accept) if len(parts) == 1 else ""
+        key = "/".join(parts), form
+        if key not in self._made:
+            made = self._document(parts, form)
+            if made is None:  # not kept: there is no end of paths that lead nowhere
+                return None
+            self._made[key] = made
+        return self._made[key]
+
+    def _document(self, parts: Sequence[str], form: str) -> Document | None:
+        if form:
+            media_type = f"{JSON};g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+            return json_document(self._everything(parts[0], form), media_type)
+        fields = self._fields(parts)
+        return None if fields is None else json_document(fields)
+
+    def _fields(self, parts: Sequence[str]) -> dict[str, Any] | None:
+        match parts:
+            case ["api"]:
+                return self._core_versions()
+            case ["apis"]:
+                groups = [_group(group) for group in self._groups("apis")]
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case ["api", version]:
+                return self._resources("", version)
+            case ["apis", name]:
+                found = [group for group in self._groups("apis") if group.name == name]
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(found[0])} if found else None
+            case ["apis", name, version] if name:
+                return self._resources(name, version)
+        return None
+
+    def _groups(self, root: str) -> list[Group]:
+        """Return the groups below `/api` (the core group) or `/apis`."""
+        return [group for group in self._kinds.groups if (group.name == "") == (root == "api")]
+
+    def _kinds_of(self, group: str, version: str) -> list[Kind]:
+        found = (kind for kind in self._kinds if kind.gvk[:2] == (group, version))
+        return sorted(found, key=lambda kind: kind.resource.plural)
+
+    def _core_versions(self) -> dict[str, Any]:
+        versions = [version for group in self._groups("api") for version in group.versions]
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._server_address}
+        return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [address]}
+
+    def _resources(self, group: str, version: str) -> dict[str, Any] | None:
+        kinds = self._kinds_of(group, version)
+        if not kinds:
+            return None
+        head = {"kind": "APIResourceList", "apiVersion": "v1"} if group else {"kind": "APIResourceList"}
+        resources = [entry for kind in kinds for entry in self._entries(kind)]
+        return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": resources}
+
+    def _entries(self, kind: Kind) -> Iterator[dict[str, Any]]:
+        plural = kind.resource.plural
+        yield {
+            "name": plural,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.gvk.kind,
+            "verbs": sorted(kind.verbs),
+            **_names(kind),
+            **self._storage_version(kind),
+        }
+        for part in _subresources(kind):
+            other = {} if _is_own(part, kind) else {"group": part.kind.group, "version": part.kind.version}
+            yield {
+                "name": f"{plural}/{part.name}",
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                **other,
+                "kind": part.kind.kind,
+                "verbs": sorted(part.verbs),
+            }
+
+    def _storage_version(self, kind: Kind) -> dict[str, str]:
+        """Return the hash of the version that a kind is stored in (apiserver `discovery/storageversionhash.go`)."""
+        if not {"create", "get"} <= kind.verbs:
+            return {}
+        stored = (self._kinds.stored(kind.storage) or kind).gvk
+        version = _STORED_VERSIONS.get((stored.group, stored.kind), stored.version)
+        digest = sha256(f"{stored.group}/{version}/{stored.kind}".encode()).digest()
+        return {"storageVersionHash": b64encode(digest[:8]).decode("ascii")}
+
+    def _everything(self, root: str, version: str) -> dict[str, Any]:
+        items = [
+            {
+                "metadata": {"name": group.name} if group.name else {},
+                "versions": [self._discovered(group.name, each) for each in group.versions],
+            }
+            for group in self._groups(root)
+        ]
+        head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
+        return {**head, "items": items}
+
+    def _discovered(self, group: str, version: str) -> dict[str, Any]:
+        resources = [_resource(kind) for kind in self._kinds_of(group, version)]
+        return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _aggregated(accept: str) -> str:
+    """Return the version of aggregated discovery that suits an Accept header best; empty for none of it."""
+    for clause in preferred(accept):
+        if clause.allows(JSON):
+            kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
+            if not (kind or group or version):
+                return ""
+            if (kind, group, version) in _AGGREGATED:
+                return version
+    return ""
+
+
+def _group(group: Group) -> dict[str, Any]:
+    versions = [{"groupVersion": f"{group.name}/{version}", "version": version} for version in group.versions]
+    return {"name": group.name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _resource(kind: Kind) -> dict[str, Any]:
+    parts = [
+        {
+            "subresource": part.name,
+            "responseKind": _response_kind(part.kind, own=_is_own(part, kind)),
+            "verbs": sorted(part.verbs),
+        }
+        for part in _subresources(kind)
+    ]
+    return {
+        "resource": kind.resource.plural,
+        "responseKind": _response_kind(kind.gvk, own=True),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": sorted(kind.verbs),
+        **_names(kind),
+        **({"subresources": parts} if parts else {}),
+    }
+
+
+def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:
+    """Name the kind of an answer; group and version are empty where they are those of the list it stands in."""
+    return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
+
+
+def _is_own(part: Subresource, kind: Kind) -> bool:
+    return part.kind[:2] == kind.gvk[:2]
+
+
+def _subresources(kind: Kind) -> list[Subresource]:
+    return [part for _, part in sorted(kind.subresources.items())]
+
+
+def _names(kind: Kind) -> dict[str, list[str]]:
+    names = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    return {key: each for key, each in names.items() if each}

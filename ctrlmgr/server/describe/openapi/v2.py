@@ -1,0 +1,27 @@
+"""The OpenAPI v2 document: everything in one, for clients from before v3 (`kubectl` up to 1.26, code generators)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.schema import structure
+from ctrlmgr.server.describe.openapi.descriptions import described
+from ctrlmgr.server.describe.openapi.paths import served_paths
+from ctrlmgr.server.describe.version import git_version
+
+TITLE = "Kubernetes"
+
+
+def swagger(kinds: Kinds) -> dict[str, Any]:
+    """Return the document."""
+    shipped, definitions = structure.openapi(), kinds.definitions
+    return {
+        "swagger": "2.0",
+        "info": {"title": TITLE, "version": git_version()},
+        "paths": served_paths(kinds),
+        "definitions": {name: described(definitions.raw(name)) for name in definitions},
+        "parameters": shipped["parameters"],
+        "securityDefinitions": shipped["securityDefinitions"],
+        "security": shipped["security"],
+    }

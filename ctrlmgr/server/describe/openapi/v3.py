@@ -1,0 +1,155 @@
+"""OpenAPI v3 documents: one a group version, with the schemas that its paths and kinds need and no others.
+
+What differs from the v2 document is what kube-openapi makes differ (`pkg/openapiconv`, `pkg/builder3`): schemas are
+components, what stands beside a reference makes it an `allOf`, bodies and answers have a schema a media type, and
+parameters stand where they are used, because kubectl looks for `fieldValidation` there and follows no references.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.schema import structure
+from ctrlmgr.server.describe.openapi.descriptions import described
+from ctrlmgr.server.describe.openapi.paths import METHODS, Node, section, served_paths
+from ctrlmgr.server.describe.openapi.v2 import TITLE
+from ctrlmgr.server.describe.version import git_version
+
+_V2_SCHEMAS, _V3_SCHEMAS = "#/definitions/", "#/components/schemas/"
+_REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
+_UNTYPED_IN_V2: Mapping[str, Any] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+}
+"""The definitions that v2 has no means to say."""
+
+
+class Sections:
+    """The documents, by what they are about: `api/v1`, `apis/apps`, `version`; none is made before it is asked for."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        """Take what is served."""
+        self._kinds = kinds
+        self._schemas: dict[str, msgspec.Raw] = {}
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """What there are documents about, in order."""
+        return sorted(self._paths)
+
+    @cached_property
+    def _paths(self) -> Mapping[str, Mapping[str, Node]]:
+        paths: dict[str, dict[str, Node]] = {}
+        for path, item in served_paths(self._kinds).items():
+            paths.setdefault(section(path), {})[path] = item
+        return paths
+
+    @cached_property
+    def _roots(self) -> Mapping[str, list[str]]:
+        """The definitions of the kinds, so that they are there even if no path refers to them."""
+        roots: dict[str, list[str]] = {}
+        for kind in self._kinds:
+            prefix = "apis" if kind.gvk.group else "api"
+            roots.setdefault(f"{prefix}/{kind.gvk.api_version}", []).append(kind.definition)
+        return roots
+
+    def encode(self, name: str) -> bytes:
+        """Return a document as JSON; raises KeyError if there is none of that name."""
+        paths = msgspec.json.encode({path: _path_item(item) for path, item in self._paths[name].items()})
+        roots = [each.decode() for each in _REFERENCE.findall(paths)]
+        schemas = self._closure([*roots, *self._roots.get(name, ())])
+        return msgspec.json.encode(
+            {
+                "openapi": "3.0.0",
+                "info": {"title": TITLE, "version": git_version()},
+                "paths": msgspec.Raw(paths),
+                "components": {
+                    "schemas": {name: schemas[name] for name in sorted(schemas)},
+                    "securitySchemes": structure.openapi()["securityDefinitions"],
+                },
+                "security": structure.openapi()["security"],
+            }
+        )
+
+    def _closure(self, names: list[str]) -> dict[str, msgspec.Raw]:
+        """Return these schemas, all that they refer to, all that these refer to, and so on."""
+        found: dict[str, msgspec.Raw] = {}
+        while names:
+            name = names.pop()
+            if name not in found:
+                found[name] = self._schema(name)
+                names += [each.decode() for each in _REFERENCE.findall(bytes(found[name]))]
+        return found
+
+    def _schema(self, name: str) -> msgspec.Raw:
+        if name not in self._schemas:
+            definition = _UNTYPED_IN_V2.get(name) or _schema(described(self._kinds.definitions.raw(name)))
+            self._schemas[name] = msgspec.Raw(msgspec.json.encode(definition))
+        return self._schemas[name]
+
+
+def _schema(node: Node) -> dict[str, Any]:
+    """Turn a schema of v2 into one of v3."""
+    rest = {key: _part(key, value) for key, value in node.items() if key != "$ref"}
+    if "$ref" not in node:
+        return rest
+    reference = {"$ref": node["$ref"].replace(_V2_SCHEMAS, _V3_SCHEMAS)}
+    return {"allOf": [reference], **rest} if rest else reference
+
+
+def _part(key: str, value: Any) -> Any:
+    if key == "properties":
+        return {name: _schema(field) for name, field in value.items()}
+    return _schema(value) if key in ("items", "additionalProperties") else value
+
+
+def _path_item(item: Node) -> dict[str, Any]:
+    operations: dict[str, Any] = {key: _operation(each) for key, each in item.items() if key in METHODS}
+    if "parameters" in item:
+        operations["parameters"] = [_parameter(_resolved(each)) for each in item["parameters"]]
+    return operations
+
+
+def _operation(operation: Node) -> dict[str, Any]:
+    parameters = [_resolved(each) for each in operation.get("parameters", ())]
+    kept = {key: value for key, value in operation.items() if key in ("operationId", "tags") or key.startswith("x-")}
+    others = [_parameter(each) for each in parameters if each["in"] != "body"]
+    if others:
+        kept["parameters"] = others
+    for body in parameters:
+        if body["in"] == "body":
+            required = {"required": True} if body.get("required") else {}
+            kept["requestBody"] = {"content": _content(operation["consumes"], body["schema"]), **required}
+    responses = operation["responses"].items()
+    kept["responses"] = {code: _response(each, operation["produces"]) for code, each in responses}
+    return kept
+
+
+def _resolved(parameter: Node) -> Node:
+    reference = parameter.get("$ref")
+    resolved: Node = structure.openapi()["parameters"][reference.rpartition("/")[2]] if reference else parameter
+    return resolved
+
+
+def _parameter(parameter: Node) -> dict[str, Any]:
+    """Turn a parameter of v2, which has its type beside its name, into one that has a schema."""
+    kept = {key: value for key, value in parameter.items() if key in ("name", "in", "description", "required")}
+    return {**kept, "schema": {key: value for key, value in parameter.items() if key not in kept}}
+
+
+def _response(response: Node, produces: Iterable[str]) -> dict[str, Any]:
+    converted = {"description": response["description"]}
+    return {**converted, "content": _content(produces, response["schema"])} if "schema" in response else converted
+
+
+def _content(media_types: Iterable[str], schema: Node) -> dict[str, Any]:
+    return {media_type: {"schema": _schema(schema)} for media_type in media_types}

@@ -1,0 +1,52 @@
+"""What this server calls itself at `/version`: the Kubernetes it behaves like, and in the build metadata what it is.
+
+Clients compare versions as semantic versions, where build metadata does not count: kubectl warns of a distance of more
+than one minor version, client libraries and test suites switch features on. So the number is Kubernetes'.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Final
+
+import msgspec
+
+from ctrlmgr import __version__
+from ctrlmgr.server.describe.document import JSON, Document, document
+
+KUBERNETES: Final = (1, 36, 2)
+"""The release whose API this is."""
+
+_OLDEST_COMPATIBLE: Final = (1, 35)
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def git_version() -> str:
+    """Return `v1.36.2+ctrlmgr.0.1.0`."""
+    return f"v{'.'.join(map(str, KUBERNETES))}+ctrlmgr.{__version__}"
+
+
+def version_info() -> dict[str, str]:
+    """Return apimachinery's `version.Info`; what only a Go build knows says what is there instead, or nothing."""
+    major, minor, _ = map(str, KUBERNETES)
+    machine = platform.machine()
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": str(_OLDEST_COMPATIBLE[0]),
+        "minCompatibilityMinor": str(_OLDEST_COMPATIBLE[1]),
+        "gitVersion": git_version(),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"{platform.system().lower()}/{_ARCHITECTURES.get(machine, machine)}",
+    }
+
+
+def version_document() -> Document:
+    """Return the answer to `/version`, indented as apiserver's `WriteRawJSON` writes what is no API object."""
+    return document(JSON, msgspec.json.format(msgspec.json.encode(version_info()), indent=2))

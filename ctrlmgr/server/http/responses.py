@@ -1,0 +1,116 @@
+"""Answers, from what they say to what goes over the wire.
+
+Guarantees:
+- Every error is a `Status` whose code is the HTTP status, and says when to try again if that helps.
+- An answer is sent as ASGI messages with as little work as can be: most headers are constants.
+- JSON ends with a newline, as Go's encoder writes it; indented JSON and YAML are made from it, never the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from ctrlmgr.api import status
+from ctrlmgr.errors import ApiError
+from ctrlmgr.server.presenting.negotiation import PLAIN, Representation
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+NO_CACHE: Header = (b"cache-control", b"no-cache, private")
+NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
+JSON_TYPE: Header = (b"content-type", b"application/json")
+YAML_TYPE: Header = (b"content-type", b"application/yaml")
+TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
+
+_WARNINGS = 4096  # characters of all warnings together, beyond which each is cut
+_WARNING = 256  # characters of one that is
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class Response(NamedTuple):
+    """A whole answer; the length is told by who sends it."""
+
+    status: int
+    body: bytes
+    headers: Sequence[Header] = (JSON_TYPE, NO_CACHE)
+
+
+async def send_whole(send: Send, code: int, headers: Sequence[Header], body: bytes) -> None:
+    """Send an answer as ASGI has it."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": code, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def represented(code: int, body: bytes, representation: Representation = PLAIN) -> Response:
+    """Return the answer for a body in compact JSON, as it was asked for."""
+    if representation.yaml:
+        return Response(code, to_yaml(body), (YAML_TYPE, NO_CACHE))
+    return Response(code, indented(body) if representation.pretty else body)
+
+
+def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
+    """Return the answer that tells of an error."""
+    response = represented(error.code, status.encode(status.failure(error)), representation)
+    seconds = error.details.retry_after_seconds if error.details else 0
+    if seconds:
+        return response._replace(headers=(*response.headers, (b"retry-after", b"%d" % seconds)))
+    return response
+
+
+def text(code: int, words: str, *headers: Header) -> Response:
+    """Return an answer in plain text."""
+    return Response(code, words.encode(), (TEXT_TYPE, NO_CACHE, NO_SNIFFING, *headers))
+
+
+PAGE_NOT_FOUND = text(404, "404 page not found\n")
+"""The answer where nothing ever is."""
+
+
+def warnings(texts: Sequence[str]) -> list[Header]:
+    """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
+
+    When they are too long altogether each is cut, and what is too much even so is left out (apiserver
+    `pkg/endpoints/filters/warning.go`).
+    """
+    told = [each for each in dict.fromkeys(texts) if each]
+    if sum(map(len, told)) > _WARNINGS:
+        told = _fitting(each[:_WARNING] for each in told)
+    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
+
+
+def _fitting(texts: Iterable[str]) -> list[str]:
+    fitting, room = [], _WARNINGS
+    for each in texts:
+        if len(each) <= room:
+            fitting.append(each)
+            room -= len(each)
+    return fitting
+
+
+def _quoted(words: str) -> bytes:
+    """Escape a quoted string; control characters become spaces, for a header must stay in one line."""
+    one_line = "".join(each if each.isprintable() else " " for each in words)
+    return one_line.replace("\\", r"\\").replace('"', r"\"").encode("utf-8", "replace")
+
+
+def indented(body: bytes) -> bytes:
+    """Return JSON with two spaces of indentation and no newline at the end, as Go's MarshalIndent writes it."""
+    return msgspec.json.format(body, indent=2)
+
+
+def to_yaml(body: bytes) -> bytes:
+    """Return JSON as YAML with sorted keys, as Kubernetes' YAML (which is made of Go maps) is."""
+    decoded: Any = msgspec.json.decode(body)
+    dumped: bytes = yaml.dump(
+        decoded, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=True, width=1 << 30
+    )
+    return dumped

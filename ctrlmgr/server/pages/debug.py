@@ -1,0 +1,101 @@
+"""What this process is and does inside, for its administrators: `/configz`, `/debug/profile`, `/debug/threads`.
+
+| path | answer |
+|---|---|
+| `/configz` | the settings in force, passwords masked |
+| `/debug/threads` | the stack of every thread |
+| `/debug/profile?seconds=N` | where the process spends N seconds (5 by default): samples as collapsed stacks |
+
+A profile is one line a stack, frames separated by `;`, and how often it was met: what flame graph tools read. Taking
+one costs the process about a percent; its thread is one of the server's workers.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import Response, text
+from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.workers import Workers
+
+_PERIOD = 0.01
+"""Seconds between samples."""
+
+_LONGEST = 60.0
+_DEFAULT = "5"
+
+
+def debug_pages(settings: Mapping[str, Any], workers: Workers, *, clock: Clock) -> dict[str, Page]:
+    """Return the pages by their paths; `settings` are what `/configz` shows."""
+    configz = msgspec.json.encode({"ctrlmgr": settings})
+
+    async def show_settings(request: Request) -> Response:
+        _only_get(request)
+        return Response(200, configz)
+
+    async def show_threads(request: Request) -> Response:
+        _only_get(request)
+        return text(200, _threads())
+
+    async def show_profile(request: Request) -> Response:
+        _only_get(request)
+        seconds = _seconds(request)
+        return text(200, await workers.run(lambda: profile(seconds, clock)))
+
+    return {"/configz": show_settings, "/debug/threads": show_threads, "/debug/profile": show_profile}
+
+
+def profile(seconds: float, clock: Clock) -> str:
+    """Sample all threads but the calling one for so long; return collapsed stacks, the most frequent first."""
+    own = threading.get_ident()
+    stacks: Counter[str] = Counter()
+    pause = threading.Condition()
+    ends_at = clock.monotonic() + seconds
+    with pause:
+        while clock.monotonic() < ends_at:
+            names = {thread.ident: thread.name for thread in threading.enumerate()}
+            for ident, frame in sys._current_frames().items():
+                if ident != own:
+                    stacks[f"{names.get(ident, ident)};{_collapsed(frame)}"] += 1
+            clock.wait(pause, _PERIOD)
+    return "".join(f"{stack} {count}\n" for stack, count in stacks.most_common())
+
+
+def _collapsed(frame: FrameType | None) -> str:
+    frames = []
+    while frame is not None:
+        code = frame.f_code
+        frames.append(f"{code.co_qualname}:{frame.f_lineno}")
+        frame = frame.f_back
+    return ";".join(reversed(frames))
+
+
+def _threads() -> str:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = []
+    for ident, frame in sys._current_frames().items():
+        parts.append(f"{names.get(ident, ident)}\n{''.join(traceback.format_stack(frame))}")
+    return "\n".join(parts)
+
+
+def _seconds(request: Request) -> float:
+    value = request.query.get("seconds", [_DEFAULT])[0]
+    if not value.isdecimal() or not 0 < int(value) <= _LONGEST:
+        raise BadRequest(f"seconds is {value!r}; it must be a whole number from 1 to {_LONGEST:g}")
+    return float(value)
+
+
+def _only_get(request: Request) -> None:
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed(details=StatusDetails())

@@ -1,0 +1,164 @@
+"""What is served beside resources: health, metrics, the version, discovery, OpenAPI.
+
+| path | answer |
+|---|---|
+| `/` | the paths there are |
+| `/livez`, `/readyz`, `/healthz`, `/readyz/NAME` | the checks (`?verbose`, `?exclude=NAME`) |
+| `/metrics` | Prometheus text, or OpenMetrics if asked for |
+| `/version`, `/api`, `/apis` and what is below them | documents for clients that want to know what is served here |
+| `/openapi/v2`, `/openapi/v3` | what it looks like |
+| `/NAME/…` | whatever is mounted there |
+
+Where nothing is, the answer is plain text outside of the API and a `Status` within, as kube-apiserver's two routers
+have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import msgspec
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import CollectorRegistry
+
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
+from ctrlmgr.server.describe.discovery import Discovery
+from ctrlmgr.server.describe.document import Document
+from ctrlmgr.server.describe.openapi import OpenAPI
+from ctrlmgr.server.describe.version import version_document
+from ctrlmgr.server.endpoints import unknown_resource
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import NO_CACHE, NO_SNIFFING, PAGE_NOT_FOUND, Header, Response, text
+from ctrlmgr.server.pages.health import Health
+from ctrlmgr.server.routes import Location
+from ctrlmgr.server.workers import Workers
+
+Page: TypeAlias = Callable[[Request], Awaitable[Response]]
+"""Answers requests to one path; may be given for paths that this module does not know."""
+
+_NOT_ALLOWED = text(405, "Method Not Allowed\n", (b"allow", b"GET, HEAD"))
+_FOREVER: Header = (b"cache-control", b"public, immutable")
+
+
+class Pages:
+    """Serves everything that is no resource; used on the event loop only."""
+
+    def __init__(
+        self,
+        health: Sequence[Health],
+        registry: CollectorRegistry,
+        kinds: Kinds,
+        workers: Workers,
+        *,
+        server_address: str = "",
+        more: Mapping[str, Page] | None = None,
+        mounts: Mapping[str, Page] | None = None,
+    ) -> None:
+        """Serve these health endpoints by their names, the metrics of `registry`, documents about `kinds`, and `more`.
+
+        `more` are pages by their paths, `mounts` those that answer for all paths below `/NAME`, by that name.
+        `server_address` is where clients are told to find this server.
+        """
+        self._health = {endpoint.name: endpoint for endpoint in health}
+        self._registry = registry
+        self._kinds = kinds
+        self._workers = workers
+        self._discovery = Discovery(kinds, server_address)
+        self._openapi = OpenAPI(kinds)
+        self._version = version_document()
+        self._more = more or {}
+        self._mounts = mounts or {}
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request for no resource; raises `NotFound`, `MethodNotAllowed`, `NotAcceptable`."""
+        location = request.location
+        if location.parts is None:
+            return self.nowhere(location)
+        match location.parts:
+            case ():
+                return _read_only(request) or self._root()
+            case (name, *check) if name in self._health and len(check) < 2:
+                return _read_only(request) or _healthy(self._health[name], "".join(check), request.query)
+            case ("metrics",):
+                return _read_only(request) or self._metrics(request)
+            case ("version",):
+                return _documented(request, self._version)
+            case ("openapi", *_):
+                return await self._described(request)
+            case ("api" | "apis", *_):
+                return self._discovered(request)
+            case (name, *_) if name in self._mounts:
+                return await self._mounts[name](request)
+        page = self._more.get("/" + "/".join(location.parts))
+        return await page(request) if page is not None else PAGE_NOT_FOUND
+
+    def nowhere(self, location: Location) -> Response:
+        """Answer where nothing is; raises `NotFound` where that is told with a `Status`."""
+        parts = location.parts
+        within = location.is_api if parts is None else parts[:1] == ("api",) or self._is_group(parts)
+        if within:
+            raise unknown_resource()
+        return PAGE_NOT_FOUND
+
+    def _is_group(self, parts: Sequence[str]) -> bool:
+        return len(parts) > 1 and parts[0] == "apis" and any(group.name == parts[1] for group in self._kinds.groups)
+
+    def _root(self) -> Response:
+        groups = [(f"/apis/{group.name}" if group.name else "/api", group.versions) for group in self._kinds.groups]
+        versions = [f"{path}/{version}" for path, names in groups for version in names]
+        checks = [f"/{name}/{check.name}" for name, endpoint in self._health.items() for check in endpoint.checks]
+        paths = {path for path, _ in groups} | {f"/{name}" for name in self._health} | {*versions, *checks, *self._more}
+        paths |= {f"/{name}" for name in self._mounts}
+        paths |= {"/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
+        return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
+
+    def _metrics(self, request: Request) -> Response:
+        encode, content_type = choose_encoder(request.header(b"accept").decode("latin-1"))
+        return Response(200, encode(self._registry), ((b"content-type", content_type.encode()), NO_CACHE, NO_SNIFFING))
+
+    def _discovered(self, request: Request) -> Response:
+        accept = request.header(b"accept").decode("latin-1")
+        document = self._discovery.answer(request.location.path, accept)
+        return self.nowhere(request.location) if document is None else _documented(request, document)
+
+    async def _described(self, request: Request) -> Response:
+        accept = request.header(b"accept").decode("latin-1")
+        try:
+            # The first of each takes a while to make.
+            ask = partial(self._openapi.answer, request.location.path, request.query, accept)
+            document = await self._workers.run(ask)
+        except NotAcceptable:
+            return text(406, "406 Not Acceptable\n")
+        return PAGE_NOT_FOUND if document is None else _documented(request, document)
+
+
+def _read_only(request: Request) -> Response | None:
+    return None if request.method in ("GET", "HEAD") else _NOT_ALLOWED
+
+
+def _healthy(health: Health, check: str, query: Mapping[str, Sequence[str]]) -> Response:
+    if check:
+        found = health.report_one(check)
+        if found is None:
+            return PAGE_NOT_FOUND
+    else:
+        found = health.report(verbose="verbose" in query, exclude=query.get("exclude", []))
+    ok, words = found
+    return text(200 if ok else 500, words)
+
+
+def _documented(request: Request, document: Document) -> Response:
+    """Answer with a document, or with its not having changed; raises `MethodNotAllowed`."""
+    if request.method != "GET":
+        raise MethodNotAllowed(details=StatusDetails())
+    headers: list[Header] = [(b"etag", document.etag.encode()), (b"vary", b"Accept, Accept-Encoding")]
+    headers.append(_FOREVER if document.immutable else NO_CACHE)
+    if request.header(b"if-none-match").decode("latin-1") == document.etag:
+        return Response(304, b"", headers)
+    headers.append((b"content-type", document.content_type.encode()))
+    if document.gzipped is not None and request.accepts_gzip:
+        return Response(200, document.gzipped, [*headers, (b"content-encoding", b"gzip")])
+    return Response(200, document.body, headers)

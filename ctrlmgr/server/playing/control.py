@@ -1,0 +1,107 @@
+"""The controls of a recording that is served, under `/play`, for administrators.
+
+| request | does |
+|---|---|
+| `GET /play` | tells where it is |
+| `POST /play/pause`, `POST /play/resume` | stands still, goes on |
+| `POST /play/step?events=N` | stands still N events further on (1 by default), or back if N is negative |
+| `POST /play/seek?to=PLACE` | goes to a revision, a time, `start`, `end`, or so much on or back: `+30s`, `-1m` |
+| `POST /play/speed?times=X` | plays X times as fast as it happened |
+| `GET /play/writes?after=N&limit=N` | tells what clients would have written, those after number N |
+
+Guarantees: every command is answered with where that has led to, in the form of `GET /play`; who asks the API anything
+after that is answered from there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
+from ctrlmgr.recording.playing.playback import Playback, State
+from ctrlmgr.recording.playing.pretending import Pretending, Write
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import Response
+from ctrlmgr.server.pages.pages import Page
+
+PATH = "/play"
+PAGE = 500
+"""How many writes are told of at a time."""
+
+_INTEGER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_encode = msgspec.json.Encoder().encode
+
+
+class Told(msgspec.Struct, frozen=True, rename="camel"):
+    """Some of the writes there have been."""
+
+    count: int
+    """How many there have been in all; the oldest are forgotten."""
+    writes: list[Write]
+
+
+def play_pages(playback: Playback, pretending: Pretending | None) -> dict[str, Page]:
+    """Return the pages by their paths; without `pretending` nothing is ever written."""
+
+    async def show(request: Request) -> Response:
+        _only(request, "GET", "HEAD")
+        return Response(200, _encode(playback.state()))
+
+    async def writes(request: Request) -> Response:
+        _only(request, "GET", "HEAD")
+        if pretending is None:
+            return Response(200, _encode(Told(0, [])))
+        after, limit = _integer(request, "after", 0), _integer(request, "limit", PAGE)
+        return Response(200, _encode(Told(pretending.count, pretending.after(after, min(max(limit, 1), PAGE)))))
+
+    return {
+        PATH: show,
+        f"{PATH}/writes": writes,
+        f"{PATH}/pause": _command(lambda request: playback.pause()),
+        f"{PATH}/resume": _command(lambda request: playback.resume()),
+        f"{PATH}/step": _command(lambda request: playback.step(_integer(request, "events", 1))),
+        f"{PATH}/seek": _command(lambda request: playback.seek(_required(request, "to"))),
+        f"{PATH}/speed": _command(lambda request: playback.set_speed(_number(request, "times"))),
+    }
+
+
+def _command(act: Callable[[Request], State]) -> Page:
+    async def page(request: Request) -> Response:
+        _only(request, "POST")
+        return Response(200, _encode(act(request)))
+
+    return page
+
+
+def _only(request: Request, *methods: str) -> None:
+    if request.method not in methods:
+        raise MethodNotAllowed(details=StatusDetails())
+
+
+def _required(request: Request, name: str) -> str:
+    value = request.query.get(name, [""])[0]
+    if not value:
+        raise BadRequest(f"the parameter {name!r} is missing")
+    return value
+
+
+def _integer(request: Request, name: str, default: int) -> int:
+    value = request.query.get(name, [str(default)])[0]
+    if not _INTEGER.fullmatch(value):
+        raise BadRequest(f"{name} is {value!r}; it must be a whole number")
+    return int(value)
+
+
+def _number(request: Request, name: str) -> float:
+    value = _required(request, name)
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadRequest(f"{name} is {value!r}; it must be a number")
+    return number

@@ -1,0 +1,165 @@
+"""Which representation to answer in, and which a body came in: `Accept` and `Content-Type`.
+
+Guarantees:
+- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of those. Clients that would
+  rather have protobuf get JSON if they take it at all.
+- What is accepted and refused, and in which words, is what kube-apiserver does: its router first looks at types alone
+  (go-restful `route.go`, `curly.go`), then its handlers at parameters (apiserver
+  `pkg/endpoints/handlers/negotiation/negotiate.go`), and each has its own message.
+- A header is parsed once and its meaning remembered: clients send the same few.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ctrlmgr.errors import NotAcceptable, StatusDetails, UnsupportedMediaType
+from ctrlmgr.server.describe.document import Clause, preferred
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_TYPES = (JSON, YAML, PROTOBUF)
+_STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+
+PATCH_TYPES = frozenset(
+    {
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    }
+)
+"""What a PATCH may come as."""
+
+_REMEMBERED = 512
+_LONGEST_REMEMBERED = 512
+_HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
+"""How the names of programs start whose users read the answers themselves."""
+
+
+class Form(NamedTuple):
+    """What an object is turned into: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for itself."""
+
+    kind: str
+    version: str
+    """Of the group meta.k8s.io: `v1` or `v1beta1`."""
+
+    @property
+    def api_version(self) -> str:
+        """`meta.k8s.io/v1`."""
+        return f"meta.k8s.io/{self.version}"
+
+
+AS_IS = Form("", "")
+_FORMS = {
+    Form(kind, version)
+    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    for version in ("v1", "v1beta1")
+}
+
+
+class Representation(NamedTuple):
+    """How to answer."""
+
+    form: Form = AS_IS
+    yaml: bool = False
+    pretty: bool = False
+
+
+PLAIN = Representation()
+"""Compact JSON: what programs ask for."""
+
+
+class Accepts:
+    """Reads `Accept` headers of requests to one kind of endpoint, remembering them."""
+
+    def __init__(self, *, lists: bool = False, transforms: bool = True) -> None:
+        """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms."""
+        self._produces = (*_TYPES, *_STREAM_TYPES) if lists else _TYPES
+        self._transforms = transforms
+        self._known: dict[bytes, Representation] = {}
+
+    def negotiate(self, accept: bytes) -> Representation:
+        """Return the best representation for an `Accept` header (empty if there is none).
+
+        Raises `NotAcceptable` when none will do.
+        """
+        representation = self._known.get(accept)
+        if representation is None:
+            representation = self._negotiate(accept.decode("latin-1"))
+            if len(accept) <= _LONGEST_REMEMBERED:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[accept] = representation
+        return representation
+
+    def _negotiate(self, accept: str) -> Representation:
+        if not accept:
+            return PLAIN
+        if not _router_accepts(accept):
+            available = ", ".join(self._produces)
+            message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+            raise NotAcceptable(message, details=StatusDetails())
+        clauses = preferred(accept)
+        for clause in clauses:
+            if representation := self._representation(clause):
+                return representation
+        types = ", ".join(_TYPES if any(_is_json(clause.media_type) for clause in clauses) else (JSON, YAML))
+        raise NotAcceptable(f"only the following media types are accepted: {types}")
+
+    def _representation(self, clause: Clause) -> Representation | None:
+        if not (_is_json(clause.media_type) or clause.media_type == YAML):
+            return None
+        parameters = clause.parameters
+        form = AS_IS
+        if parameters.keys() & {"as", "g", "v"}:
+            form = Form(parameters.get("as", ""), parameters.get("v", ""))
+            if not self._transforms or form not in _FORMS or parameters.get("g") != "meta.k8s.io":
+                return None
+        if parameters.get("stream", "watch") not in ("watch", ""):
+            return None
+        return Representation(form, clause.media_type == YAML, parameters.get("pretty") == "1")
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type in (JSON, "application/*", "*/*")
+
+
+def _router_accepts(accept: str) -> bool:
+    """Whether the router lets an `Accept` through: it reads no parameters and no stars but `*/*`."""
+    types = {clause.partition(";")[0].strip() for clause in accept.split(",")}
+    return not types.isdisjoint({*_TYPES, "*/*"})
+
+
+def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
+    """Whether `?pretty` or the caller's being a browser or a command line tool asks for indented JSON."""
+    if query and (asked := query.get("pretty", [""])[0]):
+        return asked in ("1", "t", "T", "true", "TRUE", "True")
+    return user_agent.startswith(_HUMANS)
+
+
+def body_type(content_type: bytes) -> str:
+    """Return the media type of a body that is an object; without a header it is JSON.
+
+    Raises `UnsupportedMediaType` for what cannot be read.
+    """
+    media_type = _media_type(content_type) if content_type else JSON
+    if media_type not in _TYPES:
+        types = ", ".join(_TYPES)
+        raise UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {types}"
+        )
+    return media_type
+
+
+def patch_type(content_type: bytes) -> str:
+    """Return the media type of a body that is a patch; raises `UnsupportedMediaType` for what is none."""
+    media_type = _media_type(content_type)
+    if media_type not in PATCH_TYPES:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
+    return media_type
+
+
+def _media_type(content_type: bytes) -> str:
+    return content_type.partition(b";")[0].strip().lower().decode("latin-1")

@@ -1,0 +1,108 @@
+"""Sending bodies of any size: small ones whole, long lists in pieces, both packed for who wants that.
+
+Guarantees:
+- However long a list is, the event loop is never held for more than a few pieces of it, and a reader that is too slow
+  is waited for with one piece in memory, `PATIENCE` seconds at most.
+- What takes long (packing, YAML, indentation) happens on a worker thread.
+- Bodies of more than 128 KiB are packed with gzip if the client accepts that (apiserver
+  `pkg/endpoints/handlers/responsewriters/writers.go`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain, islice
+
+from ctrlmgr.engine.operations import Listing
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Header, Response, represented
+from ctrlmgr.server.presenting.negotiation import Representation
+from ctrlmgr.server.presenting.presentation import Presentation
+from ctrlmgr.server.workers import Workers
+
+PATIENCE = 30.0
+"""Seconds in which a reader of a long body must have read something."""
+
+_WORTH_PACKING = 128 * 1024
+_LEVEL = 1
+"""gzip's fastest, as in Kubernetes: networks within a cluster are fast, too."""
+
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
+_QUICK = 32 * 1024
+"""Bytes that are turned into something else in less time than it takes to ask a thread."""
+
+_ONE_WRITE = 64 * 1024
+"""Bytes that are sent as one, though putting them together copies them."""
+
+_TURN = 4
+"""Pieces of a list that are sent before others have the loop: less than half a millisecond."""
+
+_PACKED: Sequence[Header] = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
+
+
+class Sender:
+    """Answers with bodies; used on the event loop only."""
+
+    def __init__(self, workers: Workers) -> None:
+        """Have `workers` do what takes long."""
+        self._workers = workers
+
+    async def whole(
+        self, request: Request, code: int, body: bytes, how: Representation, more: Sequence[Header] = ()
+    ) -> None:
+        """Answer with JSON that is there already."""
+        response = Response(code, body)
+        if how.yaml or how.pretty:
+            make = partial(represented, code, body, how)
+            response = make() if len(body) < _QUICK else await self._workers.run(make)
+        if len(response.body) > _WORTH_PACKING and request.accepts_gzip:
+            packed = await self._workers.run(partial(gzip.compress, response.body, _LEVEL, mtime=0))
+            response = Response(code, packed, (*response.headers, *_PACKED))
+        await request.respond(response, more)
+
+    async def listing(
+        self, request: Request, presentation: Presentation, listing: Listing, how: Representation
+    ) -> None:
+        """Answer with a list, piece by piece."""
+        pieces = _gathered(presentation.list(listing))
+        size = sum(map(len, pieces)) if isinstance(pieces, Sequence) else None
+        if how.yaml or how.pretty or not request.accepts_chunks or (size is not None and size <= _ONE_WRITE):
+            await self.whole(request, 200, b"".join(pieces), how)
+        elif request.accepts_gzip and (size is None or size > _WORTH_PACKING):
+            await self._packed(request, pieces)
+        else:
+            await self._streamed(request, pieces, [(b"content-length", b"%d" % size)] if size is not None else ())
+
+    async def _streamed(self, request: Request, pieces: Iterable[bytes], length: Sequence[Header]) -> None:
+        """Send pieces as they are, in chunks if their `length` is not known."""
+        stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
+        for number, piece in enumerate(pieces, 1):
+            await stream.send(piece)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+            await stream.drain(PATIENCE)
+        await stream.end()
+
+    async def _packed(self, request: Request, pieces: Iterable[bytes]) -> None:
+        packer = zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
+        stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *_PACKED))
+        for piece in pieces:
+            packed = await self._workers.run(partial(packer.compress, piece))
+            if packed:
+                await stream.send(packed)
+                await stream.drain(PATIENCE)
+        await stream.send(packer.flush())
+        await stream.end()
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterable[bytes]:
+    """Return all the pieces of a list at once, if they are there or there is but one."""
+    if isinstance(pieces, Sequence):
+        return pieces
+    making = iter(pieces)
+    first = list(islice(making, 2))
+    return first if len(first) < 2 else chain(first, making)

@@ -1,0 +1,132 @@
+"""Tables: what `kubectl get` prints, put together here from the columns and cells that a kind's definition gives.
+
+Guarantees: fields and bytes are those of apiserver's `pkg/endpoints/handlers/response.go` (asTable); the first frame
+of a watch has the columns, the following ones have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ctrlmgr.api.go_text import escape_html
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.operations import Listing
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.server.presenting import encoding
+from ctrlmgr.server.presenting.encoding import ListMeta
+from ctrlmgr.server.presenting.negotiation import Form
+
+_INCLUDES = ("", "Metadata", "Object", "None")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column (meta/v1 TableColumnDefinition), its fields in Go's order."""
+
+    name: str
+    type: str = "string"
+    """`string`, `integer`, `number`, `boolean` or `date`."""
+    format: str = ""
+    """`name` for the column that holds the object's name."""
+    description: str = ""
+    priority: int = 0
+    """0 is always shown, more only in wide output."""
+
+
+class TableDefinition(Protocol):
+    """The columns of a kind, and how to fill them."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns, in order."""
+
+    def cells(self, obj: Object, now: int) -> Sequence[Any]:
+        """Return what stands in the columns for `obj` at a time (µs since 1970): JSON values, mostly text."""
+
+
+TableFor = Callable[[GroupVersionKind], TableDefinition]
+"""Gives the definition of a kind's table."""
+
+
+def parse_include(query: dict[str, list[str]]) -> str:
+    """Read `includeObject`; raises `BadRequest` for what Kubernetes does not know."""
+    include = query.get("includeObject", [""])[0]
+    if include not in _INCLUDES:
+        detail = "must be 'Metadata', 'Object', 'None', or empty"
+        raise BadRequest(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": {detail}'
+        )
+    return include
+
+
+class Table:
+    """Objects as the rows of a table; a `presentation.Presentation`."""
+
+    def __init__(
+        self, kind: Kind, form: Form, definition: TableDefinition, include: str, clock: Clock, *, columns: bool = True
+    ) -> None:
+        """Show objects of `kind`; `include` says what a row has of its object: "", Metadata, Object or None.
+
+        Without `columns` it shows what comes later in a watch.
+        """
+        self._kind = kind
+        self._form = form
+        self._definition = definition
+        self._include = include
+        self._clock = clock
+        self._columns = _encode(definition.columns) if columns else b"null"
+        self._partial = encoding.type_meta("PartialObjectMetadata", form.api_version)
+        self.following = Table(kind, form, definition, include, clock, columns=False) if columns else self
+
+    def one(self, obj: Object) -> bytes:
+        """Return a table with one row."""
+        return self._table(obj) + b"\n"
+
+    def list(self, listing: Listing) -> Iterator[bytes]:
+        """Yield a table of many rows."""
+        now = self._clock.now()
+        return encoding.pieces(self._head(ListMeta.of(listing)), (self._row(obj, now) for obj in listing.objects))
+
+    def frame(self, type: str, obj: Object) -> bytes:
+        """Return an event with a table of one row."""
+        return encoding.frame(type, self._table(obj))
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
+        """Return a BOOKMARK whose table has one row without cells; its object says where the watch has got to."""
+        name, version = self._kind.name, self._kind.gvk.api_version
+        if self._include != "Object":
+            name, version = "PartialObjectMetadata", self._form.api_version
+        obj = encoding.bookmark(name, version, revision, initial_events_end=initial_events_end)
+        row = b'{"cells":[],"object":%b}' % (b"null" if self._include == "None" else obj)
+        return encoding.frame("BOOKMARK", b"%b%b]}" % (self._head(ListMeta(revision)), row))
+
+    def _table(self, obj: Object) -> bytes:
+        return b"%b%b]}" % (self._head(ListMeta(obj.revision)), self._row(obj, self._clock.now()))
+
+    def _head(self, metadata: ListMeta) -> bytes:
+        return b'{"kind":"Table","apiVersion":"%b","metadata":%b,"columnDefinitions":%b,"rows":[' % (
+            self._form.api_version.encode(),
+            metadata.encode(),
+            self._columns,
+        )
+
+    def _row(self, obj: Object, now: int) -> bytes:
+        cells = _encode(self._definition.cells(obj, now))
+        return b'{"cells":%b,"object":%b}' % (cells, self._object(obj))
+
+    def _object(self, obj: Object) -> bytes:
+        if self._include == "None":
+            return b"null"
+        if self._include == "Object":
+            return obj.wire()
+        return b'%b"metadata":%b}' % (self._partial, encoding.metadata(obj))
+
+
+def _encode(value: object) -> bytes:
+    """Encode as Go does, which escapes what HTML might take for markup: cells are full of `<none>`."""
+    return escape_html(msgspec.json.encode(value))

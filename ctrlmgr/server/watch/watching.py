@@ -1,0 +1,188 @@
+"""A watch from its first event to its last: everything that is one watcher's own business.
+
+Guarantees (reliability of a watch, W1 to W13; the live part is `hub`'s):
+- Events come in the order of their revisions, each once, none left out, from any revision that the log still knows;
+  what the cache has forgotten is read from the log, on a worker thread.
+- What cannot be continued says so: an ERROR event with the Status (410 Expired) and the end, never silence. So does
+  the end of a log that is taken back.
+- A reader who has not read for `READ_PATIENCE` seconds is cut off. Until then it costs nothing but its connection.
+- A stream ends with its last chunk: when its time is over, after an ERROR, and when the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from ctrlmgr.api import status
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.history import read_history
+from ctrlmgr.engine.options import ListOptions
+from ctrlmgr.engine.watch import ADDED, Start
+from ctrlmgr.errors import ApiError, CtrlmgrError, Expired, InternalError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer.informer import Change
+from ctrlmgr.metrics import WatchMetrics
+from ctrlmgr.server.http.stream import Disconnected, Stream, chunk
+from ctrlmgr.server.presenting import encoding
+from ctrlmgr.server.presenting.presentation import Presentation
+from ctrlmgr.server.watch.hub import Hub
+from ctrlmgr.server.watch.watcher import Parting, Watcher
+from ctrlmgr.server.workers import Workers
+
+READ_PATIENCE = 1.0
+"""Seconds for which a reader may read nothing while its connection is full."""
+
+_SHORTEST = 1800.0
+"""A watch that asks for no end lasts between this many seconds and twice as many, so that a restart's crowd thins out
+(kube-apiserver's --min-request-timeout)."""
+
+_BATCH = 500
+_PIECE = 64 * 1024
+"""Bytes of frames that are put into one chunk."""
+
+
+class Watches:
+    """Serves watches; used on the event loop only."""
+
+    def __init__(
+        self, hub: Hub, cacher: Cacher, event_log: EventLog, workers: Workers, *, clock: Clock, random: Random
+    ) -> None:
+        """Continue watches in `hub` with the changes of `cacher`, or those of `event_log` where these are older."""
+        self._hub = hub
+        self._cacher = cacher
+        self._log = event_log
+        self._workers = workers
+        self._clock = clock
+        self._random = random
+
+    async def serve(
+        self, stream: Stream, start: Start, presentation: Presentation, options: ListOptions, metrics: WatchMetrics
+    ) -> None:
+        """Watch from `start` until the time is over, the reader is gone, or there is nothing more to tell."""
+        now = self._clock.monotonic()
+        watcher = Watcher(
+            stream,
+            start.selection,
+            presentation,
+            start.revision,
+            ends_at=now + self._duration(options),
+            bookmarks_from=now if options.allow_watch_bookmarks else None,
+            metrics=metrics,
+        )
+        with metrics.long_running.track_inprogress():
+            try:
+                await self._show_initial(watcher, start)
+                await self._follow(watcher)
+                await stream.end()
+            except Disconnected:
+                if stream.cut_off:
+                    metrics.terminated.inc()
+
+    async def fail(self, stream: Stream, error: ApiError) -> None:
+        """Tell of an error in the stream, and end it."""
+        stream.write(chunk(_error_frame(error)))
+        await stream.end()
+
+    def _duration(self, options: ListOptions) -> float:
+        if options.timeout_seconds:
+            return float(max(options.timeout_seconds, 0))
+        return _SHORTEST * (1 + self._random.random())
+
+    async def _show_initial(self, watcher: Watcher, start: Start) -> None:
+        await self._show(watcher, ((ADDED, obj) for obj in start.initial))
+        if start.marks_initial:
+            bookmark = watcher.presentation.bookmark(start.revision, initial_events_end=True)
+            watcher.stream.write(chunk(bookmark))
+            watcher.presentation = watcher.presentation.following
+
+    async def _follow(self, watcher: Watcher) -> None:
+        """Alternate between catching up and waiting in the hub."""
+        while True:
+            try:
+                await self._overtake(watcher)
+            except ApiError as error:
+                watcher.stream.write(chunk(_error_frame(error)))
+                return
+            match await self._hub.stay(watcher):
+                case Parting.BEHIND:
+                    await watcher.stream.drain(READ_PATIENCE)
+                case Parting.GONE:
+                    raise Disconnected
+                case Parting.REWOUND:
+                    watcher.stream.write(chunk(_error_frame(Expired(watcher.cursor, self._cacher.revision))))
+                    return
+                case Parting.FAILED:
+                    watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be shown"))))
+                    return
+                case Parting.ENDED | Parting.CLOSING:
+                    return
+
+    async def _overtake(self, watcher: Watcher) -> None:
+        """Catch up with the hub; raises the `ApiError` that the reader is told when that cannot be done."""
+        while watcher.cursor < (goal := self._hub.revision) and self._clock.monotonic() < watcher.ends_at:
+            stretch = self._cached(watcher, goal)
+            if stretch is None:
+                stretch = await self._read(watcher)
+            transition = watcher.selection.transition
+            await self._show(watcher, (event for change in stretch.changes if (event := transition(change))))
+            watcher.cursor = stretch.reached
+
+    def _cached(self, watcher: Watcher, goal: Revision) -> _Stretch | None:
+        """Return the next changes up to `goal` from the cache, None if it no longer has them."""
+        changes = self._cacher.changes_after(watcher.cursor, watcher.selection.kind.storage, _BATCH)
+        if changes is None:
+            return None
+        if len(changes) == _BATCH and changes[-1].revision < goal:
+            return _Stretch(changes, changes[-1].revision)
+        return _Stretch([change for change in changes if change.revision <= goal], goal)
+
+    async def _read(self, watcher: Watcher) -> _Stretch:
+        """Return the next changes from the log."""
+        known = self._cacher.revision  # the log has at least this, and so will what is read from it now
+        resource, cursor = watcher.selection.kind.storage, watcher.cursor
+        try:
+            history = await self._workers.run(partial(read_history, self._log, resource, cursor, _BATCH))
+        except CtrlmgrError as error:
+            raise status.api_error(error) from error
+        last = history.changes[-1].revision if history.changes else cursor
+        return _Stretch(history.changes, max(last, known) if history.whole else last)
+
+    async def _show(self, watcher: Watcher, events: Iterable[tuple[str, Object]]) -> None:
+        """Write events as fast as they are read."""
+        frames: list[bytes] = []
+        size = 0
+        for event in events:
+            frame = watcher.presentation.frame(*event)
+            watcher.presentation = watcher.presentation.following
+            frames.append(frame)
+            size += len(frame)
+            if size >= _PIECE:
+                await _write(watcher, frames)
+                frames, size = [], 0
+        if frames:
+            await _write(watcher, frames)
+
+
+class _Stretch(NamedTuple):
+    """Some changes; who has been shown them has got to `reached`."""
+
+    changes: Sequence[Change]
+    reached: Revision
+
+
+async def _write(watcher: Watcher, frames: Sequence[bytes]) -> None:
+    watcher.stream.write(chunk(b"".join(frames)))
+    watcher.metrics.events.inc(len(frames))
+    await asyncio.sleep(0)  # however much there is to show, others are served meanwhile
+    await watcher.stream.drain(READ_PATIENCE)
+
+
+def _error_frame(error: ApiError) -> bytes:
+    return encoding.frame("ERROR", status.encode(status.failure(error)).rstrip(b"\n"))

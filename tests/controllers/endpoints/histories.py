@@ -1,0 +1,394 @@
+"""Random histories of services, pods, nodes, namespaces and Endpoints made by hand, and how each has to end.
+
+Whatever happened on the way, be it processes that died, watches that told things twice, late or not at all, and keys
+that came in any order: when nothing changes any more, Endpoints and EndpointSlices say what the oracle says, and nobody
+writes again, not even a process that has just begun.
+
+Run `python -m tests.controllers.endpoints.histories --histories N --seed S` for as many as wanted; one that fails is
+made as short as can be and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import logging
+import operator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import structlog
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES, Resource
+from ctrlmgr.controllers.endpoint_slices import packing as endpoint_slice_packing
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.testing.builders import (
+    a_namespace,
+    a_node,
+    a_pod,
+    a_service,
+    container_port,
+    endpoints,
+    service_port,
+)
+from tests.controllers.endpoints.check import State, check_end
+from tests.controllers.endpoints.oracle import selects
+from tests.controllers.endpoints.world import CONTENT, Killed, World
+
+Step = tuple[Any, ...]
+
+SLICE_SIZE = 3
+"""How many endpoints a slice holds here, so that a few pods need several."""
+
+SHORTEST, LONGEST = 15, 60
+"""Steps of a history; left to themselves, lists stay short, and little happens in a short one."""
+
+NODE_NAMES = ("node-a", "node-b", "node-c")
+WEB = {"app": "web"}
+DATABASE = {"app": "db"}
+HTTP = service_port("http", 80, target="http")
+DNS = service_port("dns", 53, target=53, protocol="UDP")
+PLAIN = service_port()
+
+SERVICE_VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "web": [
+        {},
+        {"labels": {"team": "a"}},
+        {"ports": [HTTP]},
+        {"ports": [HTTP, DNS]},
+        {"families": ["IPv4", "IPv6"]},
+        {"publish_not_ready": True},
+        {"traffic_distribution": "PreferClose"},
+        {"traffic_distribution": "PreferSameNode"},
+        {"selector": DATABASE},
+        {"selector": {}},
+        {"selects_nothing": True},
+        {"type": "ExternalName", "cluster_ip": ""},
+    ],
+    "db": [  # headless
+        {"cluster_ip": "None", **each}
+        for each in (
+            {"selector": DATABASE},
+            {"selector": DATABASE, "ports": []},
+            {"selector": {"app": "db", "tier": "1"}},
+            {"families": ["IPv6"]},
+            {"selects_nothing": True, "ports": []},
+        )
+    ],
+}
+POD_NAMES = "pqrst"
+POD_SPECS: list[dict[str, Any]] = [
+    {"ports": [container_port("http", 8080)], "node": "node-a"},
+    {"ports": [container_port("http", 9090)], "node": "node-b"},
+    {"ports": [container_port("dns", 53, "UDP")], "node": "node-c"},
+    {"node": "", "hostname": "h", "subdomain": "db"},
+]
+LABELS = (WEB, DATABASE, {"app": "db", "tier": "1"})
+BY_HAND: list[list[dict[str, Any]]] = [
+    [],
+    [{"addresses": [{"ip": "203.0.113.1"}], "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}],
+    [{"addresses": [{"ip": "203.0.113.1", "hostname": "one"}, {"ip": "2001:db8::1"}]}],
+    [
+        {"notReadyAddresses": [{"ip": "203.0.113.2"}], "ports": [{"port": 80, "protocol": "TCP"}]},
+        {
+            "addresses": [{"ip": "203.0.113.2"}, {"ip": "203.0.113.3"}],
+            "ports": [{"port": 80, "protocol": "TCP"}, {"name": "b", "port": 81, "protocol": "TCP"}],
+        },
+    ],
+]
+
+spaces = st.sampled_from(["default", "default", "default", "other"])
+services = st.sampled_from(sorted(SERVICE_VARIANTS))
+pods = st.sampled_from(POD_NAMES)
+states = st.sampled_from(["Ready", "Ready", "Ready", "Running", "Running", "Failed", "Succeeded", "Terminating"])
+few = st.integers(0, 4)
+
+STEPS: dict[str, tuple[int, tuple[st.SearchStrategy[Any], ...]]] = {
+    "serve": (4, (spaces, services, st.integers(0, 11))),
+    "unserve": (1, (spaces, services)),
+    "pod": (4, (spaces, pods, few, st.sampled_from(LABELS), st.sampled_from(["", "4", "6", "46"]), states)),
+    "touch": (6, (spaces, pods, states)),
+    "replace": (2, (spaces, pods, st.booleans())),
+    "renumber": (2, (spaces, pods, st.sampled_from(["", "4", "6", "46"]))),
+    "kill_pod": (1, (spaces, pods)),
+    "node": (2, (st.sampled_from(NODE_NAMES), st.sampled_from(["zone-1", "zone-2", ""]))),
+    "kill_node": (1, (st.sampled_from(NODE_NAMES),)),
+    "endpoints": (2, (spaces, services, st.integers(0, len(BY_HAND) - 1), st.booleans())),
+    "lose": (3, (st.sampled_from([ENDPOINTS, ENDPOINT_SLICES]), few)),
+    "spoil": (1, (few,)),
+    "terminate": (1, ()),
+    "empty": (1, ()),
+    "hear": (4, (st.integers(1, 5),)),
+    "work": (8, (st.integers(0, 2), few)),
+    "race": (4, (st.integers(0, 2), few)),
+    "strike": (2, (st.integers(0, 2), few)),
+    "settle": (6, ()),
+    "hear_again": (1, (st.integers(1, 20),)),
+    "miss": (3, ()),
+    "restart": (1, ()),
+    "wait": (1, ()),
+}
+"""What happens, how often compared with the rest, and how."""
+
+BEGINNING: list[Step] = [
+    ("serve", "default", "web", 0),
+    ("serve", "default", "db", 0),
+    ("pod", "default", "p", 0, WEB, "4", "Ready"),
+    ("pod", "default", "q", 1, WEB, "46", "Running"),
+    ("pod", "default", "r", 3, DATABASE, "4", "Ready"),
+    ("settle",),
+]
+"""What half of the histories begin with, so that there is something to change."""
+
+_step = st.sampled_from([name for name, (weight, _) in STEPS.items() for _ in range(weight)]).flatmap(
+    lambda name: st.tuples(st.just(name), *STEPS[name][1])
+)
+_beginning = st.sampled_from([[], BEGINNING])
+_rest = st.integers(SHORTEST, LONGEST).flatmap(lambda length: st.lists(_step, min_size=length, max_size=length))
+histories = st.builds(operator.add, _beginning, _rest)
+
+kills = st.one_of(st.just(0), st.integers(1, 12))
+"""After how many writes of controllers the process is killed; 0 is never."""
+
+
+class History:
+    """A world and what happens in it; every step is possible at any moment and may come to nothing."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def take(self, step: Step) -> None:
+        name, *arguments = step
+        getattr(self, name)(*arguments)
+
+    def _may_create(self, namespace: str) -> bool:
+        found = self.world.get(NAMESPACES, "", namespace)
+        return found is not None and found.to_dict()["status"]["phase"] == "Active"
+
+    def _put(self, obj: Object) -> None:
+        """Create an object under a new uid, or change it."""
+        if self.world.get(obj.resource, obj.namespace, obj.name) is not None:
+            self.world.put(obj)
+        elif not obj.namespace or self._may_create(obj.namespace):
+            self.world.put(obj.with_metadata(uid=self.world.new_uid()))
+
+    def _delete(self, resource: Resource, namespace: str, name: str) -> None:
+        if (found := self.world.get(resource, namespace, name)) is not None:
+            self.world.delete(found)
+
+    def serve(self, namespace: str, name: str, variant: int) -> None:
+        variants = SERVICE_VARIANTS[name]
+        self._put(a_service(name, namespace=namespace, **variants[variant % len(variants)]))
+
+    def unserve(self, namespace: str, name: str) -> None:
+        self._delete(SERVICES, namespace, name)
+
+    def pod(self, namespace: str, name: str, spec: int, labels: dict[str, str], families: str, state: str) -> None:
+        """Create a pod, or change of one what can change; what has come to its end stays there."""
+        found = self.world.get(PODS, namespace, name)
+        now = found.to_dict() if found is not None else {}
+        spec = int(now.get("metadata", {}).get("annotations", {}).get("spec", spec))
+        options = dict(POD_SPECS[spec % len(POD_SPECS)])
+        options["node"] = now.get("spec", {}).get("nodeName") or (NODE_NAMES[0] if found else options["node"])
+        if (ended := now.get("status", {}).get("phase")) in ("Failed", "Succeeded"):
+            state = ended
+        number = 1 + POD_NAMES.index(name)
+        ips = [{"4": f"10.0.0.{number}", "6": f"fd00::{number}"}[family] for family in families]
+        leaving = state == "Terminating" or "deletionTimestamp" in now.get("metadata", {})
+        pod = a_pod(
+            name,
+            namespace=namespace,
+            labels=labels,
+            ips=ips,
+            ready=state == "Ready",
+            phase=state if state in ("Failed", "Succeeded") else "Running",
+            deleted_at="2026-01-01T00:00:00Z" if leaving else None,
+            **options,
+        )
+        self._put(pod.with_metadata(annotations={"spec": str(spec)}))
+
+    def touch(self, namespace: str, name: str, state: str) -> None:
+        """Change nothing but the state of a pod."""
+        if (found := self.world.get(PODS, namespace, name)) is not None:
+            ips = found.to_dict()["status"].get("podIPs", ())
+            families = "".join("6" if ":" in each["ip"] else "4" for each in ips)
+            self.pod(namespace, name, 0, dict(found.labels), families, state)
+
+    def renumber(self, namespace: str, name: str, families: str) -> None:
+        """Change nothing but the addresses of a pod that lives."""
+        if (found := self.world.get(PODS, namespace, name)) is not None:
+            ready = {"type": "Ready", "status": "True"} in found.to_dict()["status"]["conditions"]
+            self.pod(namespace, name, 0, dict(found.labels), families, "Ready" if ready else "Running")
+
+    def replace(self, namespace: str, name: str, unseen: bool) -> None:
+        """Delete a pod and create the same anew; `unseen`, the watch is lost and shows it as one change."""
+        if (found := self.world.get(PODS, namespace, name)) is not None:
+            self.world.delete(found)
+            self._put(found.with_metadata(deletion_timestamp=None, deletion_grace_period_seconds=None))
+            if unseen:
+                self.miss()
+
+    def kill_pod(self, namespace: str, name: str) -> None:
+        self._delete(PODS, namespace, name)
+
+    def node(self, name: str, zone: str) -> None:
+        self._put(a_node(name, zone))
+
+    def kill_node(self, name: str) -> None:
+        self._delete(NODES, "", name)
+
+    def endpoints(self, namespace: str, name: str, variant: int, mirrored: bool) -> None:
+        """Write Endpoints by hand, where no controller keeps them."""
+        service = self.world.get(SERVICES, namespace, name)
+        if service is not None and selects(service.to_dict()):
+            return
+        labels = {"by": "hand"} if mirrored else {"endpointslice.kubernetes.io/skip-mirror": "true"}
+        self._put(endpoints(name, namespace=namespace, subsets=BY_HAND[variant], labels=labels))
+
+    def lose(self, resource: Resource, pick: int) -> None:
+        """Delete what may be a controller's."""
+        if found := self.world.all(resource):
+            self.world.delete(found[pick % len(found)])
+
+    def spoil(self, pick: int) -> None:
+        """Write over a slice."""
+        if found := self.world.all(ENDPOINT_SLICES):
+            obj = found[pick % len(found)]
+            self.world.put(Object.from_dict({**obj.to_dict(), "endpoints": None}))
+
+    def terminate(self) -> None:
+        """Begin the end of the namespace `other`, or make it anew."""
+        if self.world.get(NAMESPACES, "", "other") is None:
+            self._put(a_namespace("other"))
+        else:
+            self.world.put(a_namespace("other", phase="Terminating"))
+
+    def empty(self) -> None:
+        """Delete what is in a terminating namespace, and with it the namespace, as the namespace controller does."""
+        found = self.world.get(NAMESPACES, "", "other")
+        if found is None or self._may_create("other"):
+            return
+        for obj in itertools.chain(*(self.world.all(resource, "other") for resource in CONTENT)):
+            self.world.delete(obj)
+        self.world.delete(found)
+
+    def hear(self, events: int) -> None:
+        self.world.informers.step(events)
+
+    def hear_again(self, events: int) -> None:
+        self.world.feed.again = events
+        self.world.informers.step(1)
+
+    def miss(self) -> None:
+        """Lose the watch: whatever was not heard of yet is seen as one difference."""
+        self.world.informers.sync()
+
+    def work(self, number: int, pick: int) -> None:
+        self.world.work(number, pick)
+
+    def race(self, number: int, pick: int) -> None:
+        """Let a controller work after each single event that it hears of, always a little behind."""
+        while self.world.informers.step(1):
+            self.world.work(number, pick)
+
+    def strike(self, number: int, pick: int) -> None:
+        """Delete what a controller has just created, and lose the watch before it has heard of either."""
+        self.world.follow()
+        self.world.work(number, pick)
+        for event in self.world.log.events_after(self.world.informers.revision):
+            if event.type is EventType.ADDED and (made := self.world.log.get(event.resource, event.key)) is not None:
+                self.world.delete(made)
+        self.miss()
+
+    def settle(self) -> None:
+        """Let everything be done; what is there must be right then, but in a namespace that is terminating."""
+        self.world.settle()
+        if self._may_create("other") or self.world.get(NAMESPACES, "", "other") is None:
+            State(self.world).check(SLICE_SIZE)
+
+    def wait(self) -> None:
+        self.world.clock.step(0.5)
+
+    def restart(self) -> None:
+        self.world.start()
+
+    def end(self) -> None:
+        """Let nothing change any more: what was begun to be deleted goes."""
+        self.world.settle()
+        while self.world.get(NAMESPACES, "", "other") is not None and not self._may_create("other"):
+            self.empty()
+            self.world.settle()
+
+
+@contextmanager
+def small_slices() -> Iterator[None]:
+    """Have slices hold no more than `SLICE_SIZE` endpoints while the block runs."""
+    before = endpoint_slice_packing.MAX_ENDPOINTS
+    endpoint_slice_packing.MAX_ENDPOINTS = SLICE_SIZE
+    try:
+        yield
+    finally:
+        endpoint_slice_packing.MAX_ENDPOINTS = before
+
+
+def run(steps: Sequence[Step], kill_after: int = 0) -> World:
+    """Take the steps, beginning a new process where one is killed, and check how it ends."""
+    history = History(World(kill_after))
+    with small_slices():
+        for step in steps:
+            _survive(history, partial(history.take, step))
+        _survive(history, history.end)
+        history.world.log.kill_after = 0
+        check_end(history.world, SLICE_SIZE)
+    return history.world
+
+
+def _survive(history: History, act: Callable[[], None]) -> None:
+    try:
+        act()
+    except Killed:
+        history.world.start()
+        act()
+
+
+def many(count: int, seed_: int) -> None:
+    """Run so many random histories; raises what the shortest that fails raises."""
+
+    @seed(seed_)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories, kills)
+    def check(steps: list[Step], kill_after: int) -> None:
+        run(steps, kill_after)
+
+    check()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run as many histories as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    began = time.perf_counter()
+    many(options.histories, options.seed)
+    seconds = time.perf_counter() - began
+    sys.stdout.write(f"{options.histories} histories, seed {options.seed}: all well, {seconds:.0f} s\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""The endpoints controller with a cache that is behind: its own writes, and those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, SERVICES, Key
+from ctrlmgr.controllers.endpoints.controller import EndpointsReconciler
+from ctrlmgr.testing.builders import a_pod, a_service, endpoints
+from tests.controllers.endpoints.cluster import Cluster, types
+from tests.controllers.log_cluster import WEB
+
+
+def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.follow()
+    cluster.delete(SERVICES, WEB)
+    assert cluster.controller.process_next(timeout=0)  # it does not know yet that the service has gone
+    assert cluster.endpoints() is not None
+    cluster.informers.step(limit=1)  # the deletion of the service, but not the creation of its Endpoints
+    assert cluster.controller.process_next(timeout=0)
+    assert cluster.endpoints() is None
+
+
+def test_endpoints_deleted_by_somebody_else_together_with_their_service_are_no_error() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.settle()
+    cluster.delete(SERVICES, WEB)
+    cluster.informers.step(limit=1)
+    cluster.delete(ENDPOINTS, WEB)
+    assert cluster.controller.process_next(timeout=0)
+    assert cluster.controller.queue.num_requeues(WEB) == 0
+
+
+def test_a_cache_behind_ones_own_writes_leads_nobody_astray() -> None:
+    cluster = Cluster(a_service(), a_pod("p"))
+    cluster.follow()
+    cluster.put(a_pod("q", ips=["10.0.0.2"]), a_pod("r", ips=["10.0.0.3"]))
+    assert cluster.controller.process_next(timeout=0)  # creates the Endpoints, knowing of p alone
+    for _ in range(2):  # brings q, then r, but never the Endpoints
+        cluster.informers.step(limit=1)
+        assert cluster.controller.process_next(timeout=0)
+    assert cluster.ready() == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    assert cluster.controller.queue.num_requeues(WEB) == 0
+    assert cluster.settle() == []
+
+
+def test_a_service_that_comes_back_before_the_deletion_of_its_endpoints_was_seen_gets_new_ones() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.settle()
+    before = cluster.endpoints()
+    cluster.delete(SERVICES, WEB)
+    cluster.put(a_service())
+    cluster.informers.step(limit=1)
+    assert cluster.controller.process_next(timeout=0)  # deletes the Endpoints
+    cluster.informers.step(limit=1)  # the service is back, and the cache still has them
+    assert cluster.controller.process_next(timeout=0)
+    after = cluster.endpoints()
+    assert before is not None
+    assert after is not None
+    assert before.uid != after.uid
+    assert cluster.settle() == []
+
+
+def test_endpoints_that_finalizers_hold_follow_the_service_that_came_back() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.settle()
+    found = cluster.endpoints()
+    assert found is not None
+    cluster.put(found.with_metadata(finalizers=["example.com/hold"]))
+    cluster.delete(SERVICES, WEB)
+    assert types(cluster.settle()) == ["MODIFIED"]
+    cluster.put(a_service(), a_pod(ips=["10.0.0.9"]))
+    assert types(cluster.settle()) == ["MODIFIED"]
+    assert cluster.ready() == ["10.0.0.9"]
+
+
+def _they_edit(cluster: Cluster) -> None:
+    cluster.put(endpoints(annotations={"mine": "kept"}))
+
+
+def _they_delete(cluster: Cluster) -> None:
+    cluster.delete(ENDPOINTS, WEB)
+
+
+@pytest.mark.parametrize(
+    ("made", "theirs", "written"),
+    [
+        pytest.param(True, _they_edit, ["MODIFIED"], id="an edit, met with a Conflict"),
+        pytest.param(True, _they_delete, ["ADDED"], id="a deletion, met with NotFound"),
+        pytest.param(False, _they_edit, ["MODIFIED"], id="a creation, met with AlreadyExists"),
+    ],
+)
+def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
+    made: bool, theirs: Callable[[Cluster], None], written: list[str]
+) -> None:
+    cluster = Cluster(a_service(), a_pod())
+    if made:
+        cluster.settle()
+        cluster.put(a_pod(ready=False))
+    cluster.follow()
+    theirs(cluster)  # the cache does not know of it
+    with capture_logs() as logs:
+        assert cluster.controller.process_next(timeout=0)
+    assert cluster.controller.queue.num_requeues(WEB) == 1
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("reconcile failed", "info")]
+    assert "exc_info" not in logs[0]
+    cluster.clock.step(1)
+    assert types(cluster.settle()) == written
+    found = cluster.endpoints()
+    assert found is not None
+    assert found.annotations.get("mine") == ("kept" if theirs is _they_edit else None)
+
+
+def test_a_namespace_that_has_gone_is_no_alarm() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.follow()
+    cluster.delete(NAMESPACES, Key("", "default"))
+    cluster.delete(SERVICES, WEB)
+    cluster.informers.step(limit=1)  # the namespace's deletion, but not the service's
+    with capture_logs() as logs:
+        assert cluster.controller.process_next(timeout=0)
+    assert [(entry["log_level"], "exc_info" in entry) for entry in logs] == [("info", False)]
+    cluster.clock.step(1)
+    assert cluster.settle() == []
+    assert cluster.controller.queue.next_ready_in() is None
+
+
+def test_endpoints_that_came_and_went_unseen_come_back() -> None:
+    cluster = Cluster(a_service(), a_pod())
+    cluster.follow()
+    assert cluster.controller.process_next(timeout=0)
+    cluster.delete(ENDPOINTS, WEB)
+    cluster.informers.sync()  # the cache fell behind: it saw neither the creation nor the deletion
+    assert types(cluster.settle()) == ["ADDED"]
+
+
+def test_what_was_written_is_remembered_no_longer_than_the_cache_lacks_it() -> None:
+    cluster = Cluster(*[a_service(f"s-{number}") for number in range(20)], a_pod())
+    reconciler = cluster.controller._reconciler
+    assert isinstance(reconciler, EndpointsReconciler)
+    cluster.follow()
+    while cluster.controller.process_next(timeout=0):
+        pass
+    assert len(reconciler._writes) == 20
+    cluster.follow()
+    assert len(reconciler._writes) == 0
+    for number in range(20):
+        cluster.delete(SERVICES, Key("default", f"s-{number}"))
+    assert types(cluster.settle()) == ["DELETED"] * 20
+    assert len(reconciler._writes) == 0

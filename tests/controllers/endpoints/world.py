@@ -1,0 +1,182 @@
+"""The three controllers that keep Endpoints and EndpointSlices, on a log, in a process that can be killed.
+
+Whoever drives it decides when the caches follow, who works, and what goes wrong; nothing happens by itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource, Revision
+from ctrlmgr.client import LogClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
+from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
+from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.manager import Controller
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.testing.builders import a_namespace, a_node
+from ctrlmgr.workqueue import WorkQueue
+
+CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
+CLIENT = Author("client")
+_TOO_MANY = 10_000
+"""Rounds after which controllers are taken to go round in circles."""
+
+
+class Killed(BaseException):
+    """The process has gone, right after an append."""
+
+
+class FragileLog(MemoryEventLog):
+    """A log whose process is killed after so many appends of controllers; 0 is never."""
+
+    kill_after = 0
+    appended = 0
+
+    def append(
+        self,
+        proposals: Sequence[Proposal],
+        *,
+        author: Author,
+        fence: Fence | None = None,
+        cause: Cause | None = None,
+    ) -> Sequence[Event]:
+        events = super().append(proposals, author=author, fence=fence, cause=cause)
+        if author != CLIENT:
+            self.appended += 1
+            if self.appended == self.kill_after:
+                raise Killed
+        return events
+
+
+class DisorderedQueue(WorkQueue[Key]):
+    """A queue that holds back what watches add until somebody says what comes next."""
+
+    def __init__(self, name: str, *, clock: Clock) -> None:
+        super().__init__(name, clock=clock)
+        self._held: dict[Key, set[Revision]] = {}
+
+    def add(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+        self._held.setdefault(item, set()).update(triggers)
+
+    def release(self, pick: int) -> None:
+        """Queue one of what is held."""
+        if self._held:
+            item = sorted(self._held)[pick % len(self._held)]
+            super().add(item, self._held.pop(item))
+
+
+class RepeatingCache(WatchCache):
+    """A feed that tells again what it has told already, as far back as `again` says."""
+
+    again = 0
+
+    def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
+        repeated = super().events_after(max(revision - self.again, 0), limit=self.again) if self.again else ()
+        self.again = 0
+        return [*repeated, *super().events_after(revision, limit=limit)]
+
+
+class World:
+    """Namespaces `default` and `other`, nodes `node-a` and `node-b`, a log, and the process on it."""
+
+    def __init__(self, kill_after: int = 0) -> None:
+        self.clock = FakeClock()
+        self.log = FragileLog(clock=self.clock, random=random.Random(0))
+        self.log.kill_after = kill_after
+        self._numbers = itertools.count(1)
+        self.put(a_namespace(), a_namespace("other"), a_node("node-a", "zone-1"), a_node("node-b", "zone-2"))
+        self.start()
+
+    def start(self) -> None:
+        """Begin a new process, which knows nothing but the log; the one before has ended."""
+        self.feed = RepeatingCache(self.log, clock=self.clock)
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        drawn = random.Random(self.log.head().revision)
+        options: dict[str, Any] = {"clock": self.clock, "random": drawn, "workers": 1}
+        self.controllers: list[Controller] = [
+            new(self.informers, self._client(name), self.log, **options)
+            for name, new in (
+                ("endpoints", new_endpoints_controller),
+                ("slices", new_endpoint_slice_controller),
+                ("mirroring", new_mirroring_controller),
+            )
+        ]
+        self.queues = [DisorderedQueue(controller.name, clock=self.clock) for controller in self.controllers]
+        for controller, queue in zip(self.controllers, self.queues, strict=True):
+            controller.queue = queue
+        self.informers.sync()
+        for controller in self.controllers:
+            controller.start()
+
+    def _client(self, name: str) -> LogClient:
+        return LogClient(
+            self.log,
+            author=Author(name),
+            clock=self.clock,
+            new_uid=self.new_uid,
+            namespaces=self.informers.informer(NAMESPACES).lister,
+        )
+
+    def new_uid(self) -> str:
+        return f"uid-{next(self._numbers)}"
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        return self.log.get(resource, Key(namespace, name))
+
+    def all(self, resource: Resource, namespace: str | None = None) -> list[Object]:
+        return [obj for obj in self.log.snapshot(resource).objects if namespace in (None, obj.namespace)]
+
+    def put(self, *objects: Object) -> None:
+        """Create or replace objects, as a client; one that is replaced keeps its uid."""
+        for obj in objects:
+            stored = self.log.get(obj.resource, obj.key)
+            if stored is None:
+                self.log.append([Proposal(EventType.ADDED, obj, 0)], author=CLIENT)
+            else:
+                kept = obj.with_metadata(uid=stored.uid)
+                self.log.append([Proposal(EventType.MODIFIED, kept, stored.revision)], author=CLIENT)
+
+    def delete(self, obj: Object) -> None:
+        """Delete an object, as a client."""
+        self.log.append([Proposal(EventType.DELETED, obj, obj.revision)], author=CLIENT)
+
+    def follow(self) -> None:
+        """Bring the caches up to date."""
+        while self.informers.step():
+            pass
+
+    def work(self, number: int, pick: int = 0) -> bool:
+        """Let a controller reconcile one of the keys that it has heard of, if it has any; False if it has nothing."""
+        self.queues[number].release(pick)
+        return self.controllers[number].process_next(timeout=0)
+
+    def nudge(self, places: Iterable[tuple[str, str]]) -> None:
+        """Have every controller look at these services once more, for no reason."""
+        for queue, place in itertools.product(self.queues, places):
+            queue.add(Key(*place))
+
+    def settle(self) -> None:
+        """Let everything be done and time pass until nobody has anything left to do."""
+        for _ in range(_TOO_MANY):
+            self.follow()
+            if any(self.work(number) for number in range(len(self.controllers))):
+                continue
+            waits = [wait for queue in self.queues if (wait := queue.next_ready_in()) is not None]
+            if not waits:
+                return
+            self.clock.step(max(min(waits), 0.001))
+        raise AssertionError("the controllers go round in circles")
+
+    def written_since(self, revision: Revision) -> list[str]:
+        """Return what controllers have written."""
+        events = self.log.events_after(revision, limit=100_000)
+        return [f"{e.actor} {e.type.name} {e.object.resource} {e.key}" for e in events if e.actor != CLIENT.actor]

@@ -1,0 +1,186 @@
+"""What the controllers of Endpoints and slices tell of."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.core import EndpointAddress, EndpointPort, EndpointSubset, ObjectReference
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
+from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
+from ctrlmgr.controllers.events.recorder import EventBroadcaster, Silent, reference_to
+from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers.mirroring.subsets import MAX_ADDRESSES, skipped_addresses
+from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
+from ctrlmgr.eventlog import Author, EventType, Proposal
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
+
+MANY = MAX_ADDRESSES + 7
+
+
+class Told(Silent):
+    """A recorder that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str, str]] = []
+
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+        reference = reference_to(subject) if isinstance(subject, Object) else subject
+        self.events.append((reference.kind, type, reason, message))
+
+
+class Refusing(LogClient):
+    """A client that has none of it."""
+
+    error: Exception = InternalError("out of luck")
+
+    def for_reconcile(self, cause: Any) -> Refusing:
+        return self
+
+    def create(self, obj: Object) -> Object:
+        raise self.error
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        raise self.error
+
+
+MAKERS = {
+    "endpoints": new_endpoints_controller,
+    "slices": new_endpoint_slice_controller,
+    "mirroring": new_mirroring_controller,
+}
+
+
+def told(maker: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
+    """Return what a controller tells of that finds these objects, and whose client fails if there is an `error`."""
+    clock = FakeClock()
+    log = MemoryEventLog(clock=clock, random=random.Random(1))
+    for obj in (a_namespace(), *there):
+        log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
+    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    made = Refusing if error is not None else LogClient
+    client = made(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
+    if isinstance(client, Refusing) and error is not None:
+        client.error = error
+    recorder = Told()
+    controller = MAKERS[maker](informers, client, log, clock=clock, random=random.Random(1), recorder=recorder)
+    informers.sync()
+    controller.start()
+    assert controller.process_next(timeout=0)
+    return recorder.events
+
+
+MANUAL = endpoints(subsets=[{"addresses": [{"ip": "203.0.113.7"}], "ports": [{"port": 1}]}])
+FAILED = [
+    (
+        "endpoints",
+        [a_service(), a_pod()],
+        ("Endpoints", "Warning", "FailedToCreateEndpoint", "Failed to create endpoint for service default/web: "),
+    ),
+    (
+        "endpoints",
+        [a_service(), a_pod(), MANUAL],
+        ("Endpoints", "Warning", "FailedToUpdateEndpoint", "Failed to update endpoint default/web: "),
+    ),
+    (
+        "slices",
+        [a_service(), a_pod()],
+        (
+            "Service",
+            "Warning",
+            "FailedToUpdateEndpointSlices",
+            "Error updating Endpoint Slices for Service default/web: ",
+        ),
+    ),
+    (
+        "mirroring",
+        [a_service(selects_nothing=True), MANUAL],
+        (
+            "Endpoints",
+            "Warning",
+            "FailedToUpdateEndpointSlices",
+            "Error updating Endpoint Slices for Endpoints default/web: ",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("maker", "there", "event"), FAILED, ids=["create", "update", "slices", "mirrors"])
+def test_what_is_refused_is_told(maker: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
+    error = InternalError("out of luck")
+    assert told(maker, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
+    assert told(maker, *there) == []
+
+
+@pytest.mark.parametrize("error", [Conflict(), AlreadyExists(), NamespaceTerminating(), LogUnavailable()])
+@pytest.mark.parametrize("maker", ["endpoints", "slices"])
+def test_that_somebody_was_quicker_or_the_log_is_away_is_not(maker: str, error: Exception) -> None:
+    assert told(maker, a_service(), a_pod(), error=error) == []
+
+
+def addresses(number: int) -> list[dict[str, str]]:
+    return [{"ip": f"10.{each >> 16}.{each >> 8 & 255}.{each & 255}"} for each in range(number)]
+
+
+def test_addresses_that_are_not_mirrored_are_told() -> None:
+    subset = {"addresses": [{"ip": "!"}, *addresses(MANY)], "ports": [{"port": 1}]}
+    assert told("mirroring", a_service(selects_nothing=True), endpoints(subsets=[subset])) == [
+        ("Endpoints", "Warning", "InvalidIPAddress", "Skipped 1 invalid IP addresses when mirroring to EndpointSlices"),
+        (
+            "Endpoints",
+            "Warning",
+            "TooManyAddressesToMirror",
+            "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 8 addresses were skipped",
+        ),
+    ]
+
+
+def a_subset(ready: int = 0, not_ready: int = 0, wrong: int = 0, port: int = 1) -> EndpointSubset:
+    found = [EndpointAddress(each["ip"]) for each in addresses(ready + not_ready)]
+    invalid = [EndpointAddress(f"!{number}") for number in range(wrong)]
+    return EndpointSubset([*invalid, *found[:ready]], found[ready:], [EndpointPort("", port, "TCP")])
+
+
+@pytest.mark.parametrize(
+    ("subsets", "skipped"),
+    [
+        ([], (0, 0)),
+        ([a_subset(MAX_ADDRESSES)], (0, 0)),
+        ([a_subset(MAX_ADDRESSES, 3)], (3, 0)),
+        ([a_subset(5, wrong=2)], (2, 2)),
+        ([a_subset(MAX_ADDRESSES, wrong=2)], (2, 2)),
+        ([a_subset(MAX_ADDRESSES + 1, wrong=2)], (3, 2)),
+        ([a_subset(MAX_ADDRESSES), a_subset(0, 7, port=2)], (0, 0)),
+        ([a_subset(MAX_ADDRESSES), EndpointSubset([EndpointAddress("2001:db8::1")], None, a_subset().ports)], (1, 0)),
+    ],
+)
+def test_how_many_are_not_mirrored(subsets: list[EndpointSubset], skipped: tuple[int, int]) -> None:
+    assert skipped_addresses(subsets) == skipped
+
+
+def test_what_is_told_becomes_an_event() -> None:
+    clock = FakeClock()
+    log = MemoryEventLog(clock=clock, random=random.Random(1))
+    broadcaster = EventBroadcaster(log, clock=clock, random=random.Random(1))
+    client = LogClient(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
+    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    subset = {"addresses": addresses(MANY), "ports": [{"port": 1}]}
+    for obj in (a_namespace(), a_service(selects_nothing=True), endpoints(subsets=[subset])):
+        log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
+    controller = new_mirroring_controller(
+        informers, client, log, clock=clock, random=random.Random(1), recorder=broadcaster.recorder("tested", client)
+    )
+    informers.sync()
+    assert controller.process_next(timeout=0)
+    broadcaster.flush()
+    [event] = [each.to_dict() for each in log.snapshot(EVENTS).objects]
+    assert (event["involvedObject"]["kind"], event["reason"]) == ("Endpoints", "TooManyAddressesToMirror")
+    assert event["source"] == {"component": "tested"}

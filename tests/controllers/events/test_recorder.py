@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.events.recorder import (
+    NORMAL,
+    PAUSE,
+    QUEUED,
+    TRIES,
+    WARNING,
+    EventBroadcaster,
+    EventRecorder,
+    reference_to,
+)
+from ctrlmgr.errors import AlreadyExists, Conflict, CtrlmgrError, Fenced, LogUnavailable, NamespaceTerminating
+from ctrlmgr.eventlog import Author, EventType, Proposal
+from ctrlmgr.testing.builders import a_service
+from tests.engine.stage import Stage
+
+LEASE = ObjectReference("Lease", "kube-system", "leader", "uid-of-lease", "coordination.k8s.io/v1")
+
+
+def a_lease(name: str) -> ObjectReference:
+    return ObjectReference("Lease", "kube-system", name, "", "coordination.k8s.io/v1")
+
+
+class Client(LogClient):
+    """A client of a log that refuses what `refuse` says."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.refuse: Callable[[Object], CtrlmgrError | None] = lambda obj: None
+        self.tries = 0
+
+    def create(self, obj: Object) -> Object:
+        self._try(obj)
+        return super().create(obj)
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        self._try(obj)
+        return super().update(obj, subresource)
+
+    def _try(self, obj: Object) -> None:
+        self.tries += 1
+        error = self.refuse(obj)
+        if error is not None:
+            raise error
+
+
+class Newsroom(Stage):
+    """A log, a broadcaster, and a recorder of a component called `tester`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client = Client(self.log, author=Author("tester"), clock=self.clock, new_uid=lambda: "uid")
+        self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
+        self.recorder = self.broadcaster.recorder("tester", self.client)
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return the Events there are, once all that can be written has been."""
+        self.broadcaster.flush()
+        return [each.to_dict() for each in self.log.snapshot(EVENTS).objects]
+
+    def refuse(self, error: CtrlmgrError, times: int = 1_000) -> None:
+        left = [error] * times
+        self.client.refuse = lambda obj: left.pop() if left else None
+
+
+def failed(room: Newsroom, message: str = "it failed") -> None:
+    room.recorder.event(LEASE, WARNING, "Failed", message)
+
+
+def test_an_event_is_what_client_go_writes() -> None:
+    room = Newsroom()
+    service = a_service("web").at(12)
+    room.recorder.event(service, NORMAL, "Found", "it is there")
+    [event] = room.told()
+    nanoseconds = room.clock.now() * 1000
+    reference = {"kind": "Service", "apiVersion": "v1", "resourceVersion": "12"}
+    reference |= {"namespace": service.namespace, "name": "web", "uid": service.uid}
+    metadata = event["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == (f"web.{nanoseconds:x}", service.namespace)
+    assert event["involvedObject"] == reference
+    wanted = {
+        "reason": "Found",
+        "message": "it is there",
+        "source": {"component": "tester"},
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "count": 1,
+        "type": "Normal",
+        "eventTime": None,
+        "reportingComponent": "tester",
+        "reportingInstance": "",
+    }
+    assert {field: event[field] for field in event if field not in ("kind", "apiVersion", "metadata")} == {
+        "involvedObject": reference,
+        **wanted,
+    }
+
+
+def test_it_is_stored_as_the_api_would_store_it() -> None:
+    room = Newsroom()
+    failed(room)
+    room.told()
+    [stored] = room.log.snapshot(EVENTS).objects
+    [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
+    assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
+    assert room.log.events_after(0)[-1].actor == "tester"
+
+
+def test_what_happens_again_counts_the_same_event() -> None:
+    room = Newsroom()
+    failed(room)
+    room.clock.step(61)
+    failed(room)
+    [event] = room.told()
+    assert (event["count"], event["firstTimestamp"]) == (2, "2026-01-01T00:00:00Z")
+    assert event["lastTimestamp"] == "2026-01-01T00:01:01Z"
+    assert len(room.log.events_after(0)) == 2
+
+
+def test_similar_ones_are_combined_into_one_whose_message_is_the_latest() -> None:
+    room = Newsroom()
+    for number in range(12):
+        failed(room, f"failure {number}")
+    events = room.told()
+    assert len(events) == 10
+    [combined] = [each for each in events if each["count"] > 1]
+    assert (combined["count"], combined["message"]) == (3, "(combined from similar events): failure 11")
+
+
+def test_events_about_what_has_no_namespace_are_in_default() -> None:
+    room = Newsroom()
+    room.recorder.event(ObjectReference("Node", name="n", api_version="v1"), WARNING, "Failed", "it failed")
+    [event] = room.told()
+    assert event["metadata"]["namespace"] == "default"
+    assert "namespace" not in event["involvedObject"]
+
+
+@pytest.mark.parametrize("name", ["system:node", "192.0.2.1:6443", "Upper"])
+def test_what_could_be_no_objects_name_is_no_part_of_an_events(name: str) -> None:
+    room = Newsroom()
+    room.recorder.event(a_lease(name), WARNING, "Failed", "it failed")
+    [event] = room.told()
+    assert len(event["metadata"]["name"]) == len("01234567-89ab-cdef-0123-456789abcdef")
+    assert event["involvedObject"]["name"] == name
+
+
+def test_two_at_the_same_moment_have_two_names() -> None:
+    room = Newsroom()
+    failed(room)
+    failed(room, "it failed otherwise")
+    assert len({each["metadata"]["name"] for each in room.told()}) == 2
+
+
+def test_an_event_that_somebody_deleted_is_made_anew_with_its_count() -> None:
+    room = Newsroom()
+    failed(room)
+    room.told()
+    [stored] = room.log.snapshot(EVENTS).objects
+    room.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("somebody"))
+    failed(room)
+    [event] = room.told()
+    assert (event["metadata"]["name"], event["count"]) == (stored.name, 2)
+
+
+@pytest.mark.parametrize(
+    "error", [NamespaceTerminating(), AlreadyExists(), Fenced()], ids=lambda error: type(error).__name__
+)
+def test_what_is_refused_is_dropped(error: CtrlmgrError) -> None:
+    room = Newsroom()
+    room.refuse(error, times=1)
+    failed(room)
+    assert room.told() == []
+    room.clock.step(10 * PAUSE)
+    room.recorder.event(LEASE, NORMAL, "Next", "and so on")
+    assert [each["reason"] for each in room.told()] == ["Next"]
+
+
+@pytest.mark.parametrize("error", [LogUnavailable(), Conflict()], ids=lambda error: type(error).__name__)
+def test_everything_waits_for_a_log_that_is_away(error: CtrlmgrError) -> None:
+    room = Newsroom()
+    room.refuse(error, times=2)
+    failed(room)
+    room.recorder.event(LEASE, NORMAL, "Next", "and so on")
+    assert room.told() == []
+    room.clock.step(PAUSE)
+    assert room.told() == []
+    room.clock.step(PAUSE - 0.1)
+    assert room.told() == []
+    room.clock.step(0.1)
+    assert [each["reason"] for each in room.told()] == ["Failed", "Next"]
+    assert room.client.tries == 4
+
+
+def test_a_log_that_stays_away_is_given_up() -> None:
+    room = Newsroom()
+    room.refuse(LogUnavailable())
+    failed(room)
+    for _ in range(TRIES + 5):
+        room.broadcaster.flush()
+        room.clock.step(PAUSE)
+    assert room.client.tries == TRIES
+
+
+def test_telling_never_waits_and_is_dropped_when_too_much_does() -> None:
+    room = Newsroom()
+    for number in range(QUEUED + 5):
+        room.recorder.event(a_lease(f"lease-{number}"), WARNING, "Failed", "it failed")
+    assert len(room.told()) == QUEUED
+
+
+def test_what_is_wrong_with_one_harms_no_other() -> None:
+    room = Newsroom()
+
+    def refuse(obj: Object) -> None:
+        assert "bad" not in obj.name
+
+    room.client.refuse = refuse
+    room.recorder.event(a_lease("bad"), WARNING, "Failed", "it failed")
+    failed(room)
+    assert [each["involvedObject"]["name"] for each in room.told()] == ["leader"]
+
+
+def test_it_writes_until_it_is_stopped_and_then_what_is_left() -> None:
+    room = Newsroom()
+    stop = threading.Event()
+    room.client.refuse = lambda obj: stop.set()
+    failed(room)
+    failed(room, "while it stops")
+    room.broadcaster.run(stop)
+    failed(room, "too late")
+    assert [each["message"] for each in room.told()] == ["it failed", "while it stops"]
+
+
+def test_in_the_end_everything_is_tried_once_more() -> None:
+    room = Newsroom()
+    room.refuse(LogUnavailable(), times=2)
+    failed(room)
+    failed(room, "otherwise")
+    failed(room, "and otherwise")
+    assert room.told() == []
+    room.broadcaster.close()
+    assert [each["message"] for each in room.told()] == ["otherwise", "and otherwise"]
+
+
+def test_a_recorder_may_say_what_its_component_does() -> None:
+    room = Newsroom()
+    recorder: EventRecorder = room.broadcaster.recorder("tester", room.client, "Testing")
+    recorder.event(LEASE, WARNING, "Failed", "it failed")
+    assert [each["action"] for each in room.told()] == ["Testing"]
+
+
+def test_the_reference_of_an_object_is_where_it_was_read() -> None:
+    assert reference_to(a_service("web")).resource_version == ""
+    assert reference_to(a_service("web").at(3)).resource_version == "3"

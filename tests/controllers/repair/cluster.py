@@ -1,0 +1,114 @@
+"""A cluster whose claims can be tampered with: the real engine on a memory log, and a repair of each kind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.events.recorder import EventBroadcaster
+from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
+from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
+from ctrlmgr.informer import Store
+from ctrlmgr.kinds.allocators.claims import Claim
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from tests.engine.stage import Stage
+
+VANDAL = Author("vandal")
+DEFAULT = Ranges.parse("10.96.0.0/16,fd00:10:96::/112", "30000-32767")
+"""The primary range is the one that the built-in Services strategy gives out of."""
+
+Change = Callable[[dict[str, Any]], None]
+
+
+class RepairCluster(Stage):
+    """A cluster with namespaces `a` and `b`, two repairs, and somebody who writes what nobody should."""
+
+    def __init__(self, ranges: Ranges = DEFAULT, *, log: EventLog | None = None) -> None:
+        super().__init__(log=log)
+        for name in ("a", "b", "default"):
+            self.namespace(name)
+        uids = itertools.count(1)
+        self.client = LogClient(
+            self.log,
+            author=Author("system:controller:repair"),
+            clock=self.clock,
+            new_uid=lambda: f"uid-{next(uids)}",
+            namespaces=Store(),
+        )
+        broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
+        self.broadcasters = [broadcaster]
+        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)
+        self.ports = node_port_repair(self.log, ranges, broadcaster, self.client)
+
+    def service(self, name: str = "web", namespace: str = "a", **spec: Any) -> Object:
+        body = {
+            "kind": "Service",
+            "apiVersion": "v1",
+            "metadata": {"name": name},
+            "spec": {"ports": [{"port": 80}], **spec},
+        }
+        answer = self.send("POST", f"/api/v1/namespaces/{namespace}/services", body)
+        assert answer.code == 201, answer.body
+        return self.get(SERVICES, name, namespace)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        obj = self.find(resource, name, namespace)
+        assert obj is not None
+        return obj
+
+    def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        return self.log.get(resource, Key(namespace, name))
+
+    def tamper(self, obj: Object, change: Change) -> Object:
+        """Write a changed object straight into the log."""
+        fields = obj.to_dict()
+        change(fields)
+        events = self.log.append([Proposal(EventType.MODIFIED, Object.from_dict(fields), obj.revision)], author=VANDAL)
+        return events[0].object
+
+    def remove(self, obj: Object) -> None:
+        self.log.append([Proposal(EventType.DELETED, obj, obj.revision)], author=VANDAL)
+
+    def add(self, obj: Object) -> Object:
+        return self.log.append([Proposal(EventType.ADDED, obj, 0)], author=VANDAL)[0].object
+
+    def claim(self, resource: Resource, name: str) -> str:
+        """Return whose a claim is, "" if there is none."""
+        claim = self.find(resource, name)
+        parent = claim.view(Claim).parent if claim is not None else None
+        return f"{parent.namespace}/{parent.name}" if parent is not None else ""
+
+    def claims(self) -> dict[str, str]:
+        """Return every claim and whose it is."""
+        found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
+        return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
+
+    def another(self) -> Repair:
+        """Return the repair of addresses of another process."""
+        self.broadcasters.append(EventBroadcaster(self.log, clock=self.clock, random=Random(2)))
+        return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
+
+    def stored_events(self) -> list[Object]:
+        for broadcaster in self.broadcasters:
+            broadcaster.flush()
+        return self.log.snapshot(EVENTS).objects
+
+    def events(self) -> list[dict[str, Any]]:
+        return [event.to_dict() for event in self.stored_events()]
+
+    def namespaces(self) -> list[str]:
+        return [each.name for each in self.log.snapshot(NAMESPACES).objects]
+
+
+def summary(handled: list[Handled]) -> list[tuple[str, str, str]]:
+    """Return reason, value and outcome of each finding."""
+    return [(each.finding.reason, each.finding.value, each.outcome.value) for each in handled]
+
+
+def rounds(repair: Repair, cluster: RepairCluster, number: int) -> list[list[tuple[str, str, str]]]:
+    return [summary(repair.run(cluster.client)) for _ in range(number)]

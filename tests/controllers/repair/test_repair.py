@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS, SERVICES, Key
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.repair.addresses import address_claim
+from ctrlmgr.controllers.repair.controller import (
+    ATTEMPTS,
+    Repair,
+    RepairReconciler,
+    new_repair_controller,
+    read_listings,
+)
+from ctrlmgr.controllers.repair.findings import Use
+from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
+from ctrlmgr.metrics import CLUSTER_IP_REPAIR, REGISTRY
+from ctrlmgr.testing.builders import a_service
+from tests.controllers.repair.cluster import RepairCluster, rounds, summary
+
+
+class Interfering(LogClient):
+    """A client that lets somebody else act before each of its first writes."""
+
+    def __init__(self, cluster: RepairCluster, *interventions: Callable[[], Any]) -> None:
+        inner = cluster.client
+        super().__init__(inner._log, author=inner._author, clock=inner._clock, new_uid=inner._new_uid)
+        self._interventions = list(interventions)
+
+    def create(self, obj: Object) -> Object:
+        self._intervene(obj)
+        return super().create(obj)
+
+    def delete(self, obj: Object) -> None:
+        self._intervene(obj)
+        super().delete(obj)
+
+    def _intervene(self, obj: Object) -> None:
+        if self._interventions and obj.resource != EVENTS:
+            self._interventions.pop(0)()
+
+
+def leak(address: str = "10.96.0.77", uid: str = "leaked") -> Object:
+    return address_claim(Use(address, a_service("gone"))).with_metadata(uid=uid)
+
+
+def unclaimed(cluster: RepairCluster) -> Object:
+    """Create a Service and take its claim away."""
+    service = cluster.service(clusterIP="10.96.0.5")
+    cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.5"))
+    return service
+
+
+def counted(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+# Leaks.
+
+
+def test_a_leak_survives_two_rounds_and_goes_in_the_third() -> None:
+    cluster = RepairCluster()
+    cluster.add(leak())
+    before = counted("apiserver_clusterip_repair_ip_errors_total", type="leak")
+    flagged = [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
+    released = [("IPAddressNotAllocated", "10.96.0.77", "released")]
+    assert rounds(cluster.addresses, cluster, 4) == [flagged, flagged, released, []]
+    assert cluster.claims() == {}
+    assert counted("apiserver_clusterip_repair_ip_errors_total", type="leak") == before + 1
+
+
+def test_a_leak_that_was_used_meanwhile_begins_again() -> None:
+    cluster = RepairCluster()
+    claim = cluster.add(leak())
+    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    cluster.remove(claim)
+    service = cluster.service(clusterIP="10.96.0.77")
+    assert cluster.addresses.run(cluster.client) == []
+    cluster.remove(service)
+    assert [found[0][2] for found in rounds(cluster.addresses, cluster, 3)] == ["flagged", "flagged", "released"]
+
+
+def test_another_claim_of_the_same_name_is_not_the_leak_that_was_seen() -> None:
+    cluster = RepairCluster()
+    claim = cluster.add(leak())
+    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    cluster.remove(claim)
+    cluster.add(leak(uid="another"))
+    assert summary(cluster.addresses.run(cluster.client)) == [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
+
+
+def test_each_process_counts_for_itself_and_one_releases() -> None:
+    cluster = RepairCluster()
+    other = cluster.another()
+    cluster.add(leak())
+    for _ in range(3):
+        found = [summary(repair.run(cluster.client)) for repair in (cluster.addresses, other)]
+    assert [[outcome for _, _, outcome in each] for each in found] == [["released"], []]
+
+
+# Losing to others.
+
+
+def test_who_loses_looks_again() -> None:
+    cluster = RepairCluster()
+    service = unclaimed(cluster)
+    other = cluster.another()
+    handled = cluster.addresses.run(Interfering(cluster, lambda: other.run(cluster.client)))
+    assert handled == []
+    assert cluster.claims() == {"10.96.0.5": "a/web"}
+    assert [event["count"] for event in cluster.events()] == [1]
+    assert cluster.find(SERVICES, service.name, "a") == service
+
+
+def test_an_address_that_somebody_else_was_given_meanwhile_is_reported() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    handled = cluster.addresses.run(Interfering(cluster, lambda: cluster.service("new", "b", clusterIP="10.96.0.5")))
+    assert summary(handled) == [("ClusterIPAlreadyAllocated", "10.96.0.5", "reported")]
+    assert cluster.claims() == {"10.96.0.5": "b/new"}
+
+
+def test_what_was_repaired_before_losing_is_in_the_result() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    cluster.service("db", clusterIP="10.96.0.6")
+    cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.6"))
+    theirs = address_claim(Use("10.96.0.5", cluster.get(SERVICES, "web", "a"))).with_metadata(uid="theirs")
+    # Services are listed by name, so that `web` comes second.
+    handled = cluster.addresses.run(Interfering(cluster, lambda: None, lambda: cluster.add(theirs)))
+    assert summary(handled) == [("ClusterIPNotAllocated", "10.96.0.6", "repaired")]
+    assert cluster.claims() == {"10.96.0.5": "a/web", "10.96.0.6": "a/db"}
+
+
+def test_who_loses_again_and_again_fails() -> None:
+    cluster = RepairCluster()
+    claim = cluster.add(leak())
+    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    before = counted("apiserver_clusterip_repair_reconcile_errors_total")
+    touched = [claim]
+
+    def touch() -> None:
+        touched.append(cluster.tamper(touched[-1], lambda fields: fields["metadata"].update(generation=len(touched))))
+
+    with pytest.raises(Conflict):
+        cluster.addresses.run(Interfering(cluster, *[touch] * ATTEMPTS))
+    assert counted("apiserver_clusterip_repair_reconcile_errors_total") == before + 1
+    assert summary(cluster.addresses.run(cluster.client)) == [("IPAddressNotAllocated", "10.96.0.77", "released")]
+
+
+def test_listings_are_of_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = RepairCluster()
+    cluster.service("old", clusterIP="10.96.0.5")
+    snapshot = cluster.log.snapshot
+    created: list[Object] = []
+
+    def meanwhile(*arguments: Any, **named: Any) -> Any:
+        result = snapshot(*arguments, **named)
+        if not created:
+            created.append(cluster.service("new", clusterIP="10.96.0.6"))
+        return result
+
+    monkeypatch.setattr(cluster.log, "snapshot", meanwhile)
+    listings = read_listings(cluster.log, IP_ADDRESSES)
+    assert [each.name for each in listings.services] == ["old"]
+    assert [each.name for each in listings.claims] == ["10.96.0.5"]
+
+
+# Events.
+
+
+def test_an_event_tells_of_what_was_found() -> None:
+    cluster = RepairCluster()
+    service = unclaimed(cluster)
+    cluster.addresses.run(cluster.client)
+    [event] = cluster.events()
+    name = event["metadata"].pop("name")
+    assert name.startswith("web.")
+    assert len(name) == len("web.") + 16
+    assert event["metadata"].pop("creationTimestamp") == event["firstTimestamp"] == event["lastTimestamp"]
+    reference = event.pop("involvedObject")
+    assert reference == {
+        "kind": "Service",
+        "namespace": "a",
+        "name": "web",
+        "uid": service.uid,
+        "apiVersion": "v1",
+        "resourceVersion": str(service.revision),
+    }
+    expected = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "reason": "ClusterIPNotAllocated",
+        "message": "Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing",
+        "source": {"component": "ipallocator-repair-controller"},
+        "count": 1,
+        "type": "Warning",
+        "eventTime": None,
+        "action": "ClusterIPAllocation",
+        "reportingComponent": "ipallocator-repair-controller",
+        "reportingInstance": "",
+    }
+    assert {field: event[field] for field in expected} == expected
+
+
+def test_the_api_shows_the_event_as_it_is_stored() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    cluster.addresses.run(cluster.client)
+    [stored] = cluster.stored_events()
+    [kind] = [each for each in cluster.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
+    assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
+    shown = cluster.send("GET", f"/apis/events.k8s.io/v1/namespaces/a/events/{stored.name}")
+    assert shown.body["note"] == "Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing"
+
+
+def test_what_stays_wrong_is_one_event_that_counts() -> None:
+    cluster = RepairCluster()
+    service = cluster.service(clusterIP="10.96.0.5")
+    cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.99.0.1", clusterIPs=["10.99.0.1"]))
+    first = cluster.addresses.run(cluster.client)[0].outcome.value
+    for _ in range(2):
+        cluster.clock.step(180)
+        cluster.addresses.run(cluster.client)
+    [event] = [each for each in cluster.events() if each["reason"] == "ClusterIPOutOfRange"]
+    assert (first, event["count"]) == ("reported", 3)
+    assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+    assert event["lastTimestamp"] == "2026-01-01T00:06:00Z"
+
+
+def test_events_about_what_has_no_namespace_are_in_default() -> None:
+    cluster = RepairCluster()
+    cluster.add(leak())
+    rounds(cluster.addresses, cluster, 3)
+    [event] = cluster.events()
+    assert event["metadata"]["namespace"] == "default"
+    assert "namespace" not in event["involvedObject"]
+    assert event["involvedObject"]["kind"] == "IPAddress"
+
+
+def test_a_namespace_that_takes_no_events_stops_no_repair() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    cluster.send("DELETE", "/api/v1/namespaces/a")
+    assert summary(cluster.addresses.run(cluster.client)) == [("ClusterIPNotAllocated", "10.96.0.5", "repaired")]
+    assert cluster.events() == []
+
+
+# Failing.
+
+
+class Failing(LogClient):
+    """A client whose creations of anything but Events fail."""
+
+    def __init__(self, cluster: RepairCluster, error: Exception) -> None:
+        inner = cluster.client
+        super().__init__(inner._log, author=inner._author, clock=inner._clock, new_uid=inner._new_uid)
+        self._error = error
+
+    def create(self, obj: Object) -> Object:
+        if obj.resource != EVENTS:
+            raise self._error
+        return super().create(obj)
+
+
+def test_a_failure_nobody_knows_is_told_and_raised() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    before = counted("apiserver_clusterip_repair_ip_errors_total", type="unknown")
+    with pytest.raises(InternalError):
+        cluster.addresses.run(Failing(cluster, InternalError("out of luck")))
+    [event] = cluster.events()
+    assert event["reason"] == "UnknownError"
+    assert event["message"] == "Unable to allocate ClusterIP [IPv4]: 10.96.0.5 due to an unknown error"
+    assert counted("apiserver_clusterip_repair_ip_errors_total", type="unknown") == before + 1
+
+
+def test_a_log_that_is_away_is_raised_without_an_event() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    with pytest.raises(LogUnavailable):
+        cluster.addresses.run(Failing(cluster, LogUnavailable("away")))
+    assert cluster.events() == []
+
+
+# As a controller.
+
+
+def test_the_controller_goes_a_round_of_what_its_key_names() -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    reconciler = RepairReconciler([cluster.addresses, cluster.ports])
+    controller = new_repair_controller(
+        reconciler, cluster.client, cluster.log, clock=cluster.clock, random=random.Random(1)
+    )
+    assert reconciler.due() == [Key("", "cluster-ips"), Key("", "node-ports")]
+    for key in reconciler.due():
+        controller.queue.add(key)
+    while controller.process_next(0):
+        pass
+    assert cluster.claims() == {"10.96.0.5": "a/web"}
+    repaired = cluster.log.events_after(0, resource=IP_ADDRESSES)[-1]
+    known = cluster.log.reconcile(repaired.reconcile)
+    assert known is not None
+    assert (known.cause.controller, known.cause.key) == ("service-allocation-repair-controller", "cluster-ips")
+
+
+def test_metrics_have_kube_apiservers_names() -> None:
+    names = {family.name for family in CLUSTER_IP_REPAIR.found.collect()}
+    names |= {family.name for family in CLUSTER_IP_REPAIR.failed.collect()}
+    assert names == {"apiserver_clusterip_repair_ip_errors", "apiserver_clusterip_repair_reconcile_errors"}
+
+
+def test_run_all_raises_what_a_repair_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = RepairCluster()
+    unclaimed(cluster)
+    reconciler = RepairReconciler([cluster.addresses, cluster.ports])
+    with pytest.raises(LogUnavailable):
+        reconciler.run_all(Failing(cluster, LogUnavailable("away")))
+    reconciler.run_all(cluster.client)
+    assert isinstance(cluster.addresses, Repair)
+    assert cluster.claims() == {"10.96.0.5": "a/web"}

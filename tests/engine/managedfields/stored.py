@@ -1,0 +1,96 @@
+"""One object as a server would keep it, for tests: written to by managers, each write at a time of its own."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+from ctrlmgr.engine.managedfields import FieldManager, keep_timestamps
+from ctrlmgr.engine.patch import merge_patch
+from ctrlmgr.schema.schema import Definitions
+
+CORE = "io.k8s.api.core.v1"
+APPS = "io.k8s.api.apps.v1"
+
+
+class Managed(NamedTuple):
+    """One entry of managedFields, without what is the same in all of them here."""
+
+    manager: str
+    operation: str
+    fields: Any
+    time: str | None = None
+    subresource: str = ""
+
+
+def field_manager(definition: str, api_version: str = "v1") -> FieldManager:
+    return FieldManager(Definitions.builtin().schema(definition), api_version)
+
+
+class Stored:
+    """An object, or the place for one."""
+
+    def __init__(self, definition: str = f"{CORE}.ConfigMap", api_version: str = "v1") -> None:
+        self.kind = definition.rpartition(".")[2]
+        self.api_version = api_version
+        self.manager = field_manager(definition, api_version)
+        self.codec = Definitions.builtin().codec(self.kind, api_version, definition)
+        self.object: dict[str, Any] | None = None
+        self.writes = 0
+        self.asked = 0
+
+    def now(self) -> str:
+        self.asked += 1
+        return f"2024-01-01T00:00:{self.asked:02}Z"
+
+    def body(self, name: str = "one", **fields: Any) -> dict[str, Any]:
+        metadata = {"name": name, **fields.pop("metadata", {})}
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
+
+    def apply(self, manager: str, *, force: bool = False, subresource: str = "", **fields: Any) -> list[Managed]:
+        """Apply a body with these fields; nothing is written if that raises."""
+        body, live = self.body(**fields), copy.deepcopy(self.object)
+        result = self.manager.apply(live, body, manager, self.now(), force=force, subresource=subresource)
+        assert (body, live) == (self.body(**fields), self.object)
+        return self.write(result)
+
+    def merge(self, manager: str, *, subresource: str = "", **patch: Any) -> list[Managed]:
+        """Change the object with a merge patch."""
+        assert self.object is not None
+        return self.update(manager, merge_patch(self.object, patch), subresource=subresource)
+
+    def update(self, manager: str, new: dict[str, Any], *, subresource: str = "") -> list[Managed]:
+        """Replace the object, or create it."""
+        new, live = self.codec.read(copy.deepcopy(new)).fields, copy.deepcopy(self.object)
+        before = copy.deepcopy(new)
+        result = self.manager.update(live, new, manager, self.now(), subresource)
+        assert (new, live) == (before, self.object)
+        return self.write(result)
+
+    def write(self, fields: dict[str, Any]) -> list[Managed]:
+        new = self.codec.read(copy.deepcopy(fields)).fields
+        if self.object is not None:
+            new = keep_timestamps(self.object, new)
+        if new != self.object:
+            self.writes += 1
+            self.object = new
+        return self.managed
+
+    @property
+    def managed(self) -> list[Managed]:
+        entries = (self.object or {}).get("metadata", {}).get("managedFields", [])
+        for entry in entries:
+            assert entry["fieldsType"] == "FieldsV1"
+            assert entry["apiVersion"] == self.api_version
+        return [
+            Managed(each["manager"], each["operation"], each["fieldsV1"], each.get("time"), each.get("subresource", ""))
+            for each in entries
+        ]
+
+    def __getitem__(self, name: str) -> Any:
+        return (self.object or {}).get(name)
+
+
+def fields(*names: str, under: str = "data") -> dict[str, Any]:
+    """Return the set of some fields of `data`, or of another field."""
+    return {f"f:{under}": {f"f:{name}": {} for name in names}}

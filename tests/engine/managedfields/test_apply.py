@@ -1,0 +1,333 @@
+"""What server-side apply makes of objects, and of who manages them, as Kubernetes 1.36 answers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.errors import ApiError, ApplyConflict, BadRequest, StatusCause, UnknownError
+from tests.engine.managedfields.stored import APPS, CORE, Managed, Stored, field_manager, fields
+
+
+def at(second: int) -> str:
+    return f"2024-01-01T00:00:{second:02}Z"
+
+
+def conflict(stored: Stored, manager: str, **body: Any) -> ApplyConflict:
+    before = stored.object
+    with pytest.raises(ApplyConflict) as caught:
+        stored.apply(manager, **body)
+    assert stored.object is before
+    return caught.value
+
+
+def causes(error: ApplyConflict) -> list[StatusCause]:
+    assert error.details is not None
+    return list(error.details.causes)
+
+
+def test_what_is_applied_is_managed() -> None:
+    stored = Stored()
+    assert stored.apply("alice", data={"a": "1", "b": "1"}) == [Managed("alice", "Apply", fields("a", "b"), at(1))]
+    assert stored["data"] == {"a": "1", "b": "1"}
+
+
+def test_applying_the_same_again_changes_nothing() -> None:
+    stored = Stored()
+    stored.apply("alice", data={"a": "1"})
+    stored.apply("alice", data={"a": "1"})
+    assert stored.writes == 1
+
+
+def test_what_is_no_longer_applied_is_removed() -> None:
+    stored = Stored()
+    stored.apply("alice", data={"a": "1", "b": "1"})
+    assert stored.apply("alice", data={"a": "2"}) == [Managed("alice", "Apply", fields("a"), at(2))]
+    assert stored["data"] == {"a": "2"}
+
+
+def test_what_another_applied_is_a_conflict_unless_forced() -> None:
+    stored = Stored()
+    stored.apply("alice", data={"a": "2"})
+    error = conflict(stored, "bob", data={"a": "3"})
+    assert str(error) == 'Apply failed with 1 conflict: conflict with "alice": .data.a'
+    assert causes(error) == [StatusCause("FieldManagerConflict", 'conflict with "alice"', ".data.a")]
+    assert (error.code, error.reason) == (409, "Conflict")
+    assert stored.apply("bob", data={"a": "3"}, force=True) == [Managed("bob", "Apply", fields("a"), at(3))]
+
+
+def test_who_applies_what_is_there_shares_it_without_a_time() -> None:
+    stored = Stored()
+    stored.apply("bob", data={"a": "3"})
+    alice = Managed("alice", "Apply", fields("a"))
+    assert stored.apply("alice", data={"a": "3"}) == [alice, Managed("bob", "Apply", fields("a"), at(1))]
+    assert stored.writes == 2
+    stored.apply("bob", data={})
+    assert stored["data"] == {"a": "3"}
+
+
+def test_what_somebody_set_is_a_conflict_that_names_the_version() -> None:
+    stored = Stored()
+    stored.apply("alice", data={"a": "1"})
+    managed = stored.merge("carol", data={"z": "1"})
+    assert managed[1] == Managed("carol", "Update", fields("z"), at(2))
+    error = conflict(stored, "alice", data={"z": "2"})
+    assert str(error) == 'Apply failed with 1 conflict: conflict with "carol" using v1: .data.z'
+
+
+def test_several_conflicts_are_listed_by_manager() -> None:
+    stored = Stored()
+    stored.update("kubectl-edit", stored.body(data={"d": "1"}))
+    stored.apply("zoe", data={"c": "1", "b": "1"})
+    stored.apply("al", data={"a": "1"})
+    stored.merge("part", subresource="status", data={"e": "1"})
+    error = conflict(stored, "bob", data=dict.fromkeys("abcde", "2"))
+    assert str(error) == (
+        "Apply failed with 5 conflicts: "
+        'conflicts with "al":\n- .data.a\n'
+        'conflicts with "kubectl-edit" using v1:\n- .data.d\n'
+        'conflicts with "part" with subresource "status" using v1:\n- .data.e\n'
+        'conflicts with "zoe":\n- .data.b\n- .data.c'
+    )
+    assert [cause.field for cause in causes(error)] == [".data.a", ".data.d", ".data.e", ".data.b", ".data.c"]
+
+
+def test_items_of_lists_are_managed_by_key() -> None:
+    stored = Stored(f"{CORE}.Service")
+    port = {"name": "a", "port": 1, "protocol": "TCP"}
+    stored.apply("alice", spec={"ports": [port], "selector": {"a": "b"}})
+    item: dict[str, Any] = {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}
+    one: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":1,"protocol":"TCP"}': item}, "f:selector": {}}}
+    two: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":2,"protocol":"TCP"}': item}, "f:selector": {}}}
+    assert stored.managed == [Managed("alice", "Apply", one, at(1))]
+    other = {"name": "b", "port": 2, "protocol": "TCP"}
+    managed = stored.apply("bob", spec={"ports": [other], "selector": {"a": "b"}})
+    assert managed == [Managed("alice", "Apply", one, at(1)), Managed("bob", "Apply", two, at(2))]
+    assert [each["name"] for each in stored["spec"]["ports"]] == ["a", "b"]
+    error = conflict(stored, "alice", spec={"ports": [{**other, "name": "zz"}]})
+    assert [cause.field for cause in causes(error)] == ['.spec.ports[port=2,protocol="TCP"].name']
+    stored.apply("alice", spec={"selector": {"a": "b"}})
+    assert [each["name"] for each in stored["spec"]["ports"]] == ["b"]
+
+
+def test_a_key_that_is_left_out_is_its_default() -> None:
+    stored = Stored(f"{CORE}.Service")
+    stored.apply("alice", spec={"ports": [{"port": 1}]})
+    item: dict[str, Any] = {".": {}, "f:port": {}}
+    assert stored.managed[0].fields == {"f:spec": {"f:ports": {'k:{"port":1,"protocol":"TCP"}': item}}}
+
+
+@pytest.mark.parametrize(
+    ("before", "applied", "after"),
+    [
+        ("abc", "b", "abc"),
+        ("abc", "d", "abcd"),
+        ("abc", "ca", "bca"),
+        ("abc", "cba", "cba"),
+        ("abc", "cdb", "acdb"),
+        ("abc", "adb", "adbc"),
+        ("abcd", "dxa", "bcdxa"),
+        ("", "ba", "ba"),
+    ],
+)
+def test_merged_lists_keep_both_orders_or_else_that_of_who_applies(before: str, applied: str, after: str) -> None:
+    stored = Stored()
+    stored.update("someone", stored.body(metadata={"finalizers": [f"x/{each}" for each in before]}))
+    stored.apply("alice", metadata={"finalizers": [f"x/{each}" for each in applied]})
+    assert "".join(each[2:] for each in stored["metadata"]["finalizers"]) == after
+
+
+def test_items_of_sets_are_managed_by_value() -> None:
+    stored = Stored()
+    stored.apply("alice", metadata={"finalizers": ["x/a", "x/b"]})
+    stored.merge("bob", metadata={"finalizers": ["x/a", "x/b", "x/c"]})
+    both: dict[str, Any] = {"f:metadata": {"f:finalizers": {'v:"x/a"': {}, 'v:"x/b"': {}}}}
+    added: dict[str, Any] = {"f:metadata": {"f:finalizers": {'v:"x/c"': {}}}}
+    assert stored.managed == [Managed("alice", "Apply", both, at(1)), Managed("bob", "Update", added, at(2))]
+    stored.apply("alice", metadata={"finalizers": ["x/b"]})
+    assert stored["metadata"]["finalizers"] == ["x/b", "x/c"]
+
+
+def test_a_container_that_is_no_longer_applied_goes_unless_others_manage_part_of_it() -> None:
+    stored = Stored(f"{APPS}.Deployment", "apps/v1")
+    first, second = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
+
+    def template(*containers: dict[str, Any]) -> dict[str, Any]:
+        return {"replicas": 1, "template": {"spec": {"containers": list(containers)}}}
+
+    stored.apply("alice", spec=template(first, second))
+    stored.apply("bob", spec={"template": {"spec": {"containers": [{"name": "b", "tty": True}]}}})
+    stored.apply("alice", spec=template(first))
+    left = stored["spec"]["template"]["spec"]["containers"]
+    assert [(each["name"], each.get("image"), each.get("tty")) for each in left] == [
+        ("a", "x", None),
+        ("b", None, True),
+    ]
+    stored.apply("bob", spec={})
+    assert [each["name"] for each in stored["spec"]["template"]["spec"]["containers"]] == ["a"]
+
+
+def test_what_nobody_manages_stays_when_what_is_around_it_goes() -> None:
+    stored = Stored(f"{CORE}.Service")
+    stored.apply("alice", spec={"ports": [{"port": 1}], "type": "ClusterIP"})
+    assert stored.object is not None
+    stored.object["spec"]["clusterIP"] = "10.0.0.1"  # as allocated by the server
+    stored.apply("alice", spec={"type": "ClusterIP"})
+    assert stored["spec"] == {"clusterIP": "10.0.0.1", "type": "ClusterIP"}
+
+
+def test_a_field_goes_as_a_whole_with_the_last_that_was_applied_in_it() -> None:
+    """Also with what nobody manages; the strategy of the kind sees to what must not go."""
+    stored = Stored(f"{CORE}.Service")
+    stored.apply("alice", spec={"type": "ClusterIP"})
+    assert stored.object is not None
+    stored.object["spec"]["clusterIP"] = "10.0.0.1"
+    stored.apply("alice", metadata={"labels": {"a": "b"}})
+    assert stored["spec"] == {}
+
+
+def test_applying_an_empty_map_owns_it() -> None:
+    stored = Stored()
+    assert stored.apply("alice", data={})[0].fields == {"f:data": {}}
+
+
+def test_the_first_apply_tells_who_was_before() -> None:
+    stored = Stored()
+    stored.update("someone", stored.body(data={"a": "1"}, metadata={"labels": {"l": "1"}}))
+    stored.merge("someone", metadata={"managedFields": [{}]})
+    assert stored.managed == []
+    assert stored.merge("someone", data={"b": "1"}) == []
+    managed = stored.apply("alice", data={"c": "1"})
+    before: dict[str, Any] = {
+        "f:data": {".": {}, "f:a": {}, "f:b": {}},
+        "f:metadata": {"f:labels": {".": {}, "f:l": {}}},
+    }
+    assert managed == [
+        Managed("alice", "Apply", fields("c"), at(4)),
+        Managed("before-first-apply", "Update", before, at(4)),
+    ]
+
+
+def test_each_part_of_an_object_has_managers_of_its_own() -> None:
+    stored = Stored(f"{CORE}.Pod")
+    stored.apply("a", spec={"nodeName": "n"}, status={"phase": "Running"})
+    assert stored.managed == [Managed("a", "Apply", {"f:spec": {"f:nodeName": {}}}, at(1))]
+    stored.apply("a", subresource="status", spec={"nodeName": "m"}, status={"phase": "Failed"})
+    status: dict[str, Any] = {"f:status": {"f:phase": {}}}
+    assert stored.managed[1] == Managed("a", "Apply", status, at(2), "status")
+
+
+def test_what_was_a_null_is_managed_and_left_to_the_codec() -> None:
+    stored = Stored(f"{APPS}.Deployment", "apps/v1")
+    stored.apply("a", spec={"template": {"metadata": {"creationTimestamp": None}}})
+    created: dict[str, Any] = {"f:creationTimestamp": {}}
+    assert stored.managed[0].fields == {"f:spec": {"f:template": {"f:metadata": created}}}
+
+
+def test_unapplying_everything_leaves_no_entry() -> None:
+    stored = Stored()
+    stored.apply("alice", data={"a": "1"})
+    assert stored.apply("alice") == []
+    assert stored["data"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        ({"data": {}}, BadRequest, "invalid object type: /, Kind="),
+        ({"apiVersion": "v1", "kind": "Secret"}, BadRequest, "invalid object type: /v1, Kind=Secret"),
+        ({"apiVersion": "apps/v2", "kind": "ConfigMap"}, BadRequest, "invalid object type: apps/v2, Kind=ConfigMap"),
+        ({"metadata": {"managedFields": []}}, BadRequest, "metadata.managedFields must be nil"),
+        ({"metadata": {"managedFields": [{}]}}, BadRequest, "metadata.managedFields must be nil"),
+        ({"unknown": 1}, UnknownError, "(ns/c; /v1, Kind=ConfigMap): .unknown: field not declared in schema"),
+        ({"data": {"a": 1}}, UnknownError, "(ns/c; /v1, Kind=ConfigMap): .data.a: expected string, got &{1}"),
+        ({"immutable": "x"}, UnknownError, "(ns/c; /v1, Kind=ConfigMap): .immutable: expected boolean, got &{x}"),
+        ({"data": ["a"]}, UnknownError, "(ns/c; /v1, Kind=ConfigMap): .data: expected map, got &{[a]}"),
+        ({"metadata": "x"}, UnknownError, "(/; /v1, Kind=ConfigMap): .metadata: expected map, got &{x}"),
+        (
+            {"immutable": 1, "data": {"a": True}},
+            UnknownError,
+            "(ns/c; /v1, Kind=ConfigMap): errors:\n"
+            "  .immutable: expected boolean, got &{1}\n"
+            "  .data.a: expected string, got &{true}",
+        ),
+    ],
+)
+def test_bodies_that_cannot_be_applied(body: dict[str, Any], error: type[ApiError], message: str) -> None:
+    stored = Stored()
+    if "kind" not in body and body != {"data": {}}:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", **body}
+    if isinstance(body.get("metadata", {}), dict):
+        body["metadata"] = {"name": "c", "namespace": "ns", **body.get("metadata", {})}
+    with pytest.raises(error) as refused:
+        stored.manager.apply(None, body, "alice", at(1), force=True)
+    prefix = "failed to create typed patch object " if error is UnknownError else ""
+    assert str(refused.value) == prefix + message
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"ports": [{"port": 1}, {"port": 1}]}, '.spec.ports: duplicate entries for key [port=1,protocol="TCP"]'),
+        ({"ports": [None]}, ".spec.ports: element 0: associative list with keys may not have a null element"),
+        ({"ports": [1]}, ".spec.ports: element 0: associative list with keys may not have non-map elements"),
+        ({"ports": {}}, ".spec.ports: expected list, got &{map[]}"),
+        ({"clusterIPs": {}}, ".spec.clusterIPs: expected list, got &{map[]}"),
+        ({"clusterIPs": ["a", 1]}, ".spec.clusterIPs[1]: expected string, got &{1}"),
+        ({"selector": {"a": 1}}, ".spec.selector.a: expected string, got &{1}"),
+        (
+            {"ports": [{"port": "x"}]},
+            '.spec.ports[port="x",protocol="TCP"].port: expected numeric (int or float), got &{x}',
+        ),
+        (
+            {"ports": [{"port": 1, "targetPort": {}}]},
+            '.spec.ports[port=1,protocol="TCP"].targetPort: expected any scalar, got &{map[]}',
+        ),
+    ],
+)
+def test_values_that_do_not_fit_the_schema_are_refused(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownError) as refused:
+        Stored(f"{CORE}.Service").apply("alice", spec=spec)
+    assert str(refused.value).endswith(f"Kind=Service): {message}")
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({}, "associative list without keys has an element that's a map type"),
+        ([], "not supported: associative list with lists as elements"),
+        (None, "associative list without keys has an element that's an explicit null"),
+    ],
+)
+def test_sets_hold_scalars(item: Any, message: str) -> None:
+    with pytest.raises(UnknownError) as refused:
+        Stored().apply("alice", metadata={"finalizers": ["x/a", item]})
+    assert str(refused.value).endswith(f": .metadata.finalizers: element 1: {message}")
+
+
+def test_an_item_must_have_one_of_its_keys() -> None:
+    with pytest.raises(UnknownError) as refused:
+        Stored(f"{CORE}.Pod").apply("alice", spec={"containers": [{"image": "x"}]})
+    assert str(refused.value).endswith(
+        ': .spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] '
+        "(and doesn't have default values for any key fields)"
+    )
+
+
+def test_managed_fields_that_cannot_be_read_are_an_error() -> None:
+    stored = Stored()
+    live = stored.body(metadata={"managedFields": [{"manager": "a", "operation": "Odd"}]})
+    with pytest.raises(UnknownError, match=r"^failed to decode managed fields: operation must be `Apply` or `Update`$"):
+        stored.manager.apply(live, stored.body(), "alice", at(1), force=False)
+
+
+def test_what_is_stored_may_be_what_cannot_be_applied_to() -> None:
+    manager = field_manager(f"{CORE}.ServiceAccount")
+    live = {"metadata": {"name": "a", "namespace": "b"}, "secrets": [{}]}
+    applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+    with pytest.raises(UnknownError) as caught:
+        manager.apply(live, applied, "alice", at(1), force=False)
+    assert str(caught.value).startswith(
+        "failed to create typed live object (b/a; /v1, Kind=ServiceAccount): .secrets: "
+    )

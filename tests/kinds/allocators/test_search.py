@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ctrlmgr.kinds.allocators.search import PROBES, probe, walk
+
+
+class Looking:
+    """Counts what is asked about."""
+
+    def __init__(self, taken: set[int]) -> None:
+        self.taken = taken
+        self.asked = 0
+
+    def __call__(self, candidate: int) -> bool:
+        self.asked += 1
+        return candidate not in self.taken
+
+
+def test_probes_are_of_the_whole_band_and_nothing_else() -> None:
+    source = random.Random(1)
+    found = {probe(100, 110, Looking(set()), source) for _ in range(500)}
+    assert found == set(range(100, 110))
+
+
+def test_probing_ends_after_so_many() -> None:
+    for size, asked in ((1000, PROBES), (5, 5)):
+        looking = Looking(set(range(size)))
+        assert probe(0, size, looking, random.Random(1)) is None
+        assert looking.asked == asked
+
+
+def test_the_cost_is_what_the_free_share_says_not_the_size() -> None:
+    for size in (1 << 10, 1 << 20, 1 << 64):
+        looking = Looking(set())
+        source = random.Random(1)
+        nine_in_ten = lambda candidate, looking=looking: looking(candidate) and candidate % 10 == 0  # noqa: E731  # short
+        for _ in range(500):
+            probe(0, size, nine_in_ten, source)
+        assert 8 < looking.asked / 500 < 12
+
+
+def test_the_same_random_numbers_find_the_same() -> None:
+    first, second = (probe(100, 1100, Looking(set()), random.Random(5)) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("start", [100, 150, 199])
+def test_a_walk_finds_everything_once_wherever_it_starts(start: int) -> None:
+    looking = Looking(set())
+    found: list[int] = []
+    while (candidate := walk(100, 200, start, looking)) is not None:
+        looking.taken.add(candidate)
+        found.append(candidate)
+    assert found == [*range(start, 200), *range(100, start)]
+    looking.asked = 0
+    assert walk(100, 200, start, looking) is None
+    assert looking.asked == 100

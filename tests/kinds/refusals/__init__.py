@@ -1,0 +1,137 @@
+"""Tables of what is refused, and in which words: one file a kind, one block a case.
+
+A file starts with the kind's path (`apps/v1/deployments`). A block has, each on a line of its own:
+
+    # its name, unique in its file
+    + a JSON merge patch (RFC 7396) that makes the kind's valid object (`VALID`) the one to create
+    +container a patch for its first container instead
+    > a patch that makes the object as it was created another one, to update it with
+    >status a patch for its subresource `status` instead
+    the path of a field: what is wrong with it
+
+`pod_recorded.txt` is what Kubernetes 1.36.2 was seen to answer; the others are what its source says.
+
+Without the last kind of lines it is taken. There may be several lines of each kind: patches are applied one after the
+other (of updates only the last may be refused), and the causes come in this order. `<LABEL>` and the like stand for
+Kubernetes' longer explanations, `\\n` and `\\t` for white space.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.kinds.stage import merged
+
+FOLDER = Path(__file__).parent
+WORDS = {
+    "<LABEL>": (
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+        "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+    ),
+    "<SUBDOMAIN>": (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+        r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    ),
+    "<KEY>": (
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+        "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+        "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    ),
+}
+
+_POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "example.invalid/c:1"}]}
+_LABELS = {"a": "b"}
+_SELECTOR = {"matchLabels": _LABELS}
+_TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": {"containers": _POD["containers"]}}
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+_RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+_ROLE = {"kind": "ClusterRole", "name": "x"}
+_INGRESS = {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}
+_VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+_TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+_RBAC = "rbac.authorization.k8s.io/v1"
+
+VALID: dict[str, dict[str, Any]] = {
+    "v1/pods": {"spec": {"nodeName": "n", **_POD}},
+    "v1/podtemplates": {"template": _TEMPLATE},
+    "v1/replicationcontrollers": {"spec": {"template": _TEMPLATE}},
+    "v1/persistentvolumes": {"spec": _VOLUME},
+    "v1/persistentvolumeclaims": {"spec": _CLAIM},
+    "apps/v1/deployments": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "apps/v1/replicasets": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "apps/v1/daemonsets": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "apps/v1/statefulsets": {
+        "spec": {"selector": _SELECTOR, "template": _TEMPLATE, "volumeClaimTemplates": [{"spec": _CLAIM}]}
+    },
+    "apps/v1/controllerrevisions": {"data": {"a": 1}, "revision": 1},
+    "batch/v1/jobs": {"spec": {"template": {"spec": _POD}}},
+    "batch/v1/cronjobs": {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": _POD}}}}},
+    "autoscaling/v2/horizontalpodautoscalers": {"spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET}},
+    "networking.k8s.io/v1/ingresses": {"spec": _INGRESS},
+    "networking.k8s.io/v1/networkpolicies": {"spec": {"podSelector": {}}},
+    "policy/v1/poddisruptionbudgets": {"spec": {"minAvailable": 1}},
+    f"{_RBAC}/roles": {"rules": [_RULE]},
+    f"{_RBAC}/clusterroles": {"rules": [_RULE]},
+    f"{_RBAC}/rolebindings": {"roleRef": _ROLE},
+    f"{_RBAC}/clusterrolebindings": {"roleRef": _ROLE},
+}
+"""The least that each kind must say, by its path; not to be changed."""
+
+
+class Change(NamedTuple):
+    """A patch; `part` is the subresource it is for, or "container"."""
+
+    part: str
+    patch: dict[str, Any]
+
+
+class Case(NamedTuple):
+    """One block of a table."""
+
+    kind: str
+    create: list[Change]
+    updates: list[Change]
+    causes: list[str]
+
+
+def cases() -> dict[str, Case]:
+    """Return all cases by the names of their files and themselves."""
+    files = sorted(FOLDER.glob("*.txt"))
+    return {f"{file.stem}: {name}": case for file in files for name, case in _read(file.read_text("utf-8"))}
+
+
+def _read(text: str) -> Iterator[tuple[str, Case]]:
+    kind, *blocks = text.split("\n\n")
+    for block in blocks:
+        name, *lines = block.strip().splitlines()
+        case = Case(kind.strip(), [], [], [])
+        for line in lines:
+            if line[0] in "+>":
+                part, _, patch = line[1:].partition(" ")
+                (case.create if line[0] == "+" else case.updates).append(Change(part, json.loads(patch)))
+            else:
+                case.causes.append(_spelled_out(line))
+        yield name.removeprefix("# "), case
+
+
+def _spelled_out(line: str) -> str:
+    for short, long in WORDS.items():
+        line = line.replace(short, long)
+    return line.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def patched(fields: dict[str, Any], change: Change) -> dict[str, Any]:
+    """Return an object, or its first container, as a change makes it."""
+    fields = copy.deepcopy(fields)
+    if change.part != "container":
+        changed: dict[str, Any] = merged(fields, change.patch)
+        return changed
+    containers = fields["spec"]["containers"]
+    containers[0] = merged(containers[0], change.patch)
+    return fields

@@ -1,0 +1,174 @@
+from typing import Any
+
+import pytest
+
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.classes import IngressClassStrategy, PriorityClassStrategy, StorageClassStrategy
+from tests.kinds.write import create, update
+
+PRIORITY = PriorityClassStrategy()
+INGRESS = IngressClassStrategy()
+STORAGE = StorageClassStrategy()
+METADATA = {"name": "c"}
+RESERVED = (
+    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
+)
+
+
+def test_what_classes_are_unless_they_say() -> None:
+    priority = create(PRIORITY, {"metadata": METADATA, "value": 1}, namespaced=False)
+    assert priority.object["preemptionPolicy"] == "PreemptLowerPriority"
+    assert priority.object["metadata"]["generation"] == 1
+    storage = create(STORAGE, {"metadata": METADATA, "provisioner": "p"}, namespaced=False)
+    assert storage.object["reclaimPolicy"] == "Delete"
+    assert storage.object["volumeBindingMode"] == "Immediate"
+    spec = {"controller": "a.b/c", "parameters": {"kind": "K", "name": "n"}}
+    ingress = create(INGRESS, {"metadata": METADATA, "spec": spec}, namespaced=False)
+    assert ingress.object["spec"]["parameters"]["scope"] == "Cluster"
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "messages"),
+    [
+        ("c", {"value": 10**9, "preemptionPolicy": "Never"}, []),
+        ("c", {"value": -5}, []),
+        (
+            "c",
+            {"value": 10**9 + 1},
+            ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+        ),
+        (
+            "c",
+            {"preemptionPolicy": "x"},
+            ['preemptionPolicy: Unsupported value: "x": supported values: "PreemptLowerPriority", "Never"'],
+        ),
+        ("system-node-critical", {"value": 2000001000}, []),
+        ("system-x", {}, [f"{RESERVED}system-x is not a known system priority class"]),
+        (
+            "system-node-critical",
+            {"value": 5},
+            [f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"],
+        ),
+        (
+            "system-node-critical",
+            {"value": 2000001000, "globalDefault": True},
+            [f"{RESERVED}globalDefault of system-node-critical PriorityClass must be false"],
+        ),
+    ],
+)
+def test_priority_classes(name: str, fields: dict[str, Any], messages: list[str]) -> None:
+    assert create(PRIORITY, {"metadata": {"name": name}, **fields}, namespaced=False).messages == messages
+
+
+def test_a_priority_stays() -> None:
+    old = {"metadata": METADATA, "value": 5, "preemptionPolicy": "Never"}
+    change = {"value": 6, "preemptionPolicy": None, "description": "d"}
+    assert update(PRIORITY, old, change, namespaced=False).messages == [
+        "value: Forbidden: may not be changed in an update.",
+        'preemptionPolicy: Invalid value: "PreemptLowerPriority": field is immutable',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        ({"controller": "example.com/ingress"}, []),
+        ({}, ["controller: Required value"]),
+        (
+            {"controller": "example.com"},
+            [
+                'controller: Invalid value: "example.com": must be a domain-prefixed path (such as "acme.io/foo")',
+            ],
+        ),
+        (
+            {"controller": "A/b c"},
+            [
+                f'controller: Invalid value: "A": {names.dns1123_subdomain("A")[0]}',
+                f'controller: Invalid value: "b c": {names.http_path("b c")[0]}',
+            ],
+        ),
+        (
+            {"controller": f"a/{'b' * 249}"},
+            ["controller: Too long: may not be more than 250 bytes"],
+        ),
+        (
+            {"controller": "a/b", "parameters": {"apiGroup": "-", "kind": "", "name": "n/m"}},
+            [
+                f'parameters.apiGroup: Invalid value: "-": {names.dns1123_subdomain("-")[0]}',
+                "parameters.kind: Required value: kind is required",
+                "parameters.name: Invalid value: \"n/m\": may not contain '/'",
+            ],
+        ),
+        (
+            {"controller": "a/b", "parameters": {"kind": "K", "name": "n", "namespace": "ns"}},
+            ["parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
+        ),
+        (
+            {"controller": "a/b", "parameters": {"kind": "K", "name": "n", "scope": "Namespace"}},
+            ["parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"],
+        ),
+        (
+            {"controller": "a/b", "parameters": {"kind": "K", "name": "n", "scope": "x"}},
+            ['parameters.scope: Unsupported value: "x": supported values: "Cluster", "Namespace"'],
+        ),
+        (
+            {"controller": "a/b", "parameters": {"kind": "K", "name": "n", "scope": "Namespace", "namespace": "a.b"}},
+            ['parameters.namespace: Invalid value: "a.b": must not contain dots'],
+        ),
+    ],
+)
+def test_ingress_classes(spec: dict[str, Any], messages: list[str]) -> None:
+    written = create(INGRESS, {"metadata": METADATA, "spec": spec}, namespaced=False)
+    assert written.messages == [f"spec.{each}" for each in messages]
+
+
+def test_a_controller_stays() -> None:
+    old = {"metadata": METADATA, "spec": {"controller": "a/b"}}
+    assert update(INGRESS, old, {"spec": {"controller": "a/c"}}, namespaced=False).messages == [
+        'spec.controller: Invalid value: "a/c": field is immutable'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "messages"),
+    [
+        ({"provisioner": "kubernetes.io/No-Provisioner", "parameters": {"a": "b"}}, []),
+        ({}, ["provisioner: Required value"]),
+        ({"provisioner": "a/b/c"}, [f'provisioner: Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}']),
+        ({"provisioner": "p", "parameters": {"": "b"}}, ['parameters: Invalid value: "": field can not be empty.']),
+        (
+            {"provisioner": "p", "parameters": {str(each): "" for each in range(513)}},
+            ["parameters: Too long: may not be more than 512 bytes"],
+        ),
+        (
+            {"provisioner": "p", "parameters": {"a": "b" * 262144}},
+            ["parameters: Too long: may not be more than 262144 bytes"],
+        ),
+        (
+            {"provisioner": "p", "reclaimPolicy": "Recycle", "volumeBindingMode": "x"},
+            [
+                'reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"',
+                'volumeBindingMode: Unsupported value: "x": supported values: "Immediate", "WaitForFirstConsumer"',
+            ],
+        ),
+    ],
+)
+def test_storage_classes(fields: dict[str, Any], messages: list[str]) -> None:
+    assert create(STORAGE, {"metadata": METADATA, **fields}, namespaced=False).messages == messages
+
+
+def test_what_volumes_are_made_with_stays() -> None:
+    old = {"metadata": METADATA, "provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}
+    assert update(STORAGE, old, {"allowVolumeExpansion": True}, namespaced=False).errors == []
+    change = {
+        "provisioner": "q",
+        "parameters": {"a": "b"},
+        "reclaimPolicy": "Retain",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    assert update(STORAGE, old, change, namespaced=False).messages == [
+        "parameters: Forbidden: updates to parameters are forbidden.",
+        "provisioner: Forbidden: updates to provisioner are forbidden.",
+        "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
+        'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
+    ]

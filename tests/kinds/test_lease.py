@@ -1,0 +1,41 @@
+from typing import Any
+
+import pytest
+
+from ctrlmgr.kinds.coordination.lease import LeaseStrategy
+from tests.kinds.write import create, update
+
+STRATEGY = LeaseStrategy()
+LEASE: dict[str, Any] = {"metadata": {"name": "one", "namespace": "ns"}, "spec": {"holderIdentity": "me"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        ({"leaseDurationSeconds": 15, "leaseTransitions": 0}, []),
+        ({"leaseDurationSeconds": 0}, ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"]),
+        ({"leaseTransitions": -1}, ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"]),
+    ],
+)
+def test_counts(spec: dict[str, Any], messages: list[str]) -> None:
+    assert create(STRATEGY, {**LEASE, "spec": spec}).messages == messages
+    assert update(STRATEGY, LEASE, {"spec": spec}).messages == messages
+
+
+def test_a_lease_may_have_any_finalizer() -> None:
+    """crud-leases-026 of the corpus."""
+    assert create(STRATEGY, {"metadata": {**LEASE["metadata"], "finalizers": ["nodomain"]}}).errors == []
+
+
+def test_a_lease_is_put_into_place_but_not_overwritten_blindly() -> None:
+    assert STRATEGY.allow_create_on_update
+    assert not STRATEGY.allow_unconditional_update
+
+
+def test_coordinated_leader_election_is_off() -> None:
+    coordinated = {"strategy": "OldestEmulationVersion", "preferredHolder": "you"}
+    old = {**LEASE, "spec": coordinated}
+    change = {"spec": {**coordinated, "preferredHolder": "she"}}
+    assert create(STRATEGY, old).object["spec"] == {}
+    assert update(STRATEGY, LEASE, change).object["spec"] == {}
+    assert update(STRATEGY, old, change).object["spec"] == change["spec"]

@@ -1,0 +1,109 @@
+from typing import Any
+
+import pytest
+
+from ctrlmgr.kinds.core.resource_quota import ResourceQuotaStrategy
+from tests.kinds.write import create, update
+
+STRATEGY = ResourceQuotaStrategy()
+METADATA = {"name": "q", "namespace": "ns"}
+SELECTOR = "spec.scopeSelector.matchExpressions"
+
+
+def quota(**spec: Any) -> dict[str, Any]:
+    return {"metadata": METADATA, "spec": spec}
+
+
+def selecting(**requirement: Any) -> dict[str, Any]:
+    return {"scopeSelector": {"matchExpressions": [requirement]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        ({"hard": {"pods": "10", "requests.example.com/gpu": "1", "count/widgets.example.com": "5"}}, []),
+        (
+            {"hard": {"storage": "1Gi"}},
+            ['hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
+        ),
+        ({"hard": {"pods": "1500m"}}, ['hard[pods]: Invalid value: "1500m": must be an integer']),
+        ({"hard": {"pods": "1"}, "scopes": ["BestEffort"]}, []),
+        ({"scopes": ["Odd"]}, ['scopes: Invalid value: ["Odd"]: unsupported scope']),
+        (
+            {"hard": {"cpu": "1"}, "scopes": ["BestEffort"]},
+            ['scopes: Invalid value: ["BestEffort"]: unsupported scope applied to resource'],
+        ),
+        (
+            {"scopes": ["Terminating", "NotTerminating"]},
+            ['scopes: Invalid value: ["Terminating","NotTerminating"]: conflicting scopes'],
+        ),
+    ],
+)
+def test_quotas(spec: dict[str, Any], messages: list[str]) -> None:
+    assert create(STRATEGY, quota(**spec)).messages == [f"spec.{each}" for each in messages]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "messages"),
+    [
+        ({"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}, []),
+        ({"scopeName": "BestEffort", "operator": "Exists"}, []),
+        (
+            {"scopeName": "PriorityClass", "operator": "In"},
+            [
+                ".values: Required value: "
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            ],
+        ),
+        (
+            {"scopeName": "PriorityClass", "operator": "Exists", "values": ["x"]},
+            [
+                '.values: Invalid value: ["x"]: '
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            ],
+        ),
+        (
+            {"scopeName": "PriorityClass", "operator": "Odd"},
+            ['.operator: Invalid value: "Odd": not a valid selector operator'],
+        ),
+        (
+            {"scopeName": "Terminating", "operator": "DoesNotExist"},
+            [
+                ".operator: Invalid value: \"DoesNotExist\": must be 'Exists' when scope is any of "
+                "ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+            ],
+        ),
+        (
+            {"scopeName": "Odd", "operator": "Exists"},
+            ['.scopeName: Invalid value: "Odd": unsupported scope'],
+        ),
+    ],
+)
+def test_scope_selectors(requirement: dict[str, Any], messages: list[str]) -> None:
+    written = create(STRATEGY, quota(**selecting(**requirement)))
+    assert written.messages == [f"{SELECTOR}{each}" for each in messages]
+
+
+def test_a_selected_scope_fits_the_resources() -> None:
+    spec = {"hard": {"cpu": "1"}, **selecting(scopeName="BestEffort", operator="Exists")}
+    assert create(STRATEGY, quota(**spec)).messages == [
+        f'{SELECTOR}: Invalid value: {{"MatchExpressions":[{{"ScopeName":"BestEffort","Operator":"Exists",'
+        '"Values":null}]}: unsupported scope applied to resource'
+    ]
+
+
+def test_scopes_stay_in_whatever_order() -> None:
+    old = quota(scopes=["BestEffort", "Terminating"])
+    assert update(STRATEGY, old, {"spec": {"scopes": ["Terminating", "BestEffort"]}}).errors == []
+    assert update(STRATEGY, old, {"spec": {"scopes": ["BestEffort"]}}).messages == [
+        'spec.scopes: Invalid value: ["BestEffort"]: field is immutable'
+    ]
+
+
+def test_what_is_used_is_checked() -> None:
+    status = {"hard": {"pods": "10"}, "used": {"pods": "500m", "storage": "1"}}
+    assert update(STRATEGY, quota(), {"status": status}, subresource="status").messages == [
+        'status.used[pods]: Invalid value: "500m": must be an integer',
+        'status.used[storage]: Invalid value: "storage": must be a standard resource for quota',
+    ]

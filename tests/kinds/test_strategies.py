@@ -1,0 +1,55 @@
+from typing import Any
+
+import pytest
+
+from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds import STRATEGIES
+from ctrlmgr.kinds.core.event import EventStrategy, StrictEventStrategy
+from tests.engine.stage import builtin_kinds
+from tests.kinds.write import create
+
+
+def named(flag: str, value: Any = True) -> set[str]:
+    return {each.rpartition("/")[2] for each, strategy in STRATEGIES.items() if getattr(strategy, flag) == value}
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "kinds"),
+    [
+        ("allow_create_on_update", True, {"Lease", "Endpoints", "Event", "LimitRange", "Role", "ClusterRoleBinding"}),
+        ("allow_unconditional_update", False, {"Lease", "CustomResourceDefinition", "APIService", "FlowSchema"}),
+        ("returns_deleted", True, {"Namespace", "ServiceAccount", "ResourceQuota", "StorageClass", "DeviceClass"}),
+        ("any_finalizer", True, {"Lease", "Event", "CustomResourceDefinition"}),
+        ("has_generation", True, {"IngressClass", "ValidatingWebhookConfiguration", "FlowSchema"}),
+        ("status_on_create", True, {"Node"}),
+    ],
+)
+def test_kinds_differ_in_flags(flag: str, value: bool, kinds: set[str]) -> None:
+    assert kinds <= named(flag, value)
+    assert not {"ConfigMap", "Secret"} & named(flag, value)
+
+
+def test_an_event_is_checked_by_the_api_it_comes_through() -> None:
+    old, new = (builtin_kinds().find(group, "v1", "events") for group in ("", "events.k8s.io"))
+    assert old is not None
+    assert new is not None
+    assert type(old.strategy) is EventStrategy
+    assert type(new.strategy) is StrictEventStrategy
+
+
+def test_no_two_kinds_share_a_strategy() -> None:
+    """What is set on one, such as `has_status`, must not show on another."""
+    assert len({id(strategy) for strategy in STRATEGIES.values()}) == len(STRATEGIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"), [("system:controller", True), ("Admin", True), ("a/b", False), ("a%b", False)]
+)
+def test_roles_may_be_called_anything_that_fits_into_a_url(name: str, fits: bool) -> None:
+    role = STRATEGIES["rbac.authorization.k8s.io/v1/Role"]
+    assert (create(role, {"metadata": {"name": name}}).errors == []) == fits
+
+
+def test_the_base_class_adds_nothing() -> None:
+    fields = {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"a": 1}}
+    assert create(Strategy(), fields) == (fields, [], [])

@@ -1,0 +1,41 @@
+"""What is refused, and in which words: the tables in `refusals`."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.kinds.refusals import VALID, Case, Change, cases, patched
+from tests.kinds.stage import staged
+
+CASES = cases()
+
+
+stage = cache(staged)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_is_wrong_is_said_in_kubernetes_words(case: Case) -> None:
+    on = stage(case.kind)
+    fields = VALID[case.kind]
+    for change in case.create:
+        fields = patched(fields, change)
+    if not case.updates:
+        assert said(on.refusal(fields)) == case.causes
+        return
+    current = on.create(fields)
+    *taken, last = case.updates
+    for change in taken:
+        current = on.update(current, *asked(current, change))
+    assert said(on.update_refusal(current, *asked(current, last))) == case.causes
+
+
+def asked(current: dict[str, object], change: Change) -> tuple[dict[str, object], str]:
+    if change.part == "container":
+        return patched(current, change), ""
+    return change.patch, change.part
+
+
+def said(causes: list[tuple[str, str]]) -> list[str]:
+    return [f"{field}: {message}" for field, message in causes]

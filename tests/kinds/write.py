@@ -1,0 +1,92 @@
+"""One write as the engine would take it through a strategy: defaults, preparation, validation, warnings, final form."""
+
+from __future__ import annotations
+
+import copy
+import json
+from random import Random
+from typing import Any, NamedTuple, cast
+
+from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.strategy import Context, Strategy, View
+from ctrlmgr.engine.validation.metadata import update_errors, validate_metadata
+
+
+class Written(NamedTuple):
+    """What came of a write."""
+
+    object: Unstructured
+    errors: list[FieldError]
+    warnings: list[str]
+
+    @property
+    def messages(self) -> list[str]:
+        return [error.message for error in self.errors]
+
+
+def context(*, old: Unstructured | None = None, subresource: str = "", user: str = "") -> Context:
+    """Return a context for strategies that read neither their kind nor other objects."""
+    nothing = cast(Any, None)
+    return Context(
+        kind=cast(Kind, nothing),
+        view=cast(View, nothing),
+        now="2024-05-01T12:00:00Z",
+        random=Random(7),
+        user=user,
+        subresource=subresource,
+        old=old,
+    )
+
+
+def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True, user: str = "") -> Written:
+    """Create an object; namespaced ones are in `ns` unless they say otherwise."""
+    ctx = context(user=user)
+    new = copy.deepcopy(fields)
+    metadata: dict[str, Any] = new.setdefault("metadata", {})
+    if namespaced:
+        metadata.setdefault("namespace", "ns")
+    strategy.default(new)
+    strategy.prepare_for_create(ctx, new)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = f"{metadata['generateName']}x7f2k"
+    options: Any = {"name_check": strategy.name_check, "any_finalizer": strategy.any_finalizer}
+    errors = validate_metadata(metadata, namespaced=namespaced, **options)
+    errors += strategy.validate(ctx, new)
+    warnings = strategy.warnings(ctx, new, None)
+    strategy.canonicalize(new)
+    return Written(new, errors, warnings)
+
+
+def update(
+    strategy: Strategy, old: Unstructured, change: Unstructured, *, namespaced: bool = True, subresource: str = ""
+) -> Written:
+    """Change top-level fields of a stored object; None removes one."""
+    old = copy.deepcopy(old)
+    old["metadata"].setdefault("uid", "u")
+    old["metadata"].setdefault("resourceVersion", "5")
+    new = copy.deepcopy({**old, **change})
+    new = {key: value for key, value in new.items() if value is not None}
+    ctx = context(old=old, subresource=subresource)
+    strategy.default(new)
+    strategy.prepare_for_update(ctx, new, old)
+    errors = update_errors(
+        new["metadata"],
+        old["metadata"],
+        namespaced=namespaced,
+        name_check=strategy.name_check,
+        revalidated=strategy.revalidates and not subresource,
+        any_finalizer=strategy.any_finalizer,
+    )
+    errors += strategy.validate(ctx, new) + strategy.validate_update(ctx, new, old)
+    warnings = strategy.warnings(ctx, new, old)
+    strategy.canonicalize(new)
+    return Written(new, errors, warnings)
+
+
+def stored(api_version: str, kind: str, fields: Unstructured) -> Object:
+    """Return an object as the log holds it."""
+    head = {"kind": kind, "apiVersion": api_version}
+    return Object.from_wire(json.dumps({**head, **fields}).encode())

@@ -1,0 +1,185 @@
+"""Every operation of a server's own OpenAPI, with made-up requests: `python -m tests.robustness.hostile.fuzz`.
+
+`--seconds 300 --seed N`. Prints how the requests were answered and how much memory the server had after each round;
+ends with 1 if an answer was the server's own fault, or no answer, or if its memory grew beyond `GROWTH`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.robustness.faults import new_seed
+from tests.robustness.hostile.raw import PATIENCE
+from tests.robustness.operations import Operation, operations
+from tests.robustness.places import on_sqlite
+from tests.robustness.questions import Question, Questions
+from tests.robustness.run import server_of
+from tests.robustness.serving import Served
+from tests.robustness.verdicts import say
+
+GROWTH = 48 << 20
+"""Resident bytes by which a server may have grown when all rounds are over, since half of them were."""
+
+SETTINGS = "[watch_cache]\ncapacity = 500\n"
+"""So that what the server keeps of the past by design is kept soon, and small."""
+
+_TIMES: Mapping[str, int] = {"POST": 4, "PUT": 3, "PATCH": 4, "GET": 1, "DELETE": 1}
+"""How often an operation comes up in a round."""
+
+_WATCHES = 3
+"""Of the operations that watch, how many come up in a round: each takes a second."""
+
+_TRACEBACK = 6000
+"""Characters of a traceback that are shown."""
+
+UNEXPECTED = "Internal error occurred: something unexpected went wrong"
+
+
+class Fuzzer:
+    """Asks a server, and judges what it answers."""
+
+    def __init__(self, server: Served, seed: int) -> None:
+        """Read what can be asked of `server`."""
+        self._server = server
+        self._connection: http.client.HTTPSConnection | None = None
+        self._choice = random.Random(seed)
+        self.operations: list[tuple[Operation, Questions]] = []
+        self.answers: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        """Answers of 500 and more that Kubernetes would give, too."""
+        self.wrong: list[str] = []
+        for document in documents(server):
+            questions = Questions(document.get("components", {}).get("schemas", {}), self._choice)
+            self.operations += [(each, questions) for each in operations(document)]
+
+    def round(self, only: int = 0) -> int:
+        """Ask about every operation, or about so many of them; return how many requests that took."""
+        asked = [each for each in self.operations for _ in range(_TIMES[each[0].method]) if not each[0].is_watch]
+        self._choice.shuffle(asked)
+        watches = [each for each in self.operations if each[0].is_watch]
+        some = asked[:only] if only else asked + self._choice.sample(watches, min(_WATCHES, len(watches)))
+        for operation, questions in some:
+            self.ask(operation, questions)
+        return len(some)
+
+    def ask(self, operation: Operation, questions: Questions) -> None:
+        """Ask once, and judge."""
+        question = questions.about(operation)
+        try:
+            code, body = self._exchange(question)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection = None
+            self._complain(question, f"no answer: {error!r}")
+            return
+        self.answers[f"{question.method} {code}"] += 1
+        fields = _fields(body)
+        if code >= 400:
+            self._judge(question, code, fields, body)
+        elif isinstance(fields, dict) and fields.get("metadata", {}).get("name") and question.method != "DELETE":
+            questions.remember(question.collection, fields)
+
+    def _judge(self, question: Question, code: int, fields: Any, body: bytes) -> None:
+        is_status = isinstance(fields, dict) and fields.get("kind") == "Status" and fields.get("code") == code
+        if not is_status and not (code == 404 and body == b"404 page not found\n"):
+            self._complain(question, f"{code} without a Status: {body[:300]!r}")
+        elif code == 500 and fields["message"].startswith(UNEXPECTED):
+            self._complain(question, f"500 {fields['message']}")
+        elif code >= 500:
+            told = re.sub(r'"[^"]*"|\d+', "…", fields["message"])
+            self.faults[f"{question.method} {code} {told[:150]}"] += 1
+
+    def _complain(self, question: Question, words: str) -> None:
+        self.wrong.append(
+            f"{words}\n  {question.method} {question.path}\n  {question.headers} {question.body[:2000]!r}"
+        )
+
+    def _exchange(self, question: Question) -> tuple[int, bytes]:
+        site = self._server.site
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
+        headers = {"authorization": f"Bearer {site.token}", "user-agent": "fuzz", **question.headers}
+        self._connection.request(question.method, question.path, question.body or None, headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.will_close:
+            self._connection.close()
+            self._connection = None
+        return response.status, body
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def documents(server: Served) -> list[Any]:
+    """Return a server's OpenAPI v3 documents."""
+    code, index = server.request("GET", "/openapi/v3")
+    assert code == 200, index
+    return [server.request("GET", each["serverRelativeURL"])[1] for each in index["paths"].values()]
+
+
+def _fields(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=300.0, help="for how long there are requests")
+    parser.add_argument("--seed", type=int, help="for repeating a run")
+    arguments = parser.parse_args()
+    seed = new_seed() if arguments.seed is None else arguments.seed
+    say(f"seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-fuzz-") as folder:
+        server = server_of(on_sqlite(Path(folder), settings=SETTINGS))
+        try:
+            server.start()
+            for name in ("fuzz-a", "fuzz-b"):
+                server.create("/api/v1/namespaces", {"metadata": {"name": name}})
+            return _run(server, seed, arguments.seconds)
+        finally:
+            server.close()
+
+
+def _run(server: Served, seed: int, seconds: float) -> int:
+    fuzzer = Fuzzer(server, seed)
+    say(f"{len(fuzzer.operations)} operations, {server.resident() >> 20} MiB")
+    began, sizes, told = time.monotonic(), list[int](), 0
+    while (elapsed := time.monotonic() - began) < seconds:
+        count = fuzzer.round()
+        sizes.append(server.resident())
+        say(f"{elapsed:5.0f} s: {count} requests, {sizes[-1] >> 20} MiB, {len(fuzzer.wrong)} complaints")
+        for each in fuzzer.wrong[told:]:
+            say(f"WRONG {each}")
+        told = len(fuzzer.wrong)
+    fuzzer.close()
+    server.stop()
+    grown = max(sizes) - sizes[len(sizes) // 2]
+    say(", ".join(f"{count} {answer}" for answer, count in sorted(fuzzer.answers.items())))
+    for fault, count in fuzzer.faults.most_common():
+        say(f"{count} times {fault}")
+    say(f"grown by {grown >> 10} KiB since half of the rounds, the bound is {GROWTH >> 10}")
+    _, *tracebacks = server.log.split("Traceback")
+    for each in tracebacks:
+        say(f"WRONG Traceback{each[:_TRACEBACK]}")
+    say(f"{len(tracebacks)} tracebacks in the log, {len(fuzzer.wrong)} complaints")
+    return 1 if fuzzer.wrong or tracebacks or grown > GROWTH else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

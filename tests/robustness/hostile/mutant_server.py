@@ -1,0 +1,177 @@
+"""`ctrlmgr` with one known fault, the one that MUTANT in the environment names: what the checks are tried on.
+
+Each fault is one that systems of this kind have had, as a patch of one function of the running program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr import cli
+from ctrlmgr.api.object import Object
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.shelf import Shelf
+from ctrlmgr.engine.verbs import reading
+from ctrlmgr.engine.watch import MODIFIED, Selection
+from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog import sqllog
+from ctrlmgr.informer.informer import Change
+from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.presenting.presentation import Plain
+from ctrlmgr.server.watch.follower import Follower
+from ctrlmgr.server.watch.hub import Hub
+from ctrlmgr.server.watch.watching import Watches
+
+
+class Mutant(NamedTuple):
+    """A function to replace, and by what: it is given the original before its arguments."""
+
+    owner: object
+    name: str
+    replacement: Callable[..., Any]
+
+    def apply(self) -> None:
+        original = getattr(self.owner, self.name)
+
+        def replaced(*arguments: Any, **options: Any) -> Any:
+            return self.replacement(original, *arguments, **options)
+
+        setattr(self.owner, self.name, replaced)
+
+
+MUTANTS: dict[str, Mutant] = {}
+SOUND = "sound"
+"""The name of the one without a fault."""
+
+
+def mutant(owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        MUTANTS[function.__name__] = Mutant(owner, name, function)
+        return function
+
+    return register
+
+
+@mutant(Follower, "catch_up")
+async def reads_do_not_ask_the_log(original: Any, self: Any) -> None:
+    """The cache is taken for the newest state."""
+
+
+@mutant(Cacher, "changes_after")
+def watches_begin_where_the_cache_does(original: Any, self: Any, revision: int, *rest: Any) -> Sequence[Change] | None:
+    """What the cache has forgotten is passed over silently (etcd #18089)."""
+    changes: Sequence[Change] | None = original(self, max(revision, self.oldest), *rest)
+    return changes
+
+
+@mutant(sqllog, "_floor")
+def compaction_is_silent(original: Any, *rest: Any) -> int:
+    """Nobody is told that events have been forgotten."""
+    return 0
+
+
+@mutant(Watches, "_read")
+async def whatever_is_old_has_expired(original: Any, self: Any, watcher: Any) -> None:
+    """The log is not asked for what the cache has forgotten."""
+    raise Expired(watcher.cursor, watcher.cursor)
+
+
+@mutant(Plain, "bookmark")
+def bookmarks_promise_too_much(original: Any, self: Any, revision: int, **options: Any) -> bytes:
+    """A bookmark is of an event that is yet to be sent (etcd #20221)."""
+    frame: bytes = original(self, revision + 1, **options)
+    return frame
+
+
+@mutant(Watches, "_overtake")
+async def watches_join_late(original: Any, self: Any, watcher: Any) -> None:
+    """A watch begins with what happens from now on."""
+    watcher.cursor = max(watcher.cursor, self._hub.revision)
+
+
+@mutant(Watches, "_cached")
+def watches_repeat_an_event(original: Any, self: Any, watcher: Any, goal: int) -> Any:
+    """The last event is sent again when a watch goes on."""
+    watcher.cursor -= 1
+    return original(self, watcher, goal)
+
+
+@mutant(Selection, "transition")
+def leaving_a_selection_is_not_told(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
+    """An object that is no longer selected is forgotten without a word."""
+    event: tuple[str, Object] | None = original(self, change)
+    return None if event and event[0] == "DELETED" and change.new is not None else event
+
+
+@mutant(Selection, "transition")
+def entering_a_selection_is_a_change(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
+    """An object that comes to be selected is MODIFIED."""
+    event: tuple[str, Object] | None = original(self, change)
+    return (MODIFIED, event[1]) if event and event[0] == "ADDED" and change.old is not None else event
+
+
+@mutant(Cacher, "at")
+def exact_reads_show_the_present(original: Any, self: Any, revision: int, *rest: Any) -> Any:
+    """A revision of the past is shown as what there is now."""
+    return original(self, max(revision, self.revision), *rest)
+
+
+@mutant(reading, "_continued")
+def pages_are_of_different_states(original: Any, cacher: Any, log: Any, kind: Any, span: Any, place: Any) -> Any:
+    """Each page is of the newest state."""
+    return original(cacher, log, kind, span, place._replace(revision=-1))
+
+
+@mutant(Shelf, "apply")
+def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> None:
+    """Some changes happen to nobody's knowledge (kine #676)."""
+    original(self, event)
+    if event.revision % 100 == 0 and self._changes:
+        del self._changes[-1], self._revisions[-1]
+
+
+@mutant(Driver, "_append")
+async def writes_are_unconditional(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
+    """What was read before a write is not compared with what is there."""
+    loose = [each._replace(expected=None) if hasattr(each, "_replace") else _loose(each) for each in proposals]
+    return await original(self, loose, *rest)
+
+
+def _loose(proposal: Any) -> Any:
+    return type(proposal)(proposal.type, proposal.object, None)
+
+
+@mutant(Driver, "_append")
+async def some_writes_are_made_twice(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
+    """A write that may not have come through is sent again, though it had."""
+    events = await original(self, proposals, *rest)
+    if proposals[0].type.name == "MODIFIED" and events[0].revision % 20 == 0:
+        await original(self, [_loose(each) for each in proposals], *rest)
+    return events
+
+
+@mutant(Hub, "advance")
+def watchers_are_forgotten(original: Any, self: Any) -> None:
+    """At some point nobody is told any more."""
+    if self.revision < 300:
+        original(self)
+
+
+@mutant(Watches, "_duration")
+def watches_end_early(original: Any, self: Any, options: Any) -> float:
+    """A watch is over before its time."""
+    return float(original(self, options)) / 3
+
+
+def main() -> None:
+    """Run the program with its fault."""
+    name = os.environ["MUTANT"]
+    if name != SOUND:
+        MUTANTS[name].apply()
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Proves that the checks bite: `python -m tests.robustness.hostile.mutants [NAME...]`.
+
+Runs every server of `mutant_server` under load until a check complains of it, three times at most, and prints which
+one did. Ends with 1 if one survives, for then a check is missing or has gone blind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.checks import check
+from tests.robustness.faults import new_seed
+from tests.robustness.hostile.mutant_server import MUTANTS, SOUND
+from tests.robustness.places import on_postgres, on_sqlite
+from tests.robustness.run import Plan, Setting, run
+from tests.robustness.serving import Served
+from tests.robustness.verdicts import say
+
+TRIES = 3
+_WINDOW = "[watch_cache]\ncapacity = 50\n"
+"""So that what is old is read from the log."""
+
+_OF_TWO = ("reads_do_not_ask_the_log",)
+"""What only shows where there are two servers."""
+
+
+def main() -> int:
+    """Try the mutants that are named, or all."""
+    Served.module = "tests.robustness.hostile.mutant_server"
+    if _is_killed(SOUND):
+        say("not even the server as it is passes: the checks say nothing")
+        return 1
+    survivors = [name for name in sys.argv[1:] or MUTANTS if not _is_killed(name)]
+    say(f"{len(survivors)} survived: {', '.join(survivors)}" if survivors else "none survived")
+    return 1 if survivors else 0
+
+
+def _is_killed(name: str) -> bool:
+    os.environ["MUTANT"] = name
+    for _ in range(TRIES):
+        seed = new_seed()
+        complaints = _complaints(name, seed)
+        if complaints:
+            say(f"{name}: {len(complaints)} complaints (seed {seed}), such as\n    {complaints[0][:300]}")
+            return True
+    say(f"{name}: survived")
+    return False
+
+
+def _complaints(name: str, seed: int) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-mutant-") as folder, _setting(name, Path(folder)) as setting:
+        try:
+            return check(run(Plan(seed, quiet=4.0, informers=6), setting))
+        except Exception as error:  # the server has broken down: that does not go unnoticed either
+            return [f"the run failed: {error!r}"]
+
+
+@contextmanager
+def _setting(name: str, folder: Path) -> Iterator[Setting]:
+    if name not in _OF_TWO:
+        yield on_sqlite(folder, settings=_WINDOW)
+        return
+    with PostgresCluster() as cluster, on_postgres(folder, cluster, servers=2) as setting:
+        yield setting
+
+
+if __name__ == "__main__":
+    sys.exit(main())

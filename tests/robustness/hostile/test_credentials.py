@@ -1,0 +1,157 @@
+"""Who is not who they say they are: nobody gets in by accident, and no secret gets out."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from base64 import urlsafe_b64encode
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.server.http.tls import CertificateFiles, ensure_certificates, issue_client_certificate
+from tests.robustness.hostile.raw import Reply, ask, connect, head, receive
+from tests.robustness.serving import Served
+from tests.robustness.statuses import is_status
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+PUBLIC = ("/livez", "/readyz", "/healthz", "/readyz/ping", "/version")
+PRIVATE = (
+    MAPS,
+    "/api/v1/secrets",
+    "/api/v1/nothings",
+    "/api",
+    "/apis",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/metrics",
+    "/configz",
+    "/debug/pprof/profile",
+    "/",
+    "/nowhere",
+    f"{MAPS}?watch=true",
+    f"{MAPS}?fieldSelector=metadata.name%3Da",
+)
+
+
+def jwt(header: dict[str, str], payload: dict[str, object], signature: bytes = b"") -> str:
+    parts = [json.dumps(header).encode(), json.dumps(payload).encode(), signature]
+    return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+
+
+CLAIMS: dict[str, object] = {
+    "iss": "https://kubernetes.default.svc.cluster.local",
+    "sub": "system:serviceaccount:kube-system:default",
+    "aud": ["https://kubernetes.default.svc.cluster.local"],
+    "exp": 4102444800,
+    "iat": 1,
+}
+TOKENS = {
+    "garbage": "x",
+    "the first half": "",  # of the real one, put in below
+    "another case": "",
+    "unsigned": jwt({"alg": "none", "typ": "JWT"}, CLAIMS),
+    "unsigned, in capitals": jwt({"alg": "NONE"}, CLAIMS),
+    "signed with nothing": jwt({"alg": "HS256", "typ": "JWT"}, CLAIMS, b"x" * 32),
+    "of a key elsewhere": jwt({"alg": "ES256", "kid": "../../../../etc/passwd"}, CLAIMS, b"x" * 64),
+    "of a short signature": jwt({"alg": "ES256"}, CLAIMS, b"x"),
+    "of dots": "..",
+    "of no JSON": "e30.e30.e30",
+    "long": "x" * 60_000,
+    "not ASCII": "\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_whoever_it_is_may_read_the_health_and_the_version(target: Served, path: str) -> None:
+    assert ask(target.site, "GET", path, headers={"authorization": None}).code == 200
+    assert ask(target.site, "POST", path, headers={"authorization": None}).code == 403
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_whoever_it_is_may_read_nothing_else(target: Served, path: str) -> None:
+    for method in ("GET", "POST", "DELETE", "OPTIONS"):
+        reply = ask(target.site, method, path, headers={"authorization": None})
+        assert (reply.code, is_status(reply)) == (403, True), (method, reply)
+        assert 'User "system:anonymous"' in reply.fields["message"]
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_wrong_tokens_are_refused(target: Served, name: str) -> None:
+    real = target.site.token
+    token = {"the first half": real[:32], "another case": real.upper()}.get(name, TOKENS[name])
+    for path in (MAPS, "/readyz", "/nowhere"):
+        reply = ask(target.site, "GET", path, headers={"authorization": f"Bearer {token}"})
+        assert (reply.code, is_status(reply), reply.fields["message"]) == (401, True, "Unauthorized"), reply
+
+
+@pytest.mark.parametrize("value", ["Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4=", "Negotiate x", "", "bearer\t"])
+def test_what_is_no_token_lets_nobody_in(target: Served, value: str) -> None:
+    assert ask(target.site, "GET", MAPS, headers={"authorization": value}).code in (401, 403)
+
+
+def test_nobody_becomes_somebody_by_saying_so(target: Served) -> None:
+    claims = {"impersonate-user": "system:admin", "impersonate-group": "system:masters"}
+    headers = {"authorization": None, "x-remote-user": "system:admin", "x-remote-group": "system:masters", **claims}
+    assert ask(target.site, "GET", MAPS, headers=headers).code == 403
+    for name in claims:
+        assert ask(target.site, "GET", MAPS, headers={"authorization": None, name: claims[name]}).code == 403
+    plain = ask(target.site, "GET", MAPS, headers={"impersonate-user": "jane"})
+    assert plain.code == 200
+    assert ask(target.site, "GET", "/debug/pprof/profile", headers={"impersonate-user": "jane"}).code == 403
+
+
+def test_no_token_is_ever_logged(target: Served) -> None:
+    ask(target.site, "GET", f"{MAPS}?token={target.site.token[:32]}")
+    assert target.site.token[:32] not in target.log
+    assert "Bearer" not in target.log
+
+
+@pytest.fixture
+def files(target: Served) -> CertificateFiles:
+    return CertificateFiles(target.folder / "pki")
+
+
+def trust(target: Served, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLContext:
+    """Return what a client with a certificate of its own connects with."""
+    (folder / "client.crt").write_bytes(pair[0])
+    (folder / "client.key").write_bytes(pair[1])
+    context = ssl.create_default_context(cafile=str(target.authority))
+    context.load_cert_chain(folder / "client.crt", folder / "client.key")
+    return context
+
+
+def answer(target: Served, context: ssl.SSLContext, path: str = MAPS) -> Reply:
+    with connect(target.site, context) as connection:
+        connection.sendall(head(target.site, "GET", path, {"authorization": None}))
+        return receive(connection)
+
+
+def test_a_certificate_of_ours_lets_its_user_in(target: Served, files: CertificateFiles, tmp_path: Path) -> None:
+    jane = issue_client_certificate(files, "jane", [], clock=SystemClock())
+    assert answer(target, trust(target, tmp_path, jane)).code == 200
+    assert answer(target, trust(target, tmp_path, jane), "/debug/pprof/profile").code == 403
+
+
+def strangers(files: CertificateFiles, folder: Path) -> dict[str, tuple[bytes, bytes]]:
+    """Return certificates that must let nobody in, though each calls itself an administrator's."""
+    clock, masters = SystemClock(), ["system:masters"]
+    other = ensure_certificates(folder / "other", ["localhost"], clock=clock)
+    past = issue_client_certificate(files, "admin", masters, clock=clock, life=timedelta(minutes=-1))
+    return {
+        "of another authority": issue_client_certificate(other, "system:admin", masters, clock=clock),
+        "expired": past,
+        "for servers": (files.serving.read_bytes(), files.serving_key.read_bytes()),
+        "another authority itself": (other.authority.read_bytes(), other.authority_key.read_bytes()),
+    }
+
+
+@pytest.mark.parametrize("name", ["of another authority", "expired", "for servers", "another authority itself"])
+def test_other_certificates_do_not_get_through_the_handshake(
+    target: Served, files: CertificateFiles, tmp_path: Path, name: str
+) -> None:
+    context = trust(target, tmp_path, strangers(files, tmp_path)[name])
+    with pytest.raises((ssl.SSLError, ConnectionResetError)):  # an alert, at the handshake or right after it
+        answer(target, context)

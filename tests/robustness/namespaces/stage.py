@@ -1,0 +1,225 @@
+"""A namespace full of everything, and the controllers that empty it as a process that may die at any append.
+
+Nothing runs by itself: the process works when told to, and its clock moves when told to. Users and kubelets act on a
+stage of their own, which never dies; all share one log in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
+from ctrlmgr.controllers.namespace.controller import new_namespace_controller
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.errors import LogClosed
+from ctrlmgr.eventlog import Author, Event, EventType, Fence, Proposal
+from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import Informers
+from ctrlmgr.testing import FakeClock
+from tests.engine.stage import Stage
+
+DOOMED = "doomed"
+GRACE = 5.0
+HOLD = "example.com/hold"
+CONTROLLERS = "system:controller:"
+FOR_EVER = 1_000_000
+_MERGE = "application/merge-patch+json"
+_APPS = "/apis/apps/v1/namespaces/{}"
+_CORE = "/api/v1/namespaces/{}"
+
+
+class Scene:
+    """The log and its clock, and people who use it."""
+
+    def __init__(self, objects: Sequence[Object] = ()) -> None:
+        """Begin with `objects`."""
+        self.clock = FakeClock()
+        self.log = MemoryEventLog(clock=self.clock, random=Random(1))
+        if objects:
+            self.log.append([Proposal(EventType.ADDED, obj, 0) for obj in objects], author=Author("before"))
+        self.people = stage(self)
+        self.began = self.log.head().revision
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.people.send(method, path, body, media_type=_MERGE if method == "PATCH" else "application/json")
+        assert answer.code in (200, 201, 202), answer.body
+        return answer.body
+
+    def objects(self) -> list[Object]:
+        return self.log.snapshot().objects
+
+    def events(self) -> Sequence[Event]:
+        """Return what has happened since the beginning."""
+        return self.log.events_after(self.began, limit=100_000)
+
+    def doom(self) -> None:
+        self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}")
+
+    def end_pods(self) -> None:
+        """Do what kubelets do: remove the pods whose containers have ended."""
+        for name in ("running-0", "running-1"):
+            self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods/{name}", {"gracePeriodSeconds": 0})
+
+    def release(self) -> None:
+        """Take away the finalizers of whatever they hold still."""
+        for path in _HELD:
+            if self.people.send("GET", path.format(DOOMED)).code == 200:
+                self.ask("PATCH", path.format(DOOMED), {"metadata": {"finalizers": None}})
+
+
+def stage(scene: Scene) -> Stage:
+    """Return a stage of a scene."""
+    made = Stage(log=scene.log, seed=7)
+    made.clock = scene.clock
+    return made
+
+
+class Process:
+    """The controllers of one process; it dies at its append number `lives` + 1, before it, or after it if `late`."""
+
+    def __init__(self, scene: Scene, lives: int = FOR_EVER, *, late: bool = False) -> None:
+        """Start with nothing but what the log has."""
+        self._scene = scene
+        self._lives = lives
+        self._late = late
+        self.appends = 0
+        stage_ = stage(scene)
+        self._driver = _Driver(self, stage_)
+        self.informers = Informers(scene.log, stage_.feed, clock=scene.clock)
+        namespaced = [
+            (kind.storage, kind.gvk.api_version)
+            for kind in stage_.kinds
+            if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
+        ]
+
+        def client(name: str) -> EngineClient:
+            return EngineClient(stage_.engine, self._run, Requester(f"{CONTROLLERS}{name}"))
+
+        parts: dict[str, Any] = {"clock": scene.clock, "random": Random(1)}
+        self._controllers = [
+            new_namespace_controller(
+                self.informers, dict(namespaced).items(), client("namespace"), scene.log, grace=GRACE, **parts
+            ),
+            new_garbage_collector(self.informers, stage_.kinds, client("gc"), scene.log, **parts),
+        ]
+        self.informers.sync()
+
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
+        return self._driver.run(operation)
+
+    def appending(self) -> None:
+        """Die if it is time to."""
+        if self.appends >= self._lives and not self._late:
+            raise LogClosed("this process is no more")
+
+    def appended(self) -> None:
+        """Count an append, and die if it is time to."""
+        self.appends += 1
+        if self.appends > self._lives:
+            raise LogClosed("this process is no more")
+
+    def work(self) -> bool:
+        """Do one thing, the namespace's controller first; False if there is nothing to do at this moment."""
+        while self.informers.step():
+            pass
+        return any(controller.process_next(timeout=0) for controller in self._controllers)
+
+    def settle(self) -> None:
+        """Work until there is nothing to do, the grace of a namespace having passed."""
+        for _ in range(2):
+            while self.work():
+                pass
+            self._scene.clock.step(GRACE)
+        while self.work():
+            pass
+
+
+class _Driver(Driver):
+    """Appends for a process that may die of it."""
+
+    def __init__(self, process: Process, stage_: Stage) -> None:
+        super().__init__(stage_.log, stage_.feed, stage_.cacher, patience=0)
+        self._process = process
+
+    def _append(self, command: Any) -> Any:
+        self._process.appending()
+        events = super()._append(command)
+        self._process.appended()
+        return events
+
+
+# What there is at the beginning.
+
+_HELD = (
+    f"{_CORE}/configmaps/held",
+    f"{_CORE}/pods/held",
+    f"{_CORE}/services/held",
+    f"{_APPS}/deployments/held",
+)
+
+
+@cache
+def beginning() -> tuple[Object, ...]:
+    """Return two namespaces of the same content, one of them doomed, and what does not belong to any."""
+    scene = Scene()
+    scene.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+    for namespace in (DOOMED, "other"):
+        scene.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        _fill(scene, namespace)
+    return tuple(scene.objects())
+
+
+def _fill(scene: Scene, namespace: str) -> None:
+    core, apps = _CORE.format(namespace), _APPS.format(namespace)
+
+    def create(path: str, name: str, **fields: Any) -> Any:
+        metadata = {"name": name, **fields.pop("metadata", {})}
+        return scene.ask("POST", path, {"metadata": metadata, **fields})
+
+    for number in range(9):
+        create(f"{core}/configmaps", f"config-{number}", data={"a": "b"})
+        create(f"{core}/secrets", f"secret-{number}")
+    for number in range(2):
+        create(f"{core}/serviceaccounts", f"account-{number}")
+        create(f"{core}/services", f"service-{number}", spec={"ports": [{"port": 80}], "type": "NodePort"})
+        create(f"{core}/endpoints", f"service-{number}")
+        create(f"{core}/pods", f"running-{number}", spec=_pod(nodeName="node-1"))
+        create(f"{core}/pods", f"waiting-{number}", spec=_pod())
+    create(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", "lease")
+    create(
+        f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices", "slice", addressType="IPv4", endpoints=[]
+    )
+    held = {"finalizers": [HOLD]}
+    create(f"{core}/configmaps", "held", metadata=held)
+    create(f"{core}/pods", "held", metadata=held, spec=_pod())
+    create(f"{core}/services", "held", metadata=held, spec={"ports": [{"port": 80}]})
+    create(f"{apps}/deployments", "held", metadata=held, spec=_replicas("held"))
+    deployment = create(f"{apps}/deployments", "app", spec=_replicas("app"))
+    owned = {"ownerReferences": [_owner(deployment, "Deployment")]}
+    replica_set = create(f"{apps}/replicasets", "app-1", metadata=owned, spec=_replicas("app"))
+    owned = {"ownerReferences": [_owner(replica_set, "ReplicaSet")]}
+    for number in range(3):
+        create(f"{core}/configmaps", f"owned-{number}", metadata=owned)
+
+
+def _pod(**spec: Any) -> Any:
+    return {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 30, **spec}
+
+
+def _replicas(app: str) -> Any:
+    labels = {"app": app}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+
+
+def _owner(obj: Any, kind: str) -> Any:
+    name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "blockOwnerDeletion": True}

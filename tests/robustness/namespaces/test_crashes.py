@@ -1,0 +1,281 @@
+"""The deletion of a namespace while whoever does it dies: at every append, again and again, and for real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, PODS, Resource
+from ctrlmgr.client import LogClient
+from ctrlmgr.engine.operations import Answer, Command, Operation, Target
+from ctrlmgr.engine.options import Body, Requester, WriteOptions
+from ctrlmgr.errors import CtrlmgrError, Forbidden, LogClosed, NamespaceTerminating, NotFound
+from ctrlmgr.eventlog import Author, Event, EventType
+from ctrlmgr.informer import Store
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.faults import new_seed
+from tests.robustness.namespaces.deletion import Plan, delete
+from tests.robustness.namespaces.stage import DOOMED, GRACE, HOLD, Process, Scene, beginning
+from tests.robustness.places import on_postgres, on_sqlite
+from tests.robustness.run import Setting
+
+STEPS: Sequence[Callable[[Scene], None]] = (Scene.doom, Scene.end_pods, Scene.release)
+
+Start = Callable[[Scene], Process]
+"""What starts the next process once one has died."""
+
+
+def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process]:
+    """Go through the scenario and return where it ends, and the last process."""
+    scene = Scene(beginning())
+    process = first(scene)
+    for step in STEPS:
+        step(scene)
+        while True:
+            try:
+                process.settle()
+                break
+            except LogClosed:
+                process = following(scene)
+    return scene, process
+
+
+def check(scene: Scene) -> None:
+    """The end is as it must be, and nothing that must not has happened on the way."""
+    assert [body_of(obj) for obj in scene.objects()] == [body_of(obj) for obj in beginning() if is_outside(obj)]
+    left = {obj.key: obj for obj in beginning() if obj.namespace == DOOMED and obj.resource == PODS}
+    gone = False
+    for event in scene.events():
+        assert not is_outside(event.object), event
+        assert not gone, f"{event} came after the namespace had gone"
+        gone = event.resource == NAMESPACES and event.type is EventType.DELETED
+        if event.resource == PODS:
+            if event.type is EventType.DELETED:
+                del left[event.key]
+        elif event.resource != NAMESPACES and is_deletion(event):
+            assert not left, f"{event} was deleted before the pods"
+
+
+def is_outside(obj: Object) -> bool:
+    """Whether an object is none of what goes: the namespace, its content, and what that holds of addresses."""
+    parent = obj.to_dict().get("spec", {}).get("parentRef", {}) if obj.resource.plural in _CLAIMS else {}
+    return DOOMED not in (obj.namespace, obj.key.name, parent.get("namespace"))
+
+
+_CLAIMS = ("ipaddresses", "nodeports")
+
+
+def is_deletion(event: Event) -> bool:
+    return event.type is EventType.DELETED or event.object.is_terminating
+
+
+def body_of(obj: Object) -> tuple[str, bytes]:
+    return str(obj.resource), obj.body
+
+
+def immortal(scene: Scene) -> Process:
+    return Process(scene)
+
+
+def mortal(lives: int, *, late: bool) -> Start:
+    return lambda scene: Process(scene, lives, late=late)
+
+
+def test_the_scenario_has_all_there_is() -> None:
+    scene, process = delete_the_namespace(immortal, immortal)
+    check(scene)
+    inside = [obj for obj in beginning() if obj.namespace == DOOMED]
+    assert len(inside) >= 35
+    assert sum(HOLD in (obj.metadata.finalizers or ()) for obj in inside) == 4
+    assert process.appends >= len(inside)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_it_may_die_at_every_append(late: bool) -> None:
+    _, whole = delete_the_namespace(immortal, immortal)
+    for lives in range(whole.appends):
+        scene, _ = delete_the_namespace(mortal(lives, late=late), immortal)
+        check(scene)
+
+
+def test_it_may_die_after_every_append() -> None:
+    deaths = []
+
+    def short_lived(scene: Scene) -> Process:
+        deaths.append(scene)
+        return Process(scene, 0, late=True)
+
+    scene, _ = delete_the_namespace(short_lived, short_lived)
+    check(scene)
+    assert len(deaths) > 40
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_may_die_again_and_again(seed: int) -> None:
+    draw = Random(seed)
+
+    def some_lives(scene: Scene) -> Process:
+        return Process(scene, draw.randrange(12), late=draw.random() < 0.5)
+
+    scene, _ = delete_the_namespace(some_lives, some_lives)
+    check(scene)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_two_at_once_get_in_nobody_s_way(seed: int) -> None:
+    draw = Random(seed)
+    scene = Scene(beginning())
+    processes = [Process(scene), Process(scene)]
+    for step in STEPS:
+        step(scene)
+        for _ in range(10):
+            while any(process.work() for process in draw.sample(processes, 2)):
+                pass
+            scene.clock.step(GRACE)
+    check(scene)
+
+
+class Overtaken(Process):
+    """A process that somebody overtakes in the middle of its work: after its first append it learns what `then` did."""
+
+    def __init__(self, scene: Scene, then: Callable[[], None]) -> None:
+        super().__init__(scene)
+        self._then = then
+
+    def appended(self) -> None:
+        super().appended()
+        if self.appends == 1:
+            self._then()
+            while self.informers.step():
+                pass
+
+
+def test_a_namespace_made_anew_meanwhile_is_another_one() -> None:
+    scene = Scene(beginning())
+
+    def finish_and_make_anew() -> None:
+        other = Process(scene)
+        other.settle()
+        scene.release()
+        other.settle()
+        scene.ask("POST", "/api/v1/namespaces", {"metadata": {"name": DOOMED}})
+        for kind in ("configmaps", "services", "pods"):
+            scene.ask("POST", f"/api/v1/namespaces/{DOOMED}/{kind}", FRESH[kind])
+
+    scene.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods", {"gracePeriodSeconds": 0})
+    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}/pods/held", {"metadata": {"finalizers": None}})
+    scene.doom()
+    Overtaken(scene, finish_and_make_anew).settle()
+    left = [obj for obj in scene.objects() if obj.namespace == DOOMED]
+    assert [(obj.resource.plural, obj.name, obj.is_terminating) for obj in left] == [
+        ("configmaps", "fresh", False),
+        ("pods", "fresh", False),
+        ("services", "fresh", False),
+    ]
+
+
+FRESH: dict[str, Any] = {
+    "configmaps": {"metadata": {"name": "fresh"}},
+    "services": {"metadata": {"name": "fresh"}, "spec": {"ports": [{"port": 80}]}},
+    "pods": {"metadata": {"name": "fresh"}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+}
+
+
+# What is created meanwhile, by a process that does not know.
+
+
+def creation(scene: Scene, name: str = "late") -> Operation[Answer]:
+    """Return the creation of a config map, not yet begun."""
+    kind = scene.people.kinds.stored(Resource("", "configmaps"))
+    assert kind is not None
+    fields = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}
+    body = Body("application/json", json.dumps(fields).encode())
+    return scene.people.engine.create(Target(kind, DOOMED, ""), body, WriteOptions(), Requester("alice"))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3], ids=["terminating", "being emptied", "gone"])
+def test_a_creation_that_was_decided_before_is_refused(steps: int) -> None:
+    scene = Scene(beginning())
+    operation = creation(scene)
+    command = next(operation)
+    process = Process(scene)
+    for step in STEPS[:steps]:
+        step(scene)
+        process.settle()
+    error = NotFound if steps == 3 else Forbidden
+    with pytest.raises(error) as refused:
+        scene.people.driver.run(resumed(operation, command))
+    assert refused.value.code == (404 if steps == 3 else 403)
+    for step in STEPS[steps:]:
+        step(scene)
+        process.settle()
+    check(scene)
+
+
+def test_a_creation_survives_a_change_of_its_namespace_that_does_not_matter() -> None:
+    scene = Scene(beginning())
+    operation = creation(scene)
+    command = next(operation)
+    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
+    assert scene.people.driver.run(resumed(operation, command)).code == 201
+
+
+def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
+    scene = Scene(beginning())
+    late = Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e", "namespace": DOOMED}})
+    behind = Store()
+    behind.replace([obj for obj in scene.objects() if obj.resource == NAMESPACES])
+    client = LogClient(
+        scene.log, author=Author("controller"), clock=scene.clock, new_uid=lambda: "uid", namespaces=behind
+    )
+    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
+    client.create(late)
+    client.delete(scene.log.get(ENDPOINTS, late.key) or late)
+    scene.doom()
+    with pytest.raises(NamespaceTerminating):
+        client.create(late)
+
+
+def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]:
+    """Go on with an operation that waits for its command to be obeyed."""
+    while True:
+        try:
+            result = yield command
+        except CtrlmgrError as error:
+            command = operation.throw(error)
+        else:
+            try:
+                command = operation.send(result)
+            except StopIteration as stop:
+                answer: Answer = stop.value
+                return answer
+
+
+# With real processes.
+
+
+def judge(setting: Setting) -> None:
+    plan = Plan(new_seed(), objects=120, kills=2)
+    command = f"python -m tests.robustness.namespaces.deletion --seed {plan.seed}"
+    print(command)  # noqa: T201  # to be run again
+    outcome = delete(plan, setting)
+    assert outcome.wrong == []
+    assert outcome.revisions >= plan.objects
+
+
+@pytest.mark.slow
+def test_killed_processes_on_one_file(tmp_path: Path) -> None:
+    judge(on_sqlite(tmp_path)._replace(servers=2))
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_killed_process_on_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+    with on_postgres(tmp_path, cluster) as setting:
+        judge(setting)

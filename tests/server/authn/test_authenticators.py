@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from random import SystemRandom
+
+import pytest
+import yaml
+
+from ctrlmgr.errors import Forbidden, SettingsError, TooManyRequests, Unauthorized
+from ctrlmgr.server.authn.access import Attributes, User
+from ctrlmgr.server.authn.authenticators import ANONYMOUS, KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
+from ctrlmgr.server.limits import InFlight
+
+ADMIN = User("system:admin", "", ("system:masters",))
+KNOWN_ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
+CERTIFICATE = {"subject": ((("organizationName", "dev"),), (("commonName", "jane"),))}
+
+
+def authenticator() -> RequestAuthenticator:
+    return RequestAuthenticator(Tokens({"secret": ADMIN, "plain": User("joe")}))
+
+
+def bearer(token: str, scheme: str = "Bearer") -> tuple[bytes, bytes]:
+    return b"authorization", f"{scheme} {token}".encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "user"),
+    [
+        pytest.param([], ANONYMOUS, id="nothing"),
+        pytest.param([bearer("secret")], KNOWN_ADMIN, id="a token"),
+        pytest.param([bearer("secret", "bearer")], KNOWN_ADMIN, id="the scheme in lower case"),
+        pytest.param([bearer("secret", "Basic")], ANONYMOUS, id="another scheme"),
+    ],
+)
+def test_who_sends_a_request(headers: list[tuple[bytes, bytes]], user: User) -> None:
+    assert authenticator().authenticate(headers, None) == user
+
+
+@pytest.mark.parametrize("token", ["wrong", "", "secret2", "\xff"])
+def test_a_wrong_token_is_nobody(token: str) -> None:
+    with pytest.raises(Unauthorized, match=r"^Unauthorized$"):
+        authenticator().authenticate([(b"authorization", b"Bearer " + token.encode("latin-1"))], None)
+
+
+def test_a_client_certificate_counts_before_a_token() -> None:
+    user = authenticator().authenticate([bearer("wrong")], CERTIFICATE)
+    assert user == User("jane", "", ("dev", "system:authenticated"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "user"),
+    [
+        pytest.param([(b"impersonate-user", b"joe")], User("joe", "", ("system:authenticated",)), id="a user"),
+        pytest.param(
+            [(b"impersonate-user", b"joe"), (b"impersonate-group", b"a"), (b"impersonate-group", b"b")],
+            User("joe", "", ("a", "b", "system:authenticated")),
+            id="groups",
+        ),
+        pytest.param([(b"impersonate-user", b"system:anonymous")], ANONYMOUS, id="the anonymous"),
+        pytest.param(
+            [(b"impersonate-user", b"system:serviceaccount:ns:sa")],
+            User(
+                "system:serviceaccount:ns:sa",
+                "",
+                ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"),
+            ),
+            id="a service account",
+        ),
+    ],
+)
+def test_masters_may_act_as_somebody_else(headers: list[tuple[bytes, bytes]], user: User) -> None:
+    assert authenticator().authenticate([bearer("secret"), *headers], None) == user
+
+
+@pytest.mark.parametrize("header", [(b"impersonate-user", b"root"), (b"impersonate-group", b"system:masters")])
+def test_others_may_not(header: tuple[bytes, bytes]) -> None:
+    with pytest.raises(Forbidden, match="cannot impersonate"):
+        authenticator().authenticate([bearer("plain"), header], None)
+    with pytest.raises(Forbidden, match="cannot impersonate"):
+        authenticator().authenticate([header], None)
+
+
+@pytest.mark.parametrize(
+    ("user", "verb", "path", "allowed"),
+    [
+        (ANONYMOUS, "get", "/healthz", True),
+        (ANONYMOUS, "get", "/readyz/log", True),
+        (ANONYMOUS, "get", "/version", True),
+        (ANONYMOUS, "post", "/version", False),
+        (ANONYMOUS, "get", "/versions", False),
+        (ANONYMOUS, "get", "/metrics", False),
+        (ANONYMOUS, "get", "/", False),
+        (User("joe", "", ("system:authenticated",)), "get", "/metrics", True),
+        (User("joe", "", ("system:authenticated",)), "get", "/debug/profile", False),
+        (User("joe", "", ("system:authenticated",)), "get", "/configz", False),
+        (KNOWN_ADMIN, "get", "/debug/profile", True),
+    ],
+)
+def test_who_may_do_what(user: User, verb: str, path: str, allowed: bool) -> None:
+    assert KnownUsersAuthorizer().authorize(user, Attributes(verb, path)) is allowed
+
+
+def private(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_token_file_is_read_and_followed(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"hidden").hexdigest()
+    lines = f'# who\nopen,jane,7,"a, b"\nsha256:{digest},joe,8\n\n'
+    file = private(tmp_path / "tokens.csv", lines)
+    tokens = Tokens({"secret": ADMIN}, file)
+    assert tokens.user("open") == User("jane", "7", ("a", "b"))
+    assert tokens.user("hidden") == User("joe", "8")
+    assert tokens.user(f"sha256:{digest}") is None
+    assert not tokens.reload()
+    private(file, "other,jim,9\n")
+    os.utime(file, ns=(1, 1))
+    assert tokens.reload()
+    assert tokens.user("open") is None
+    assert tokens.user("other") == User("jim", "9")
+    assert tokens.user("secret") == ADMIN
+
+
+def test_a_token_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
+    file = private(tmp_path / "tokens.csv", "open,jane,7\n")
+    tokens = Tokens({}, file)
+    private(file, "broken\n")
+    assert not tokens.reload()
+    assert tokens.user("open") == User("jane", "7")
+    file.unlink()
+    assert tokens.reload()
+    assert tokens.user("open") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "message"),
+    [
+        pytest.param("a,b\n", 0o600, r"tokens\.csv:1: write token,user,uid", id="too short"),
+        pytest.param("a,b,c\n,b,c\n", 0o600, r":2: write token,user,uid", id="no token"),
+        pytest.param("sha256:12,b,c\n", 0o600, "64 hexadecimal digits", id="half a hash"),
+        pytest.param("a,b,c\n", 0o644, "others may read", id="open to all"),
+    ],
+)
+def test_a_bad_token_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
+    file = tmp_path / "tokens.csv"
+    file.write_text(text)
+    file.chmod(mode)
+    with pytest.raises(SettingsError, match=message):
+        Tokens({}, file)
+
+
+def test_the_kubeconfig_keeps_its_token(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    token = admin_token(path, SystemRandom())
+    write_kubeconfig(path, server="https://127.0.0.1:6443", authority=b"PEM", token=token)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert admin_token(path, SystemRandom()) == token
+    config = yaml.safe_load(path.read_text())
+    assert config["clusters"][0]["cluster"] == {
+        "server": "https://127.0.0.1:6443",
+        "certificate-authority-data": "UEVN",
+    }
+    assert 56 < len(token) <= 64
+    assert token.isalnum()
+    assert admin_token(tmp_path / "another", SystemRandom()) != token
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "message"),
+    [
+        pytest.param("users: []", 0o600, "not a kubeconfig with a token", id="no user"),
+        pytest.param("{", 0o600, "not a kubeconfig with a token", id="no YAML"),
+        pytest.param("users: []", 0o640, "others may read", id="open to the group"),
+    ],
+)
+def test_a_bad_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    path.chmod(mode)
+    with pytest.raises(SettingsError, match=message):
+        admin_token(path, SystemRandom())
+
+
+def test_no_more_than_the_limit_at_a_time() -> None:
+    places = InFlight("readOnly", 2)
+    with places:
+        with places, pytest.raises(TooManyRequests) as refused, places:
+            pytest.fail("there was no third place")
+        assert refused.value.details is not None
+        assert refused.value.details.retry_after_seconds == 1
+        with places:
+            pass

@@ -1,0 +1,139 @@
+"""Reviews: who somebody is and what they may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.errors import BadRequest, Invalid
+from ctrlmgr.server.authn.access import AllowEverything, Attributes, User
+from ctrlmgr.server.authn.reviews import Question, Reviews
+from tests.engine.stage import builtin_kinds
+
+ALICE = User("alice", "1", ("staff",), {"scopes": ("a", "b")})
+BOB = User("bob")
+
+
+class OnlyPods(AllowEverything):
+    """Knows the token `good`; lets alice get pods in `default`, and read /healthz."""
+
+    asked: Attributes
+
+    def token_user(self, token: str) -> User | None:
+        return ALICE if token == "good" else None
+
+    def authorize(self, user: User, attributes: Attributes) -> bool:
+        self.asked = attributes
+        return user.name == "alice" and (
+            attributes[:1] + attributes[2:] == ("get", "", "v1", "pods", "log", "default", "p")
+            or attributes[:2] == ("get", "/healthz")
+        )
+
+    def reason(self, user: User, attributes: Attributes) -> str:
+        return ""
+
+
+ACCESS = OnlyPods()
+REVIEWS = Reviews(ACCESS, ACCESS)
+POD = {"verb": "get", "version": "v1", "resource": "pods", "subresource": "log", "namespace": "default", "name": "p"}
+
+
+def ask(kind: str, spec: Any = None, *, user: User = ALICE, namespace: str = "") -> Any:
+    group = "authentication.k8s.io" if kind in ("SelfSubjectReview", "TokenReview") else "authorization.k8s.io"
+    found = builtin_kinds().by_gvk(GroupVersionKind(group, "v1", kind))
+    assert found is not None
+    assert REVIEWS.covers(found)
+    fields = {"kind": kind} if spec is None else {"kind": kind, "spec": spec}
+    return REVIEWS.answer(Question(found, namespace, fields, user))
+
+
+def test_who_am_i() -> None:
+    info = {"username": "alice", "uid": "1", "groups": ["staff"], "extra": {"scopes": ["a", "b"]}}
+    assert ask("SelfSubjectReview") == {"kind": "SelfSubjectReview", "status": {"userInfo": info}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"resourceAttributes": POD}, True),
+        ({"resourceAttributes": {**POD, "verb": "delete"}}, False),
+        ({"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}, True),
+        ({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}, False),
+    ],
+)
+def test_what_may_i_do(spec: Any, allowed: bool) -> None:
+    answer = ask("SelfSubjectAccessReview", spec)
+    assert answer["status"] == {"allowed": allowed}
+    assert answer["spec"] == spec
+
+
+def test_what_may_somebody_else_do() -> None:
+    assert ask("SubjectAccessReview", {"resourceAttributes": POD, "user": "alice"}, user=BOB)["status"]["allowed"]
+    assert not ask("SubjectAccessReview", {"resourceAttributes": POD, "groups": ["staff"]})["status"]["allowed"]
+
+
+def test_what_may_somebody_do_here() -> None:
+    spec = {"resourceAttributes": POD, "user": "alice"}
+    assert ask("LocalSubjectAccessReview", spec, namespace="default")["status"]["allowed"]
+    with pytest.raises(Invalid, match=r"spec\.resourceAttributes\.namespace: .*must match metadata\.namespace"):
+        ask("LocalSubjectAccessReview", spec, namespace="other")
+    with pytest.raises(Invalid, match="disallowed on this kind of request"):
+        ask("LocalSubjectAccessReview", {"nonResourceAttributes": {"path": "/"}, "user": "alice"}, namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "message"),
+    [
+        (
+            "SelfSubjectAccessReview",
+            {},
+            'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: '
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        ),
+        (
+            "SubjectAccessReview",
+            {"resourceAttributes": POD},
+            'SubjectAccessReview.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": '
+            "at least one of user or group must be specified",
+        ),
+    ],
+)
+def test_a_question_that_asks_nothing_is_refused(kind: str, spec: Any, message: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        ask(kind, spec)
+    assert str(refused.value) == message
+
+
+def test_two_questions_at_once_are_refused() -> None:
+    with pytest.raises(Invalid, match="cannot be specified in combination with resourceAttributes"):
+        ask("SelfSubjectAccessReview", {"resourceAttributes": POD, "nonResourceAttributes": {"path": "/"}})
+
+
+def test_the_rules_of_who_may_do_nothing_in_particular() -> None:
+    status = ask("SelfSubjectRulesReview", {"namespace": "default"})["status"]
+    assert status == {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+
+
+def test_the_rules_of_who_may_do_everything() -> None:
+    found = builtin_kinds().by_gvk(GroupVersionKind("authorization.k8s.io", "v1", "SelfSubjectRulesReview"))
+    assert found is not None
+    everything = Reviews(AllowEverything(), AllowEverything())
+    answer = everything.answer(Question(found, "", {"spec": {"namespace": "default"}}, BOB))
+    assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+    assert answer["status"]["nonResourceRules"] == [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
+
+
+def test_rules_are_those_of_a_namespace() -> None:
+    with pytest.raises(BadRequest, match="no namespace on request"):
+        ask("SelfSubjectRulesReview", {})
+
+
+def test_whose_a_token_is() -> None:
+    status = ask("TokenReview", {"token": "good"})["status"]
+    assert status["authenticated"] is True
+    assert status["user"]["username"] == "alice"
+    assert ask("TokenReview", {"token": "bad"})["status"] == {"user": {}, "error": "invalid bearer token"}
+    with pytest.raises(BadRequest, match="token is required"):
+        ask("TokenReview", {})

@@ -1,0 +1,82 @@
+"""Health reports, in kube-apiserver's words, and the probe that asks the log."""
+
+from __future__ import annotations
+
+import random
+
+from ctrlmgr.errors import LogUnavailable
+from ctrlmgr.eventlog import Head
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.server.pages.health import PING, Check, Health, LogProbe
+from ctrlmgr.testing import FakeClock
+
+BROKEN = Check("caches", lambda: "pods have not synced")
+SOUND = Health("readyz", [PING, Check("log", lambda: None)])
+SICK = Health("readyz", [PING, BROKEN, Check("log", lambda: None)])
+
+
+def test_a_sound_report_is_one_word() -> None:
+    assert SOUND.report(verbose=False) == (True, "ok")
+
+
+def test_a_verbose_report_names_every_check() -> None:
+    assert SOUND.report(verbose=True) == (True, "[+]ping ok\n[+]log ok\nreadyz check passed\n")
+
+
+def test_a_failing_report_is_always_verbose_and_keeps_the_reason_to_itself() -> None:
+    text = "[+]ping ok\n[-]caches failed: reason withheld\n[+]log ok\nreadyz check failed\n"
+    assert SICK.report(verbose=False) == (False, text)
+
+
+def test_an_excluded_check_is_not_asked() -> None:
+    text = "[+]ping ok\n[+]caches excluded: ok\n[+]log ok\nreadyz check passed\n"
+    assert SICK.report(verbose=True, exclude=["caches"]) == (True, text)
+
+
+def test_excluding_what_is_not_checked_is_warned_about() -> None:
+    ok, text = SOUND.report(verbose=True, exclude=["etcd", "dns"])
+    assert ok
+    assert 'warn: some health checks cannot be excluded: no matches for "dns", "etcd"\n' in text
+
+
+def test_a_single_check_gives_its_reason() -> None:
+    assert SICK.report_one("caches") == (False, "internal server error: pods have not synced\n")
+    assert SICK.report_one("ping") == (True, "ok")
+    assert SICK.report_one("etcd") is None
+
+
+class UnreachableLog(MemoryEventLog):
+    """A log whose database is away while `away` is set."""
+
+    away = False
+
+    def head(self) -> Head:
+        if self.away:
+            raise LogUnavailable("connection refused")
+        return super().head()
+
+
+def test_the_probe_reports_a_log_that_is_away_until_it_is_back() -> None:
+    clock = FakeClock()
+    log = UnreachableLog(clock=clock, random=random.Random(1))
+    probe = LogProbe(log, clock=clock)
+    probe.probe()
+    assert probe.problem() is None
+    log.away = True
+    probe.probe()
+    assert probe.problem() == "connection refused"
+    log.away = False
+    probe.probe()
+    assert probe.problem() is None
+
+
+def test_the_probe_reports_a_log_that_has_stopped_answering() -> None:
+    clock = FakeClock()
+    probe = LogProbe(MemoryEventLog(clock=clock, random=random.Random(1)), clock=clock)
+    probe.probe()
+    clock.step(5.0)
+    assert probe.problem() is None
+    clock.step(2.0)
+    assert probe.problem() == "the log has not answered for 7 s"
+    probe.probe()
+    assert probe.problem() is None

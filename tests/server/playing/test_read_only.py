@@ -1,0 +1,70 @@
+"""A server that nobody writes through: who is refused what, and what those are told who ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.server.authn.access import AllowEverything, Attributes, User, refusal
+from ctrlmgr.server.authn.authenticators import ANONYMOUS, KnownUsersAuthorizer
+from ctrlmgr.server.authn.reviews import Question, Reviews
+from ctrlmgr.server.playing.read_only import ReadOnly
+from tests.engine.stage import builtin_kinds
+
+ADMIN = User("admin", "", ("system:masters", "system:authenticated"))
+REASON = "this is over; it is read-only"
+ACCESS = ReadOnly(KnownUsersAuthorizer(), REASON)
+
+
+def pods(verb: str, *, subresource: str = "", group: str = "", resource: str = "pods") -> Attributes:
+    return Attributes(verb, "/somewhere", group, "v1", resource, subresource, "shop", "web")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "may"),
+    [
+        *((pods(verb), True) for verb in ("get", "list", "watch")),
+        *((pods(verb), False) for verb in ("create", "update", "patch", "delete", "deletecollection", "*")),
+        (pods("get", subresource="log"), True),
+        (pods("create", subresource="eviction"), False),
+        (pods("update", subresource="status"), False),
+        (pods("create", group="authorization.k8s.io", resource="selfsubjectaccessreviews"), True),
+        (pods("create", group="authentication.k8s.io", resource="tokenreviews"), True),
+        (pods("create", subresource="token", resource="serviceaccounts"), False),
+        (Attributes("get", "/readyz"), True),
+        (Attributes("post", "/play/pause"), True),
+    ],
+)
+def test_what_writes_is_refused_and_nothing_else(attributes: Attributes, may: bool) -> None:
+    assert ACCESS.authorize(ADMIN, attributes) is may
+    assert ACCESS.reason(ADMIN, attributes) == ("" if may else REASON)
+
+
+def test_who_may_not_read_may_not_read_here() -> None:
+    assert not ACCESS.authorize(ANONYMOUS, pods("get"))
+    assert ACCESS.reason(ANONYMOUS, pods("get")) == ""
+
+
+def test_the_refusal_says_why() -> None:
+    said = str(refusal(ADMIN, pods("create"), REASON))
+    assert said == (
+        'pods "web" is forbidden: User "admin" cannot create resource "pods" in API group "" in the namespace "shop": '
+        f"{REASON}"
+    )
+
+
+def ask(kind: str, spec: dict[str, object]) -> dict[str, object]:
+    found = builtin_kinds().by_gvk(GroupVersionKind("authorization.k8s.io", "v1", kind))
+    assert found is not None
+    reviews = Reviews(AllowEverything(), ACCESS)
+    status: dict[str, object] = reviews.answer(Question(found, "", {"kind": kind, "spec": spec}, ADMIN))["status"]
+    return status
+
+
+def test_who_asks_is_told() -> None:
+    asked = {"verb": "create", "resource": "pods", "namespace": "shop"}
+    assert ask("SelfSubjectAccessReview", {"resourceAttributes": asked}) == {"allowed": False, "reason": REASON}
+    asked["verb"] = "list"
+    assert ask("SelfSubjectAccessReview", {"resourceAttributes": asked}) == {"allowed": True}
+    rules = ask("SelfSubjectRulesReview", {"namespace": "shop"})
+    assert rules["resourceRules"] == [{"verbs": ["get", "list", "watch"], "apiGroups": ["*"], "resources": ["*"]}]

@@ -1,0 +1,383 @@
+"""The hub: one pass for all who watch, in order, and nobody held up by anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.watch import Selection
+from ctrlmgr.eventlog import Author, Proposal
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.metrics import REGISTRY, WatchMetrics
+from ctrlmgr.server.presenting.negotiation import Form
+from ctrlmgr.server.presenting.presentation import Plain, Presentation
+from ctrlmgr.server.presenting.tabular import Column, Table
+from ctrlmgr.server.watch import hub as hubs
+from ctrlmgr.server.watch.hub import Hub
+from ctrlmgr.server.watch.watcher import Parting, Watcher
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.testing.builders import a_pod
+from tests.engine.stage import builtin_kinds
+
+METRICS = WatchMetrics("", "v1", "pods", "namespace")
+
+
+def sent_events() -> float:
+    labels = {"group": "", "version": "v1", "resource": "pods"}
+    return REGISTRY.get_sample_value("apiserver_watch_events_total", labels) or 0.0
+
+
+class FakeStream:
+    """A reader that is there, reads or does not read as a test says, and keeps what it was written."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.paused = False
+        self.lost = False
+        self.lose: Callable[[], None] = lambda: None
+
+    def write(self, chunks: bytes) -> None:
+        self.chunks.append(chunks)
+
+    def on_lost(self, call: Callable[[], None]) -> None:
+        self.lose = call
+
+    @property
+    def events(self) -> list[Any]:
+        """Return what was written, as events."""
+        lines = [line for each in self.chunks for line in each.split(b"\r\n")[1].splitlines()]
+        return [json.loads(line) for line in lines]
+
+    @property
+    def seen(self) -> list[tuple[str, str]]:
+        return [(event["type"], event["object"]["metadata"].get("name", "")) for event in self.events]
+
+
+class Failing(Plain):
+    """A presentation that cannot show anything."""
+
+    def frame(self, type: str, obj: Object) -> bytes:
+        raise ValueError("not to be shown")
+
+
+class Definition:
+    columns = (Column("Name"),)
+
+    def cells(self, obj: Object, now: int) -> Sequence[Any]:
+        return [obj.name]
+
+
+def pods() -> Kind:
+    kind = builtin_kinds().find("", "v1", "pods")
+    assert kind is not None
+    return kind
+
+
+class Stage:
+    """A hub over a memory log, on a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.log = MemoryEventLog(clock=self.clock, random=Random(1))
+        self.cacher = Cacher(self.log, WatchCache(self.log, clock=self.clock), window=20)
+        self.hub = Hub(self.cacher, clock=self.clock)
+        self.plain = Plain(pods())
+        self.staying: dict[FakeStream, asyncio.Task[Parting]] = {}
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        async def running() -> None:
+            running = asyncio.create_task(self.hub.run())
+            await main()
+            self.hub.close()
+            await running
+
+        asyncio.run(running())
+
+    def watcher(
+        self,
+        selection: Selection | None = None,
+        presentation: Presentation | None = None,
+        *,
+        ahead: int = 0,
+        **times: Any,
+    ) -> tuple[Watcher, FakeStream]:
+        stream = FakeStream()
+        defaults = {"ends_at": 1e9, "bookmarks_from": None}
+        watcher = Watcher(
+            stream,  # type: ignore[arg-type]  # what the hub asks of a stream
+            selection or Selection(pods()),
+            presentation or self.plain,
+            self.hub.revision + ahead,
+            metrics=METRICS,
+            **{**defaults, **times},
+        )
+        return watcher, stream
+
+    async def enter(self, *arguments: Any, **options: Any) -> FakeStream:
+        watcher, stream = self.watcher(*arguments, **options)
+        self.staying[stream] = asyncio.ensure_future(self.hub.stay(watcher))
+        await self.settle()
+        return stream
+
+    async def change(self, type: EventType, *objects: Object) -> None:
+        """Append what happens to pods, and let the hub tell of it."""
+        self.log.append(
+            [Proposal(type, obj, None if type is not EventType.ADDED else 0) for obj in objects], author=Author("test")
+        )
+        await self.tell()
+
+    async def tell(self) -> None:
+        self.cacher.step()
+        self.hub.advance()
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    def parting(self, stream: FakeStream) -> Parting | None:
+        task = self.staying[stream]
+        return task.result() if task.done() else None
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+
+
+def test_everybody_who_asked_for_the_same_is_written_the_same_bytes(stage: Stage) -> None:
+    async def main() -> None:
+        streams = [await stage.enter() for _ in range(3)]
+        await stage.change(ADDED, a_pod("a"))
+        assert streams[0].seen == [("ADDED", "a")]
+        assert streams[0].chunks[0] is streams[1].chunks[0] is streams[2].chunks[0]
+
+    stage.run(main)
+
+
+def test_what_happened_meanwhile_comes_in_one_write(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter()
+        await stage.change(ADDED, a_pod("a"), a_pod("b"), a_pod("c"))
+        assert stream.seen == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
+        assert len(stream.chunks) == 1
+
+    stage.run(main)
+
+
+def test_each_sees_what_it_asked_for(stage: Stage) -> None:
+    async def main() -> None:
+        here = await stage.enter(Selection(pods(), "here"))
+        web = await stage.enter(Selection(pods(), None, LabelSelector.parse("app=web")))
+        named = await stage.enter(Selection(pods(), None, LabelSelector(), FieldSelector.parse("metadata.name=b")))
+        both = await stage.enter(Selection(pods(), "here", LabelSelector(), FieldSelector.parse("metadata.name=b")))
+        await stage.change(ADDED, a_pod("a", namespace="here"), a_pod("b", namespace="there", labels={"app": "db"}))
+        assert here.seen == [("ADDED", "a")]
+        assert web.seen == [("ADDED", "a")]
+        assert named.seen == [("ADDED", "b")]
+        assert both.seen == []
+
+    stage.run(main)
+
+
+def test_an_object_comes_and_goes_with_its_labels(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter(Selection(pods(), None, LabelSelector.parse("app=web")))
+        await stage.change(ADDED, a_pod("a", labels={"app": "db"}))
+        await stage.change(MODIFIED, a_pod("a", labels={"app": "web"}))
+        await stage.change(MODIFIED, a_pod("a", labels={"app": "db"}))
+        await stage.change(DELETED, a_pod("a", labels={"app": "db"}))
+        assert stream.seen == [("ADDED", "a"), ("DELETED", "a")]
+        assert [event["object"]["metadata"]["resourceVersion"] for event in stream.events] == ["2", "3"]
+
+    stage.run(main)
+
+
+def test_who_has_not_read_leaves_with_its_place_and_costs_the_others_nothing(stage: Stage) -> None:
+    async def main() -> None:
+        slow, quick = await stage.enter(), await stage.enter()
+        await stage.change(ADDED, a_pod("a"))
+        slow.paused = True
+        await stage.change(ADDED, a_pod("b"))
+        assert stage.parting(slow) is Parting.BEHIND
+        assert slow.seen == [("ADDED", "a")]
+        assert quick.seen == [("ADDED", "a"), ("ADDED", "b")]
+
+    stage.run(main)
+
+
+def test_the_place_it_leaves_with_is_what_it_was_written(stage: Stage) -> None:
+    async def main() -> None:
+        watcher, stream = stage.watcher()
+        staying = asyncio.ensure_future(stage.hub.stay(watcher))
+        await stage.settle()
+        await stage.change(ADDED, a_pod("a"))
+        stream.paused = True
+        await stage.change(ADDED, a_pod("b"))
+        assert await staying is Parting.BEHIND
+        assert watcher.cursor == 1
+
+    stage.run(main)
+
+
+def test_one_ahead_of_the_hub_waits_for_it(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter(ahead=2)
+        await stage.change(ADDED, a_pod("a"))
+        assert stage.parting(stream) is None
+        await stage.change(ADDED, a_pod("b"))
+        assert stage.parting(stream) is Parting.REACHED
+        assert stream.seen == []
+
+    stage.run(main)
+
+
+def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter()
+        stream.lose()
+        await stage.settle()
+        assert stage.parting(stream) is Parting.GONE
+        await stage.change(ADDED, a_pod("a"))
+        assert stream.chunks == []
+
+    stage.run(main)
+
+
+def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubs, "_SLICE", 1)  # the pass gives way after each write
+
+    async def main() -> None:
+        first, second = await stage.enter(), await stage.enter()
+        first.write = lambda chunks: second.lose()  # type: ignore[method-assign]  # the moment to leave
+        await stage.change(ADDED, a_pod("a"))
+        assert stage.parting(second) is Parting.GONE
+        assert second.chunks == []
+
+    stage.run(main)
+
+
+def test_a_hub_that_has_lost_what_comes_next_sends_everybody_to_the_log(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter()
+        for number in range(40):  # more than the cacher's window, before the hub looks
+            stage.log.append([Proposal(ADDED, a_pod(f"p{number}"), 0)], author=Author("test"))
+            stage.cacher.step()
+        await stage.tell()
+        assert stage.parting(stream) is Parting.BEHIND
+        assert stream.chunks == []
+
+    stage.run(main)
+
+
+def test_what_cannot_be_shown_hurts_only_who_wanted_to_see_it(stage: Stage) -> None:
+    async def main() -> None:
+        broken, sound = await stage.enter(None, Failing(pods())), await stage.enter()
+        await stage.change(ADDED, a_pod("a"))
+        assert stage.parting(broken) is Parting.FAILED
+        assert sound.seen == [("ADDED", "a")]
+
+    stage.run(main)
+
+
+def test_bookmarks_come_every_minute_to_who_wants_them(stage: Stage) -> None:
+    async def main() -> None:
+        plain, marked = await stage.enter(), await stage.enter(bookmarks_from=0.0)
+        await stage.change(ADDED, a_pod("a"))
+        for _ in range(2):
+            stage.clock.step(60.5)
+            await stage.tell()
+        assert plain.seen == [("ADDED", "a")]
+        assert marked.seen == [("ADDED", "a"), ("BOOKMARK", ""), ("BOOKMARK", "")]
+        assert marked.events[-1]["object"]["metadata"] == {"resourceVersion": "1"}
+
+    stage.run(main)
+
+
+def test_a_watch_ends_when_its_time_is_over_after_a_last_bookmark(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter(ends_at=30.0, bookmarks_from=0.0)
+        stage.clock.step(28.5)
+        await stage.tell()
+        assert stream.seen == [("BOOKMARK", "")]
+        assert stage.parting(stream) is None
+        stage.clock.step(2.0)
+        await stage.tell()
+        assert stage.parting(stream) is Parting.ENDED
+
+    stage.run(main)
+
+
+def test_the_timer_rings_without_anything_happening(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter(ends_at=0.05)
+        stage.clock.step(1.0)
+        assert await asyncio.wait_for(stage.staying[stream], 10) is Parting.ENDED
+
+    stage.run(main)
+
+
+def test_who_waits_for_the_future_gets_no_bookmark_but_ends_in_time(stage: Stage) -> None:
+    async def main() -> None:
+        stream = await stage.enter(ahead=5, ends_at=100.0, bookmarks_from=0.0)
+        stage.clock.step(70.0)
+        await stage.tell()
+        assert stream.chunks == []
+        stage.clock.step(40.0)
+        await stage.tell()
+        assert stage.parting(stream) is Parting.ENDED
+
+    stage.run(main)
+
+
+def test_a_table_watcher_moves_on_after_its_first_frame(stage: Stage) -> None:
+    async def main() -> None:
+        table = Table(pods(), Form("Table", "v1"), Definition(), "", stage.clock)
+        watcher, stream = stage.watcher(None, table)
+        staying = asyncio.ensure_future(stage.hub.stay(watcher))
+        await stage.settle()
+        await stage.change(ADDED, a_pod("a"), a_pod("b"))
+        assert await staying is Parting.REACHED
+        assert watcher.cursor == stage.hub.revision
+        assert watcher.presentation is table.following
+        assert [event["object"]["columnDefinitions"] is None for event in stream.events] == [False, True]
+
+    stage.run(main)
+
+
+def test_closing_sends_everybody_away_now_and_from_now_on(stage: Stage) -> None:
+    async def main() -> None:
+        inside, ahead = await stage.enter(), await stage.enter(ahead=3)
+        stage.hub.close()
+        await stage.settle()
+        assert (stage.parting(inside), stage.parting(ahead)) == (Parting.CLOSING, Parting.CLOSING)
+        assert stage.parting(await stage.enter()) is Parting.CLOSING
+
+    stage.run(main)
+
+
+def test_events_are_counted_for_each_watcher(stage: Stage) -> None:
+    async def main() -> None:
+        before = sent_events()
+        for _ in range(3):
+            await stage.enter()
+        await stage.change(ADDED, a_pod("a"), a_pod("b"))
+        assert sent_events() - before == 6
+
+    stage.run(main)
