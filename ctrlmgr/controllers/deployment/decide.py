@@ -7,10 +7,10 @@ Sizes are told apart by name. Rules come from Kubernetes' `pkg/controller/deploy
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.deployment.annotations import DESIRED_REPLICAS, MAX_REPLICAS, replicas_annotation, revision_of
+from ctrlmgr.controllers.deployment.marks import DESIRED_REPLICAS, MAX_REPLICAS, replicas_annotation, revision_of
 from ctrlmgr.controllers.deployment.view import Deployment
 from ctrlmgr.controllers.workloads.pods import created_at
 from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
@@ -40,10 +40,11 @@ def scaled_up(replica_sets: Iterable[Object]) -> list[Object]:
 
 def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Say whether two templates are equal but for the label of their hash."""
-    return _without_hash(one) == _without_hash(other)
+    return without_hash(one) == without_hash(other)
 
 
-def _without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
+def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a template without the label of its hash, and without empty metadata."""
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     kept = {key: value for key, value in {**metadata, "labels": labels}.items() if value not in (None, {}, [])}
@@ -63,7 +64,7 @@ def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
 
 
 def size_of_new(view: Deployment, others: int, current: int) -> int:
-    """Return how large the new ReplicaSet, which is `current`, shall become beside `others` pods (`NewRSNewReplicas`)."""
+    """Return how large the new ReplicaSet, of size `current`, shall be beside `others` pods (`NewRSNewReplicas`)."""
     if not view.is_rolling:
         return view.replicas
     room = view.replicas + view.surge_alone - others - current
@@ -72,16 +73,24 @@ def size_of_new(view: Deployment, others: int, current: int) -> int:
     return current + min(room, view.replicas - current)
 
 
-def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> dict[str, int]:
+class Sizes(NamedTuple):
+    """The sizes that ReplicaSets shall have, by name."""
+
+    sizes: Mapping[str, int]
+    shared: bool = False
+    """Whether they share the Deployment's pods, so that also one that keeps its size has to know for what it did."""
+
+
+def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
     """Return the sizes of those ReplicaSets that a scaled, or paused, Deployment concerns (`scale`)."""
     replica_sets = [*old, *((new,) if new is not None else ())]
     up = scaled_up(replica_sets)
     if len(up) <= 1:
         only = up[0] if up else new or next(iter(reversed(by_age(old))), None)
-        return {} if only is None or size(only) == view.replicas else {only.name: view.replicas}
+        return Sizes({} if only is None else {only.name: view.replicas})
     if new is not None and is_saturated(view, new):
-        return {each.name: 0 for each in scaled_up(old)}
-    return _proportional(view, up) if view.is_rolling else {}
+        return Sizes({each.name: 0 for each in scaled_up(old)})
+    return Sizes(_proportional(view, up), shared=True) if view.is_rolling else Sizes({})
 
 
 def is_saturated(view: Deployment, new: Object) -> bool:
@@ -140,27 +149,27 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
     room = sum(map(size, (*up, new))) - least - (size(new) - available(new))
     if not up or room <= 0:
         return {}
-    sizes = _without_unavailable(by_age(up), room)
-    spare = sum(map(available, (*up, new))) - least
-    for each in by_age(up):
-        if spare <= 0:
-            break
-        left = sizes.get(each.name, size(each))
-        taken = min(left, spare)
-        if taken:
-            sizes[each.name] = left - taken
-            spare -= taken
-    return sizes
-
-
-def _without_unavailable(old: Sequence[Object], room: int) -> dict[str, int]:
     sizes = {}
-    for each in old:
-        unavailable = min(room, size(each) - available(each))
-        if unavailable > 0:
-            sizes[each.name] = size(each) - unavailable
-            room -= unavailable
-    return sizes
+    for each in by_age(up):
+        unavailable = size(each) - available(each)
+        if unavailable < 0:  # its status is behind its size: what it says of availability cannot be counted on
+            return sizes
+        if taken := min(room, unavailable):
+            sizes[each.name] = size(each) - taken
+            room -= taken
+    return _without_spare(up, sizes, sum(map(available, (*up, new))) - least)
+
+
+def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) -> dict[str, int]:
+    """Return the sizes when `spare` available pods more can go, of the oldest ReplicaSets first."""
+    left = dict(sizes)
+    for each in by_age(old):
+        current = left.get(each.name, size(each))
+        taken = min(current, max(spare, 0))
+        if taken:
+            left[each.name] = current - taken
+            spare -= taken
+    return left
 
 
 def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:

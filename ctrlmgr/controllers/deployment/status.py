@@ -165,7 +165,7 @@ def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> fl
 
 
 def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | None:
-    """Return the first failure that a ReplicaSet has, the new one's before others', as a condition of the Deployment."""
+    """Return the first failure of a ReplicaSet, the new one's before others', as a condition of the Deployment."""
     for each in (*((new,) if new is not None else ()), *replica_sets):
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)
         if found is not None:

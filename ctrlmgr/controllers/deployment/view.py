@@ -13,8 +13,8 @@ import msgspec
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.workloads.scaling import Fenceposts, fenceposts
-from ctrlmgr.resources.selectors.labels import LabelSelector
-from ctrlmgr.resources.strategies.label_selectors import selector_of
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.kinds.label_selectors import selector_of
 
 DEPLOYMENTS: Final = Resource("apps", "deployments")
 

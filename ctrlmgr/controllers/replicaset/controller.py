@@ -19,7 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.recorder import Recorder
+from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
@@ -115,8 +115,8 @@ class ReplicaSetReconciler:
 
     def _do(self, step: Step, control: PodControl, owner: Owner, template: Mapping[str, Any]) -> CtrlmgrError | None:
         if step.create:
-            pod = pod_from_template(template, owner)
-            return in_batches(step.create, lambda number: control.create(pod))[1]
+            new = pod_from_template(template, owner)
+            return in_batches(step.create, lambda number: control.create(new))[1]
         failure: CtrlmgrError | None = None
         for pod in step.delete:
             try:
@@ -167,9 +167,7 @@ def new_replica_set_controller(
     """Put the controller of one flavour together; ask before `informers` sync. `recorder` tells of its component."""
     sets, pods = informers.informer(flavour.resource), informers.informer(PODS)
     index_by_controller(pods)
-    reconciler = ReplicaSetReconciler(
-        flavour, sets.lister, pods.lister, Claimer(event_log), recorder, clock=clock
-    )
+    reconciler = ReplicaSetReconciler(flavour, sets.lister, pods.lister, Claimer(event_log), recorder, clock=clock)
     changed = DependentChanges(sets.lister, flavour.resource.group, flavour.kind, flavour.selects)
     return Controller(
         flavour.name,

@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], now: int) -> Step:
-    """Return what brings `pods`, the active ones, to the number wanted; `related` and `now` are for `deletion_order`."""
+    """Return what brings the active `pods` to the number wanted; `related` and `now` are for `deletion_order`."""
     surplus = len(pods) - replicas
     if surplus < 0:
         return Step(create=min(-surplus, BURST))

@@ -1,4 +1,4 @@
-"""Whose things are: a controller keeps what it owns, adopts orphans that it selects, releases what it no longer selects.
+"""Whose things are: a controller keeps what it owns, adopts what it selects, releases what it no longer selects.
 
 Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
 - An object has one controller at most, and only its controller releases it.

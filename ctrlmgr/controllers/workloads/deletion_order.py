@@ -45,13 +45,17 @@ class _Ranked(NamedTuple):
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) -> list[Object]:
-    """Return `pods`, the first to go first; `related` are the pods of all ReplicaSets of the same owner, those included.
+    """Return `pods` in the order in which they go; `related` are the pods of all ReplicaSets of the same owner.
 
     `now` is in microseconds since 1970.
     """
     on_node = Counter(pod.view(Pod).spec.node_name for pod in related if is_active(pod))
     ranked = [_ranked(pod, on_node[pod.view(Pod).spec.node_name]) for pod in pods]
-    ranked.sort(key=cmp_to_key(lambda one, other: _compare(one, other, now)))
+
+    def compare(one: _Ranked, other: _Ranked) -> int:
+        return _compare(one, other, now)
+
+    ranked.sort(key=cmp_to_key(compare))
     return [each.pod for each in ranked]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from ctrlmgr.resources.structure import go_fields
+from ctrlmgr.schema.structure import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
 """Prints a value, None for one that is absent, without the type in front."""
@@ -62,17 +62,18 @@ _NAMES_IN: Final = {
     "GlusterfsVolumeSource": {"endpoints": "EndpointsName"},
 }
 """The same for fields of one struct."""
+_NAMED: Final = ("LocalObjectReference", ("name",))
 _EMBEDDED: Final = {
     "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
     "Probe": ("ProbeHandler", ("exec", "httpGet", "tcpSocket", "grpc")),
     "Volume": ("VolumeSource", ("name",)),
-    **{
-        each: ("LocalObjectReference", ("name",))
-        for each in (
-            *("SecretKeySelector", "ConfigMapKeySelector", "SecretEnvSource", "ConfigMapEnvSource"),
-            *("ConfigMapProjection", "SecretProjection", "ConfigMapVolumeSource"),
-        )
-    },
+    "SecretKeySelector": _NAMED,
+    "ConfigMapKeySelector": _NAMED,
+    "SecretEnvSource": _NAMED,
+    "ConfigMapEnvSource": _NAMED,
+    "ConfigMapProjection": _NAMED,
+    "SecretProjection": _NAMED,
+    "ConfigMapVolumeSource": _NAMED,
 }
 """The struct that is embedded in one, and which JSON fields it has, or (`_ALL_BUT`) does not have."""
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
-from ctrlmgr.resources.validation.names import subdomain_name
 
 CREATED: Final = "SuccessfulCreate"
 NOT_CREATED: Final = "FailedCreate"
@@ -63,7 +63,7 @@ def slow_start(count: int, first: int = 1) -> Iterator[int]:
         size *= 2
 
 
-def in_batches(count: int, act: Callable[[int], None]) -> tuple[int, CtrlmgrError | None]:
+def in_batches(count: int, act: Callable[[int], object]) -> tuple[int, CtrlmgrError | None]:
     """Call `act` with 0 … `count` - 1 in a slow start; return how often it succeeded, and the first error.
 
     A batch is gone through to its end; after one in which a call failed there is no other.

@@ -1,4 +1,4 @@
-"""What is read of a ReplicaSet or a ReplicationController, by those that keep their pods and those that roll them out."""
+"""What is read of a ReplicaSet or a ReplicationController, to keep their pods and to roll them out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.resources.selectors.labels import LabelSelector
-from ctrlmgr.resources.strategies.label_selectors import selector_of
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.kinds.label_selectors import selector_of
 
 REPLICA_SETS: Final = Resource("apps", "replicasets")
 REPLICATION_CONTROLLERS: Final = Resource("", "replicationcontrollers")

@@ -65,9 +65,7 @@ def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, 
     return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
 
 
-def of_new_replica_set(
-    deployment: Mapping[str, str], current: Mapping[str, str], revision: int
-) -> dict[str, str]:
+def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
     """Return the annotations of the new ReplicaSet of a Deployment: what is copied, and its revision.
 
     When it had a lower revision before, it is being rolled back to: the history keeps that, as far as there is room.
