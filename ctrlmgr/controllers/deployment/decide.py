@@ -149,7 +149,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
     room = sum(map(size, (*up, new))) - least - (size(new) - available(new))
     if not up or room <= 0:
         return {}
-    sizes = {}
+    sizes: dict[str, int] = {}
     for each in by_age(up):
         unavailable = size(each) - available(each)
         if unavailable < 0:  # its status is behind its size: what it says of availability cannot be counted on
