@@ -9,18 +9,20 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ctrlmgr.controllers import clusterrole_aggregation
+from ctrlmgr.controllers import (
+    clusterrole_aggregation,
+    endpoint_slices,
+    endpoints,
+    garbage_collector,
+    mirroring,
+    namespace,
+    pod_garbage_collector,
+    root_ca_publisher,
+    service_accounts,
+    service_cidrs,
+    ttl_after_finished,
+)
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
-from ctrlmgr.controllers.endpoint_slices import controller as endpoint_slices
-from ctrlmgr.controllers.endpoints import controller as endpoints
-from ctrlmgr.controllers.garbage_collector import controller as garbage_collector
-from ctrlmgr.controllers.mirroring import controller as mirroring
-from ctrlmgr.controllers.namespace import controller as namespace
-from ctrlmgr.controllers.pod_garbage_collector import controller as pod_garbage_collector
-from ctrlmgr.controllers.root_ca_publisher import controller as root_ca_publisher
-from ctrlmgr.controllers.service_accounts import controller as service_accounts
-from ctrlmgr.controllers.service_cidrs import controller as service_cidrs
-from ctrlmgr.controllers.ttl_after_finished import controller as ttl_after_finished
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 

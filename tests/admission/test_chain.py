@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import pytest
@@ -42,7 +42,7 @@ class Noting(Plugin):
         if self.refuses:
             raise attributes.forbidden(f"{self.letter} says no")
 
-    def _waiting(self) -> Iterator[Any]:
+    def _waiting(self) -> Generator[Any, Any, None]:
         yield REFRESH
 
 
