@@ -1,4 +1,4 @@
-"""The ASGI application: who asks, whether they may, what about; and whatever happens, an answer.
+"""The application: who asks, whether they may, what about; and whatever happens, an answer.
 
 Guarantees:
 - Nobody learns what is here before it is known who they are and that they may ask: 401 and 403 come before 404.
@@ -23,8 +23,9 @@ from ctrlmgr.server import limits
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.authn.access import Attributes, Authenticator, Authorizer, refusal
 from ctrlmgr.server.endpoints import Place, Places
+from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Receive, Scope, Send, refused, warnings
+from ctrlmgr.server.http.responses import refused, warnings
 from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlight
 from ctrlmgr.server.pages.pages import Pages
@@ -94,13 +95,11 @@ class App:
         self._reads = InFlight("readOnly", max_reads)
         self._writes = InFlight("mutating", max_writes)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
-        if scope["type"] != "http":
-            raise ValueError(f"this server speaks HTTP only, not {scope['type']}")
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one request."""
         began = self._clock.monotonic()
-        place = self._places.find(scope["raw_path"])
-        request = Request(scope, receive, send, place.location)
+        place = self._places.find(exchange.path)
+        request = Request(exchange, place.location)
         try:
             await self._answer(request, place)
         except Disconnected:
