@@ -15,7 +15,7 @@ from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import Body, Requester, WriteOptions, parse_delete
+from ctrlmgr.engine.options import APPLY_PATCH, Body, Requester, WriteOptions, parse_delete
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
 
@@ -75,6 +75,16 @@ class EngineClient:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
         target = self._target(obj)._replace(subresource=subresource)
         return self._write(self._engine.update(target, _body(obj), self._options, self._requester))
+
+    def apply(self, obj: Object, manager: str, *, force: bool = False) -> Object:
+        """Server-side apply what `obj` says, as `manager`, and return the whole object as stored.
+
+        What `manager` said before and does not say any more goes. With `force` fields of other managers become its own.
+        Raises `Invalid`, and `ApplyConflict` without `force`.
+        """
+        options = WriteOptions(field_manager=manager, force=force)
+        body = Body(APPLY_PATCH, obj.wire())
+        return self._write(self._engine.patch(self._target(obj), body, options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.

@@ -1,6 +1,7 @@
-"""Says what is wrong with the schedule of a CronJob, and with the name of its time zone.
+"""Reads the schedule of a CronJob, and says what is wrong with it, or with the name of its time zone.
 
-Guarantees: what passes here is what robfig/cron 3 and Go's `time` accept in Kubernetes, and the words are theirs.
+Guarantees: what passes here is what robfig/cron 3 and Go's `time` accept in Kubernetes, it means what they take it for,
+and the words for what does not pass are theirs.
 
 Rules come from robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
 `time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
@@ -9,20 +10,38 @@ Rules come from robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ctrlmgr.api.go_text import quote
 
 _LARGEST = (1 << 63) - 1
-_NAMED = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_NAMED = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _EVERY = "@every "
 _ZONES = ("TZ=", "CRON_TZ=")
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.ASCII)
-_UNITS = ("ns", "us", "µs", "μs", "ms", "s", "m", "h")
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+"""How many nanoseconds a unit has."""
 _WHITE = "\t\n\v\f\r \x85\xa0"
 
 
@@ -45,66 +64,102 @@ _FIELDS = (
 )
 
 
-class _Malformed(ValueError):
-    """What is wrong, in words."""
+class Fields(NamedTuple):
+    """When a schedule of five fields runs: sets of numbers, as bits, in a time zone (empty: the clock's own)."""
+
+    minute: int
+    hour: int
+    day: int
+    month: int
+    weekday: int
+    """Sunday is 0."""
+    any_day: bool
+    """Whether the day of the month was left open with a star."""
+    any_weekday: bool
+    zone: str = ""
+
+
+class Every(NamedTuple):
+    """A schedule that runs every so many whole seconds, one at least."""
+
+    seconds: int
+
+
+Schedule: TypeAlias = Fields | Every
+
+
+class MalformedSchedule(ValueError):
+    """What is wrong with a schedule, in words."""
 
 
 def schedule_problem(schedule: str) -> str:
     """Return what is wrong with `schedule`, the empty string if nothing is."""
     try:
-        _check(schedule)
-    except _Malformed as problem:
+        parse_schedule(schedule)
+    except MalformedSchedule as problem:
         return str(problem)
     return ""
 
 
-def _check(schedule: str) -> None:
+def parse_schedule(schedule: str) -> Schedule:
+    """Read a schedule; raises `MalformedSchedule`."""
     if not schedule:
-        raise _Malformed("empty spec string")
+        raise MalformedSchedule("empty spec string")
+    name = ""
     if schedule.startswith(_ZONES):
         zone, _, schedule = schedule.partition(" ")
         name = zone.partition("=")[2]
         if problem := location_problem(name):
-            raise _Malformed(f"provided bad location {name}: {problem}")
+            raise MalformedSchedule(f"provided bad location {name}: {problem}")
         schedule = schedule.strip(_WHITE)
+    if schedule.startswith(_EVERY):
+        return Every(_whole_seconds(schedule))
     if schedule.startswith("@"):
-        _check_named(schedule)
-        return
+        if schedule not in _NAMED:
+            raise MalformedSchedule(f"unrecognized descriptor: {schedule}")
+        schedule = _NAMED[schedule]
     fields = [each for each in re.split(f"[{_WHITE}]+", schedule) if each]
     if len(fields) != len(_FIELDS):
-        raise _Malformed(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
-    for text, field in zip(fields, _FIELDS, strict=True):
-        for expression in filter(None, text.split(",")):
-            _check_range(expression, field)
+        raise MalformedSchedule(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
+    return _fields([_field(text, field) for text, field in zip(fields, _FIELDS, strict=True)], name)
 
 
-def _check_named(schedule: str) -> None:
-    if schedule.startswith(_EVERY):
-        if problem := _duration_problem(schedule.removeprefix(_EVERY)):
-            raise _Malformed(f"failed to parse duration {schedule}: {problem}")
-    elif schedule not in _NAMED:
-        raise _Malformed(f"unrecognized descriptor: {schedule}")
+def _fields(read: Sequence[tuple[int, bool]], zone: str) -> Fields:
+    bits = [each for each, _ in read]
+    return Fields(bits[0], bits[1], bits[2], bits[3], bits[4], read[2][1], read[4][1], zone)
 
 
-def _check_range(expression: str, field: _Field) -> None:
-    """Check `*`, `N`, `N-M`, each perhaps with `/STEP`."""
+def _field(text: str, field: _Field) -> tuple[int, bool]:
+    """Return what a field stands for, and whether it has a star (in one that has steps it is none)."""
+    bits, star = 0, False
+    for expression in filter(None, text.split(",")):
+        span, is_open = _range(expression, field)
+        bits |= sum(1 << number for number in span)
+        star = star or is_open
+    return bits, star
+
+
+def _range(expression: str, field: _Field) -> tuple[range, bool]:
+    """Read `*`, `N`, `N-M`, each perhaps with `/STEP`."""
     span, *steps = expression.split("/")
-    low, high = _bounds(span.split("-"), field, expression)
+    ends = span.split("-")
+    low, high = _bounds(ends, field, expression)
     if len(steps) > 1:
-        raise _Malformed(f"too many slashes: {expression}")
+        raise MalformedSchedule(f"too many slashes: {expression}")
     if steps:
         step = _number(steps[0])
         high = high if "-" in span else field.high
     else:
         step = 1
     if low < field.low:
-        raise _Malformed(f"beginning of range ({low}) below minimum ({field.low}): {expression}")
+        raise MalformedSchedule(f"beginning of range ({low}) below minimum ({field.low}): {expression}")
     if high > field.high:
-        raise _Malformed(f"end of range ({high}) above maximum ({field.high}): {expression}")
+        raise MalformedSchedule(f"end of range ({high}) above maximum ({field.high}): {expression}")
     if low > high:
-        raise _Malformed(f"beginning of range ({low}) beyond end of range ({high}): {expression}")
+        raise MalformedSchedule(f"beginning of range ({low}) beyond end of range ({high}): {expression}")
     if not step:
-        raise _Malformed(f"step of range should be a positive number: {expression}")
+        raise MalformedSchedule(f"step of range should be a positive number: {expression}")
+    return range(low, high + 1, step), ends[0] in ("*", "?") and step == 1
 
 
 def _bounds(ends: list[str], field: _Field, expression: str) -> tuple[int, int]:
@@ -112,7 +167,7 @@ def _bounds(ends: list[str], field: _Field, expression: str) -> tuple[int, int]:
         return field.low, field.high
     low = _number_or_name(ends[0], field)
     if len(ends) > 2:
-        raise _Malformed(f"too many hyphens: {expression}")
+        raise MalformedSchedule(f"too many hyphens: {expression}")
     return low, _number_or_name(ends[1], field) if len(ends) == 2 else low
 
 
@@ -123,32 +178,48 @@ def _number_or_name(text: str, field: _Field) -> int:
 
 def _number(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
+        raise MalformedSchedule(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
     if len(text) > 20 or not -_LARGEST - 1 <= int(text) <= _LARGEST:
-        raise _Malformed(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range")
+        raise MalformedSchedule(
+            f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range"
+        )
     if int(text) < 0:
-        raise _Malformed(f"negative number ({int(text)}) not allowed: {text}")
+        raise MalformedSchedule(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
 
 
-def _duration_problem(text: str) -> str:
-    """Return what Go finds wrong with a duration like `1h30m`."""
-    rest = text[1:] if text[:1] in ("+", "-") else text
+def _whole_seconds(schedule: str) -> int:
+    """Return the seconds of `@every 1h30m`, rounded down, one at least (robfig/cron's `Every`)."""
+    text = schedule.removeprefix(_EVERY)
+    try:
+        nanoseconds = _duration(text)
+    except MalformedSchedule as problem:
+        raise MalformedSchedule(f"failed to parse duration {schedule}: {problem}") from None
+    return max(1, nanoseconds // 1_000_000_000)
+
+
+def _duration(text: str) -> int:
+    """Return the nanoseconds of a duration like `1h30m` (Go's `time.ParseDuration`); raises `MalformedSchedule`."""
+    sign, rest = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
-        return ""
+        return 0
     if not rest:
-        return f"time: invalid duration {quote(text)}"
+        raise MalformedSchedule(f"time: invalid duration {quote(text)}")
+    total = 0
     while rest:
         match = _DURATION.match(rest)
         assert match is not None  # it matches the empty string, too
         whole, fraction, unit = match.groups()
         if not whole and not fraction:
-            return f"time: invalid duration {quote(text)}"
+            raise MalformedSchedule(f"time: invalid duration {quote(text)}")
         if unit not in _UNITS:
             problem = f"unknown unit {quote(unit)}" if unit else "missing unit"
-            return f"time: {problem} in duration {quote(text)}"
+            raise MalformedSchedule(f"time: {problem} in duration {quote(text)}")
+        total += (int((whole or "0") + (fraction or "")) * _UNITS[unit]) // 10 ** len(fraction or "")
+        if total > _LARGEST:
+            raise MalformedSchedule(f"time: invalid duration {quote(text)}")
         rest = rest[match.end() :]
-    return ""
+    return sign * total
 
 
 def time_zone_problems(name: str) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import (
     RequestEntityTooLarge,
@@ -21,7 +22,6 @@ from ctrlmgr.errors import (
     UnsupportedMediaType,
 )
 from ctrlmgr.metrics import RequestMetrics
-from ctrlmgr.server.authn.access import User
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.responses import Response

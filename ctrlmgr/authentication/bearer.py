@@ -1,0 +1,94 @@
+"""Where a request carries a bearer token: in its Authorization header, or among the protocols of a web socket.
+
+Guarantees: another scheme, an empty header and an empty token are no credential, so their sender is anonymous; of
+several Authorization headers the first counts; a token among subprotocols counts only in a web socket's request.
+
+Rules: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ctrlmgr.authentication.user import CredentialsRefused
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Headers as they came, names in lower case."""
+
+EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+"""What the sender of such a header is warned of."""
+
+_PROTOCOL = b"base64url.bearer.authorization.k8s.io."
+_WEB_SOCKET = re.compile(rb"(?i)(?:^|.*,\s*)upgrade\s*(?:,.*)?$")
+_BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
+
+
+def bearer_token(headers: Headers, warnings: list[str]) -> str | None:
+    """Return the token of the Authorization header, None if there is none; what to warn of goes to `warnings`."""
+    value = first_header(headers, b"authorization").strip()
+    parts = value.split(b" ", 2)
+    if len(parts) < 2 or parts[0].lower() != b"bearer":
+        return None
+    if not parts[1]:
+        if len(parts) == 3:
+            warnings.append(EXTRA_SPACE)
+        return None
+    return text(parts[1])
+
+
+def web_socket_token(headers: Headers) -> str | None:
+    """Return the token among a web socket's subprotocols, None if there is none.
+
+    Raises `CredentialsRefused` for one that cannot be read, for two, and for one that leaves no protocol to speak.
+    """
+    if not _is_web_socket(headers):
+        return None
+    token: bytes | None = None
+    speaks = False
+    for name, value in headers:
+        for protocol in value.split(b",") if name == b"sec-websocket-protocol" else ():
+            protocol = protocol.strip()
+            if not protocol.startswith(_PROTOCOL):
+                speaks = True
+            elif token is not None:
+                raise CredentialsRefused("multiple base64.bearer.authorization tokens specified")
+            else:
+                token = _decoded(protocol.removeprefix(_PROTOCOL))
+    if not token:
+        return None
+    if not speaks:
+        raise CredentialsRefused("missing additional subprotocol")
+    return token.decode()
+
+
+def first_header(headers: Headers, wanted: bytes) -> bytes:
+    """Return the first header called so, empty if there is none."""
+    return next((value for name, value in headers if name == wanted), b"")
+
+
+def text(value: bytes) -> str:
+    """Return a header's value as text; bytes that are no UTF-8 stay apart from all text that is."""
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _is_web_socket(headers: Headers) -> bool:
+    upgrade = first_header(headers, b"upgrade").strip().lower()
+    return upgrade == b"websocket" and _WEB_SOCKET.match(first_header(headers, b"connection").strip()) is not None
+
+
+def _decoded(encoded: bytes) -> bytes:
+    try:
+        if not _BASE64.fullmatch(encoded):
+            raise ValueError(encoded)
+        token = urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
+    except (binascii.Error, ValueError):
+        raise CredentialsRefused("invalid base64.bearer.authorization token encoding") from None
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        raise CredentialsRefused("invalid base64.bearer.authorization token") from None
+    return token

@@ -1,0 +1,104 @@
+"""Bootstrap tokens: short, in Secrets of `kube-system`, with which nodes that are about to join introduce themselves.
+
+Guarantees: a token is good only if its Secret has the type and the name that its id asks for, is meant for
+authentication, has not expired, and names no groups but those of bootstrappers. A Secret whose expiration cannot be
+read has expired. How long a comparison takes tells nothing of the secret.
+
+Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`, cluster-bootstrap `util/{tokens,secrets}`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from typing import Final
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.authentication.legacy_claims import secret_data
+from ctrlmgr.authentication.service_account_claims import SECRETS, Find
+from ctrlmgr.authentication.user import User
+from ctrlmgr.clock import parse_time
+
+NAMESPACE: Final = "kube-system"
+TYPE: Final = "bootstrap.kubernetes.io/token"
+NAME_PREFIX: Final = "bootstrap-token-"
+GROUP: Final = "system:bootstrappers"
+
+USED_FOR_AUTHENTICATION: Final = "usage-bootstrap-authentication"
+USED_FOR_SIGNING: Final = "usage-bootstrap-signing"
+
+_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
+_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
+_NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})", re.ASCII)
+
+
+class _Typed(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+
+
+def is_token(secret: Object) -> bool:
+    """Say whether a Secret is to hold a bootstrap token."""
+    return secret.namespace == NAMESPACE and secret.view(_Typed).type == TYPE
+
+
+def token_user(token: str, find: Find, now: int) -> User | None:
+    """Return whom a token stands for at `now` (microseconds since 1970), None if it is no good."""
+    parts = _TOKEN.fullmatch(token)
+    if parts is None:
+        return None
+    token_id, token_secret = parts.groups()
+    secret = find(SECRETS, Key(NAMESPACE, NAME_PREFIX + token_id))
+    if secret is None or secret.is_terminating or not is_token(secret):
+        return None
+    data = texts(secret)
+    if not hmac.compare_digest(data.get("token-secret", "").encode(), token_secret.encode()):
+        return None
+    if data.get("token-id") != token_id or has_expired(data, now) or data.get(USED_FOR_AUTHENTICATION) != "true":
+        return None
+    groups = _groups(data)
+    return None if groups is None else User(f"system:bootstrap:{token_id}", "", groups)
+
+
+def texts(secret: Object) -> dict[str, str]:
+    """Return what is in a Secret as text."""
+    return {name: value.decode("utf-8", "replace") for name, value in secret_data(secret).items()}
+
+
+def token_id_of(name: str) -> str:
+    """Return the id in the name of a Secret, empty if it is none's."""
+    found = _NAME.fullmatch(name)
+    return found[1] if found else ""
+
+
+def has_expired(data: dict[str, str], now: int) -> bool:
+    """Say whether a token's time is over at `now` (microseconds since 1970), or cannot be read."""
+    expires = data.get("expiration", "")
+    if not expires:
+        return False
+    try:
+        return now > parse_time(expires)
+    except ValueError:
+        return True
+
+
+def expires_at(data: dict[str, str]) -> int | None:
+    """Return when a token's time is over (microseconds since 1970): None if never, 0 if that cannot be read."""
+    expires = data.get("expiration", "")
+    if not expires:
+        return None
+    try:
+        return parse_time(expires)
+    except ValueError:
+        return 0
+
+
+def _groups(data: dict[str, str]) -> tuple[str, ...] | None:
+    """Return the groups that a token's users are in, None if one of them is not to be given that way."""
+    named = data.get("auth-extra-groups", "")
+    more = named.split(",") if named else []
+    if not all(map(_GROUP.fullmatch, more)):
+        return None
+    return tuple(sorted({GROUP, *more}))

@@ -1,0 +1,208 @@
+"""Client certificates: whether an authority vouches for one, and whom it names.
+
+Guarantees:
+- A certificate counts if a chain leads from it to one of the authorities in which every signature is right, nobody's
+  time is over or yet to come, every issuer may sign and issue so long a chain, and each may be used by clients.
+- What restricts names, or is critical and unknown, is not understood here: such a chain is refused.
+
+Whom it names: the common name is the user, each organization a group (apiserver `pkg/authentication/request/x509`).
+Chains are Go's `crypto/x509` `Certificate.Verify` with `ExtKeyUsageClientAuth`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple, TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
+
+_T = TypeVar("_T", bound=x509.ExtensionType)
+
+UID_OID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
+"""The attribute of a subject that is the user's uid."""
+
+_LONGEST: Final = 8
+"""Certificates in a chain; no authority that people run has more below it."""
+
+_WEAK: Final = frozenset({"md5", "sha1"})
+_UNDERSTOOD: Final = (
+    x509.BasicConstraints,
+    x509.KeyUsage,
+    x509.ExtendedKeyUsage,
+    x509.SubjectAlternativeName,
+    x509.SubjectKeyIdentifier,
+    x509.AuthorityKeyIdentifier,
+)
+_CLIENTS: Final = frozenset({ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE})
+
+
+class Validity(NamedTuple):
+    """When a chain is good, in seconds since 1970."""
+
+    begins: float
+    ends: float
+
+    def covers(self, now: float) -> bool:
+        """Whether it is good at a moment (seconds since 1970)."""
+        return self.begins <= now <= self.ends
+
+
+class Vouched(NamedTuple):
+    """A certificate that an authority vouches for."""
+
+    leaf: x509.Certificate
+    validity: Validity
+
+
+def read_certificates(pem: bytes) -> list[x509.Certificate]:
+    """Read every certificate; raises ValueError if there is none, or one cannot be read."""
+    return x509.load_pem_x509_certificates(pem)
+
+
+def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
+    """Find a chain from the first certificate `presented` (DER) to an authority that is good at `now`.
+
+    The others presented may be links of it. Raises `CredentialsRefused` with what is wrong.
+    """
+    try:
+        leaf, *links = map(x509.load_der_x509_certificate, presented)
+        _check_use(leaf)
+        for chain in _chains([leaf], links, authorities):
+            if (validity := _validity(chain)).covers(now):
+                return Vouched(leaf, validity)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise CredentialsRefused(f"x509: malformed certificate: {error}") from error
+    if not _validity([leaf]).covers(now):
+        raise CredentialsRefused(_failed(leaf, "x509: certificate has expired or is not yet valid"))
+    raise CredentialsRefused(_failed(leaf, "x509: certificate signed by unknown authority"))
+
+
+def certificate_user(leaf: x509.Certificate) -> User | None:
+    """Return whom a certificate names, None if nobody; raises `CredentialsRefused` when it says that in two ways."""
+    attributes = [attribute for names in leaf.subject.rdns for attribute in names]
+    common = [_text(each) for each in attributes if each.oid == NameOID.COMMON_NAME]
+    if not common or not common[-1]:
+        return None
+    groups = tuple(_text(each) for each in attributes if each.oid == NameOID.ORGANIZATION_NAME)
+    digest = sha256(leaf.public_bytes(Encoding.DER)).hexdigest()
+    uid = _uid([_text(each) for each in attributes if each.oid == UID_OID])
+    return User(common[-1], uid, groups, {CREDENTIAL_ID: (f"X509SHA256={digest}",)})
+
+
+def check_name(leaf: x509.Certificate, allowed: Sequence[str]) -> None:
+    """Check that a certificate's common name is one of those `allowed` (none: any); raises `CredentialsRefused`."""
+    names = [_text(each) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    name = names[-1] if names else ""
+    if allowed and name not in allowed:
+        raise CredentialsRefused(f"x509: subject with cn={name} is not in the allowed list")
+
+
+def _uid(uids: Sequence[str]) -> str:
+    if len(uids) > 1:
+        raise CredentialsRefused(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if uids and not uids[0]:
+        raise CredentialsRefused("UID cannot be an empty string")
+    return uids[0] if uids else ""
+
+
+def _chains(
+    chain: list[x509.Certificate], links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
+) -> Iterator[list[x509.Certificate]]:
+    """Yield every chain that continues `chain` through `links` to an authority."""
+    last = chain[-1]
+    if len(chain) == 1 and last in authorities:
+        yield chain
+    for authority in authorities:
+        if authority not in chain and _signed(last, authority, len(chain) - 1):
+            yield [*chain, authority]
+    if len(chain) >= _LONGEST:
+        return
+    for link in links:
+        if link not in chain and _is_authority(link) and _signed(last, link, len(chain) - 1):
+            yield from _chains([*chain, link], links, authorities)
+
+
+def _signed(certificate: x509.Certificate, issuer: x509.Certificate, links: int) -> bool:
+    """Whether `issuer` signed a certificate and may do so, with `links` between it and the chain's end."""
+    digest = certificate.signature_hash_algorithm
+    if digest is not None and digest.name in _WEAK:
+        return False
+    if certificate.issuer != issuer.subject or not _may_issue(issuer, links):
+        return False
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    constraints = _extension(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
+
+
+def _may_issue(issuer: x509.Certificate, links: int) -> bool:
+    constraints = _extension(issuer, x509.BasicConstraints)
+    if constraints is None:
+        if issuer.version is x509.Version.v3:
+            return False
+    elif not constraints.ca or (constraints.path_length is not None and links > constraints.path_length):
+        return False
+    usage = _extension(issuer, x509.KeyUsage)
+    if usage is not None and not usage.key_cert_sign:
+        return False
+    return _is_for_clients(issuer) and _is_understood(issuer)
+
+
+def _check_use(leaf: x509.Certificate) -> None:
+    if not _is_understood(leaf):
+        raise CredentialsRefused(_failed(leaf, "x509: unhandled critical extension"))
+    if not _is_for_clients(leaf):
+        raise CredentialsRefused(_failed(leaf, "x509: certificate specifies an incompatible key usage"))
+
+
+def _is_for_clients(certificate: x509.Certificate) -> bool:
+    usage = _extension(certificate, x509.ExtendedKeyUsage)
+    return usage is None or not _CLIENTS.isdisjoint(usage)
+
+
+def _is_understood(certificate: x509.Certificate) -> bool:
+    return all(
+        isinstance(each.value, _UNDERSTOOD) or not (each.critical or isinstance(each.value, x509.NameConstraints))
+        for each in certificate.extensions
+    )
+
+
+def _extension(certificate: x509.Certificate, kind: type[_T]) -> _T | None:
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _validity(chain: Sequence[x509.Certificate]) -> Validity:
+    begins = max(each.not_valid_before_utc.timestamp() for each in chain)
+    return Validity(begins, min(each.not_valid_after_utc.timestamp() for each in chain))
+
+
+def _failed(leaf: x509.Certificate, words: str) -> str:
+    subject_key = _extension(leaf, x509.SubjectKeyIdentifier)
+    authority_key = _extension(leaf, x509.AuthorityKeyIdentifier)
+    skid = _hex(subject_key.digest if subject_key is not None else b"")
+    akid = _hex((authority_key.key_identifier or b"") if authority_key is not None else b"")
+    return f"verifying certificate SN={leaf.serial_number}, SKID={skid}, AKID={akid} failed: {words}"
+
+
+def _hex(data: bytes) -> str:
+    return data.hex(":").upper()
+
+
+def _text(attribute: x509.NameAttribute[str | bytes]) -> str:
+    value = attribute.value
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

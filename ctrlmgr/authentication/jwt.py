@@ -1,0 +1,158 @@
+"""Signed tokens in JWS' compact form: taken apart, verified, and made.
+
+Guarantees:
+- The key decides which algorithms are possible, never the token: an RSA key verifies RS* and PS*, a key on a curve only
+  that curve's ES*; `none` and everything with a shared secret verify under no key.
+- A token that names extensions it must not be understood without (`crit`) verifies under no key.
+- What is in a token is believed only after `verifies`.
+
+Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+_SHAPE = re.compile(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
+_HASHES: dict[str, hashes.HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
+_CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+
+
+class _Header(msgspec.Struct, frozen=True, gc=False):
+    alg: str
+    kid: str = ""
+    crit: Any = None
+
+
+class Compact(NamedTuple):
+    """A token taken apart, and not verified."""
+
+    algorithm: str
+    key_id: str
+    has_extensions: bool
+    payload: bytes
+    """The claims, as JSON."""
+    signed: bytes
+    """What the signature is of."""
+    signature: bytes
+
+
+_decode_header = msgspec.json.Decoder(_Header).decode
+
+
+def untrusted_payload(token: str) -> bytes | None:
+    """Return what a token claims, whoever wrote it; None if it is no token in compact form."""
+    if not _SHAPE.fullmatch(token):
+        return None
+    try:
+        return decoded(token.split(".")[1])
+    except binascii.Error:
+        return None
+
+
+def parse(token: str) -> Compact | None:
+    """Take a token apart; None if it has not three parts, or its header is none."""
+    if not _SHAPE.fullmatch(token):
+        return None
+    header, payload, signature = token.split(".")
+    try:
+        read = _decode_header(decoded(header))
+        return Compact(
+            read.alg,
+            read.kid,
+            read.crit is not None,
+            decoded(payload),
+            f"{header}.{payload}".encode(),
+            decoded(signature),
+        )
+    except (ValueError, msgspec.MsgspecError):  # no base64, no UTF-8, or no header
+        return None
+
+
+def verifies(token: Compact, key: PublicKey) -> bool:
+    """Say whether a token was signed by who has the private half of `key`."""
+    if token.has_extensions or token.algorithm[:2] not in ("RS", "PS", "ES"):
+        return False
+    algorithm = _HASHES.get(token.algorithm[2:])
+    if algorithm is None:
+        return False
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            return _verify_rsa(token, key, algorithm)
+        return _verify_curve(token, key, algorithm)
+    except InvalidSignature:
+        return False
+
+
+def algorithm_of(key: PublicKey | PrivateKey) -> str:
+    """Return what tokens are signed with by a key; raises ValueError for a curve that has none."""
+    if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+        return "RS256"
+    if key.curve.name not in _CURVES:
+        raise ValueError(f"the curve {key.curve.name} is none of P-256, P-384 and P-521")
+    return _CURVES[key.curve.name]
+
+
+def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
+    """Return a token with `claims` (JSON), signed with `key`, which verifiers look up by `key_id`."""
+    algorithm = algorithm_of(key)
+    header = msgspec.json.encode({"alg": algorithm, "kid": key_id})
+    signed = f"{encoded(header)}.{encoded(claims)}"
+    return f"{signed}.{encoded(signature_of(signed.encode(), key))}"
+
+
+def signature_of(data: bytes, key: PrivateKey) -> bytes:
+    """Return the signature of `data` as JWS has it, with the key's own algorithm."""
+    digest = _HASHES[algorithm_of(key)[2:]]
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(data, padding.PKCS1v15(), digest)
+    side = _side(key.curve)
+    r, s = decode_dss_signature(key.sign(data, ec.ECDSA(digest)))
+    return r.to_bytes(side, "big") + s.to_bytes(side, "big")
+
+
+def encoded(data: bytes) -> str:
+    """Return base64url without padding."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decoded(text: str) -> bytes:
+    """Read base64url without padding; raises `binascii.Error` for a length that is none."""
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _verify_rsa(token: Compact, key: rsa.RSAPublicKey, digest: hashes.HashAlgorithm) -> bool:
+    if token.algorithm.startswith("RS"):
+        key.verify(token.signature, token.signed, padding.PKCS1v15(), digest)
+        return True
+    if token.algorithm.startswith("PS"):
+        salted = padding.PSS(padding.MGF1(digest), padding.PSS.DIGEST_LENGTH)
+        key.verify(token.signature, token.signed, salted, digest)
+        return True
+    return False
+
+
+def _verify_curve(token: Compact, key: ec.EllipticCurvePublicKey, digest: hashes.HashAlgorithm) -> bool:
+    side = _side(key.curve)
+    if token.algorithm != _CURVES.get(key.curve.name) or len(token.signature) != 2 * side:
+        return False
+    r, s = (int.from_bytes(half, "big") for half in (token.signature[:side], token.signature[side:]))
+    key.verify(encode_dss_signature(r, s), token.signed, ec.ECDSA(digest))
+    return True
+
+
+def _side(curve: ec.EllipticCurve) -> int:
+    """Return the bytes of each half of a signature."""
+    return (curve.key_size + 7) // 8

@@ -1,0 +1,71 @@
+"""Users named by a trusted proxy in its headers.
+
+Guarantees: headers count only for who presents a certificate of the proxy's authority and an allowed name; that is
+decided before this is asked. A request without a user's name is nobody's.
+
+Rules: apiserver `pkg/authentication/request/headerrequest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from ctrlmgr.authentication.bearer import Headers
+from ctrlmgr.authentication.user import User
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestHeaders:
+    """Which headers say what; several are looked at in their order."""
+
+    username: tuple[str, ...] = ()
+    uid: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    extra_prefix: tuple[str, ...] = ()
+
+    def user(self, headers: Headers) -> User | None:
+        """Return whom the headers name, None if nobody."""
+        name = _first(headers, self.username)
+        if not name:
+            return None
+        return User(name, _first(headers, self.uid), tuple(_all(headers, self.group)), self._extra(headers))
+
+    def _extra(self, headers: Headers) -> dict[str, tuple[str, ...]]:
+        extra: dict[str, tuple[str, ...]] = {}
+        for prefix in map(_encoded, self.extra_prefix):
+            for name, value in headers:
+                if name.startswith(prefix):
+                    key = _key(name[len(prefix) :])
+                    extra[key] = (*extra.get(key, ()), _text(value))
+        return extra
+
+
+def _first(headers: Headers, wanted: Sequence[str]) -> str:
+    """Return the first of the headers wanted that is not empty; of several called so the first counts."""
+    for each in map(_encoded, wanted):
+        value = next((value for name, value in headers if name == each), b"")
+        if value:
+            return _text(value)
+    return ""
+
+
+def _all(headers: Headers, wanted: Sequence[str]) -> list[str]:
+    return [_text(value) for each in map(_encoded, wanted) for name, value in headers if name == each and value]
+
+
+def _encoded(name: str) -> bytes:
+    return name.lower().encode()
+
+
+def _key(name: bytes) -> str:
+    """Decode what is escaped in a key; one that is escaped wrongly is taken as it is."""
+    text = name.decode("latin-1")
+    parts = text.split("%")[1:]
+    is_escaped = all(len(part) >= 2 and all(each in "0123456789abcdef" for each in part[:2]) for part in parts)
+    return unquote(text) if is_escaped else text
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,220 @@
+"""What a bound token of a service account says, and whether that still holds.
+
+Guarantees:
+- A token names the account's uid, and that of the pod, secret or node it is bound to: what is deleted and created again
+  is something else, and an old token is nobody's.
+- Whether it holds is decided anew each time, by what there is now. Only what is still terminating counts for
+  `LEEWAY` seconds more, so that what shuts down in order can say its last.
+
+Rules: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
+`jwt.Claims.Validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
+from ctrlmgr.clock import parse_time
+
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+SECRETS: Final = Resource("", "secrets")
+
+WARN_AFTER: Final = 3607
+"""Seconds that kubelets ask for in the name of pods that did not ask for a token themselves."""
+
+EXTENDED: Final = 365 * 24 * 3600
+"""Seconds that such a token is good for instead; it says from when on its use is a matter for the audit log."""
+
+LEEWAY: Final = 60
+"""Seconds for which clocks may differ, and what is terminating still counts."""
+
+STALE: Final = "authentication.k8s.io/stale-token"
+"""The annotation of a request whose token should have been renewed (audit)."""
+
+ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
+"""The annotation of a request that was given a token (audit)."""
+
+GROUP: Final = "system:serviceaccounts"
+PREFIX: Final = "system:serviceaccount:"
+
+_EXTRA: Final = "authentication.kubernetes.io"
+_INVALIDATED: Final = "service account token has been invalidated"
+
+Find: TypeAlias = Callable[[Resource, Key], Object | None]
+"""Looks up what there is now."""
+
+
+class Reference(msgspec.Struct, omit_defaults=True):
+    """An object that a token names."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class KubernetesClaims(msgspec.Struct, omit_defaults=True):
+    """The claim `kubernetes.io`."""
+
+    namespace: str = ""
+    node: Reference | None = None
+    pod: Reference | None = None
+    secret: Reference | None = None
+    serviceaccount: Reference = msgspec.field(default_factory=Reference)
+    warnafter: int | float | None = None
+
+
+class Claims(msgspec.Struct, omit_defaults=True):
+    """The claims of a bound token, times in seconds since 1970."""
+
+    aud: str | list[str] = msgspec.field(default_factory=list)
+    exp: int | float | None = None
+    iat: int | float | None = None
+    iss: str = ""
+    jti: str = ""
+    kubernetes: KubernetesClaims = msgspec.field(name="kubernetes.io", default_factory=KubernetesClaims)
+    nbf: int | float | None = None
+    sub: str = ""
+
+    @property
+    def audiences(self) -> list[str]:
+        """For whom the token is."""
+        return [self.aud] if isinstance(self.aud, str) else self.aud
+
+
+class Bound(NamedTuple):
+    """What a token is bound to besides its account."""
+
+    pod: Reference | None = None
+    secret: Reference | None = None
+    node: Reference | None = None
+
+
+class Judged(NamedTuple):
+    """Whom a token stands for, and what there is to say about its use."""
+
+    user: User
+    annotations: tuple[tuple[str, str], ...] = ()
+    """For the audit log."""
+    warnings: tuple[str, ...] = ()
+    """For the client."""
+    used: Object | None = None
+    """The Secret that the token is in."""
+
+
+def bound_claims(
+    account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int, token_id: str
+) -> Claims:
+    """Return what a token for `account` says that is good for `seconds` from `now` on (seconds since 1970).
+
+    With `warn_after` its use is noted from so many seconds on; `token_id` tells it from all others.
+    """
+    about = KubernetesClaims(account.namespace, serviceaccount=Reference(account.name, account.uid))
+    about.pod, about.secret, about.node = bound
+    about.warnafter = now + warn_after if warn_after else None
+    return Claims(
+        aud=list(audiences),
+        exp=now + seconds,
+        iat=now,
+        jti=token_id,
+        kubernetes=about,
+        nbf=now,
+        sub=user_name(account.namespace, account.name),
+    )
+
+
+def user_name(namespace: str, name: str) -> str:
+    """Return the name of an account as a user."""
+    return f"{PREFIX}{namespace}:{name}"
+
+
+def judge(claims: Claims, find: Find, now: int) -> Judged:
+    """Return whom a token stands for at `now` (microseconds since 1970), given what `find` finds.
+
+    Its signature, issuer and audience are to be checked before. Raises `CredentialsRefused`.
+    """
+    check_times(claims.exp, claims.nbf, claims.iat, now / 1_000_000)
+    about = claims.kubernetes
+    _check_account(about, find, now)
+    if about.secret is not None:
+        _check_bound("secret", about.secret, find(SECRETS, Key(about.namespace, about.secret.name)), now)
+    if about.pod is not None:
+        _check_bound("pod", about.pod, find(PODS, Key(about.namespace, about.pod.name)), now)
+    elif about.node is not None:  # of a pod's token it only says where the pod is
+        _check_bound("node", about.node, find(NODES, Key("", about.node.name)), now)
+    annotations = tuple(_stale(claims, now // 1_000_000))
+    return Judged(account_user(about.namespace, about.serviceaccount, _extra(claims)), annotations)
+
+
+def account_user(namespace: str, account: Reference, extra: dict[str, tuple[str, ...]]) -> User:
+    """Return an account as a user."""
+    return User(user_name(namespace, account.name), account.uid, (GROUP, f"{GROUP}:{namespace}"), extra)
+
+
+def credential_id(token_id: str) -> str:
+    """Return what audit logs call the token with an id."""
+    return f"JTI={token_id}" if token_id else ""
+
+
+def check_times(expires: float | None, begins: float | None, issued: float | None, now: float) -> None:
+    """Check a token's times (all in seconds since 1970), within the leeway; raises `CredentialsRefused`."""
+    if begins is not None and now + LEEWAY < begins:
+        raise CredentialsRefused("service account token is not valid yet")
+    if expires is not None and now - LEEWAY > expires:
+        raise CredentialsRefused("service account token has expired")
+    if issued is not None and now + LEEWAY < issued:
+        words = "service account token claims could not be validated due to unexpected validation error"
+        raise CredentialsRefused(words)
+
+
+def _check_account(about: KubernetesClaims, find: Find, now: int) -> None:
+    claimed = about.serviceaccount
+    account = find(SERVICE_ACCOUNTS, Key(about.namespace, claimed.name))
+    if account is None:
+        raise CredentialsRefused(f'serviceaccounts "{claimed.name}" not found')
+    if account.uid != claimed.uid:
+        raise CredentialsRefused(f"service account UID ({account.uid}) does not match claim ({claimed.uid})")
+    if _has_ended(account, now):
+        raise CredentialsRefused(f"service account {about.namespace}/{claimed.name} has been deleted")
+
+
+def _check_bound(kind: str, claimed: Reference, obj: Object | None, now: int) -> None:
+    if obj is None:
+        raise CredentialsRefused(_INVALIDATED)
+    if obj.uid != claimed.uid:
+        words = f"{kind} UID ({obj.uid}) does not match service account {kind} ref claim ({claimed.uid})"
+        raise CredentialsRefused(words)
+    if _has_ended(obj, now):
+        raise CredentialsRefused(_INVALIDATED)
+
+
+def _has_ended(obj: Object, now: int) -> bool:
+    """Whether an object that is terminating should have been gone for longer than the leeway."""
+    ends = obj.metadata.deletion_timestamp
+    return ends is not None and parse_time(ends) < now - LEEWAY * 1_000_000
+
+
+def _stale(claims: Claims, now: int) -> list[tuple[str, str]]:
+    warn_after = claims.kubernetes.warnafter
+    if not warn_after or now <= warn_after:
+        return []
+    return [(STALE, f"subject: {claims.sub}, seconds after warning threshold: {now - int(warn_after)}")]
+
+
+def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
+    """Return what else there is to know of the user, for those who decide by it."""
+    about, extra = claims.kubernetes, dict[str, tuple[str, ...]]()
+    if about.pod is not None and about.pod.name and about.pod.uid:
+        extra[f"{_EXTRA}/pod-name"] = (about.pod.name,)
+        extra[f"{_EXTRA}/pod-uid"] = (about.pod.uid,)
+    if claims.jti:
+        extra[CREDENTIAL_ID] = (credential_id(claims.jti),)
+    if about.node is not None and about.node.name:
+        extra[f"{_EXTRA}/node-name"] = (about.node.name,)
+        if about.node.uid:
+            extra[f"{_EXTRA}/node-uid"] = (about.node.uid,)
+    return extra

@@ -1,0 +1,80 @@
+"""The cluster role aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
+
+Guarantees:
+- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what somebody else writes into the
+  rules of an aggregated role is put right, everything else about it is left alone.
+- Any change of any ClusterRole has all aggregated ones looked at; one that has its rules is not written.
+
+Rules: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.clusterrole_aggregation import DESCRIPTOR
+from ctrlmgr.controllers.clusterrole_aggregation.decide import desired_rules, is_aggregated
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Watch
+
+CONTROLLER_NAME: Final = DESCRIPTOR.name
+CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io", "clusterroles")
+
+_WORKERS: Final = 5
+
+
+class ClusterRoleAggregator:
+    """Sees to the rules of the ClusterRole that is its key."""
+
+    def __init__(self, roles: Lister) -> None:
+        """Read from `roles`."""
+        self._roles = roles
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Apply the rules if they are not what they should be; raises what `client` raises."""
+        assert isinstance(client, EngineClient), "only the engine applies"
+        role = self._roles.get(key)
+        if role is None:
+            return
+        rules = desired_rules(role, self._roles.list())
+        if rules is None:
+            return
+        head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role.name}}
+        client.apply(Object.from_dict({**head, "rules": rules}), CONTROLLER_NAME, force=True)
+
+
+def new_clusterrole_aggregation_controller(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    roles = informers.informer(CLUSTER_ROLES)
+
+    def aggregated(change: Change) -> Iterable[Key]:
+        """Return every aggregated role, whichever has changed: their number is small, and chains are made so."""
+        return [role.key for role in roles.lister.list() if is_aggregated(role)]
+
+    return Controller(
+        CONTROLLER_NAME,
+        ClusterRoleAggregator(roles.lister),
+        watches=[Watch(roles, aggregated, after_sync=True)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=_WORKERS,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_clusterrole_aggregation_controller(
+        context.informers, context.client(DESCRIPTOR), context.event_log, clock=context.clock, random=context.random
+    )

@@ -1,0 +1,71 @@
+"""Which rules a ClusterRole with an aggregation rule is to have.
+
+Guarantees: selectors are taken in their order, the roles that each selects by name; a rule that is there already is
+not taken again, and no role is ever made of itself. An empty list and a missing one are the same.
+
+Rules: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.kinds.label_selectors import selector_of
+
+_FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+
+
+class Aggregation(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Which other roles' rules a role has (rbac/v1 AggregationRule)."""
+
+    cluster_role_selectors: list[dict[str, Any]] | None = None
+
+
+class ClusterRole(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A role as far as aggregation reads it (rbac/v1 ClusterRole)."""
+
+    rules: list[dict[str, Any]] | None = None
+    aggregation_rule: Aggregation | None = None
+
+
+def is_aggregated(role: Object) -> bool:
+    """Say whether a role gets its rules from others."""
+    return role.view(ClusterRole).aggregation_rule is not None
+
+
+def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]] | None:
+    """Return the rules that `role` is to have, given all `roles`; None if it has them, or makes its own."""
+    wanted = role.view(ClusterRole)
+    if wanted.aggregation_rule is None:
+        return None
+    current = wanted.rules or ()
+    selectors = wanted.aggregation_rule.cluster_role_selectors or ()
+    rules = _distinct(rule for selector in selectors for rule in _selected(selector, role.name, roles))
+    same = list(map(_canonical, rules)) == list(map(_canonical, current))
+    return None if same else rules
+
+
+def _selected(selector: Mapping[str, Any], own: str, roles: Sequence[Object]) -> Iterable[dict[str, Any]]:
+    """Yield the rules of the roles that a selector matches, by the roles' names, but for those of `own`."""
+    compiled = selector_of(selector)
+    if compiled is None:
+        return
+    for each in sorted(roles, key=lambda role: role.name):
+        if each.name != own and compiled.matches(each.labels):
+            yield from each.view(ClusterRole).rules or ()
+
+
+def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: dict[tuple[tuple[str, ...], ...], dict[str, Any]] = {}
+    for rule in rules:
+        found.setdefault(_canonical(rule), {name: rule[name] for name in _FIELDS if rule.get(name)})
+    return list(found.values())
+
+
+def _canonical(rule: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """Return what two rules that are semantically equal have in common: order matters, null and empty are one."""
+    return tuple(tuple(rule.get(name) or ()) for name in _FIELDS)

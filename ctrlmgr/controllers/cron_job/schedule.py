@@ -1,0 +1,189 @@
+"""When a schedule comes next.
+
+Guarantees: to the second what robfig/cron 3 (`spec.go`, `constantdelay.go`) finds with Go's `time`, also where clocks
+are put forward (an hour that is not there is left out) or back (an hour that comes twice counts twice), and where
+midnight does not exist. Nothing here loops for long: five years without a match, and there is none.
+
+Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from ctrlmgr.kinds.batch.cron_schedule import Every, Fields, Schedule
+
+SECOND: Final = 1_000_000
+_DAY: Final = 86_400
+_YEARS: Final = 5
+"""How many years ahead are looked through."""
+_ZERO: Final = -62_135_596_800
+"""Seconds from 1970 to the start of the year 1."""
+NEVER: Final = _ZERO * SECOND
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_BOUND: Final = 366 * _DAY
+_LAST: Final = 253_402_300_800
+
+Next = Callable[[int], int]
+"""Returns the first run after a moment, `NEVER` if there is none."""
+
+
+def next_run(schedule: Schedule) -> Next:
+    """Return the function that finds the next run of a schedule."""
+    if isinstance(schedule, Every):
+        seconds = schedule.seconds
+        return lambda at: (at // SECOND + seconds) * SECOND
+    place = _Place(_zone(schedule.zone))
+    return lambda at: _Search(schedule, place, at // SECOND + 1).run() * SECOND
+
+
+@cache
+def _zone(name: str) -> tzinfo:
+    # The machine's own zone would make runs depend on the machine: as in the pods of a control plane, it is UTC.
+    return UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
+
+
+class _Civil(NamedTuple):
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    second: int
+    weekday: int
+    """0 is Sunday."""
+
+
+class _Place:
+    """The clock on the wall, in one zone."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+
+    def offset(self, at: int) -> int:
+        """Return how many seconds the clock is ahead of UTC."""
+        if self._zone is UTC:
+            return 0
+        bounded = min(max(at, _ZERO + _BOUND), _LAST - _BOUND)
+        offset = (_EPOCH + timedelta(seconds=bounded)).astimezone(self._zone).utcoffset()
+        return 0 if offset is None else int(offset.total_seconds())
+
+    def civil(self, at: int) -> _Civil:
+        """Return what the clock shows."""
+        days, seconds = divmod(at + self.offset(at), _DAY)
+        year, month, day = _date(days)
+        return _Civil(year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60, (days + 4) % 7)
+
+    def at(self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> int:
+        """Return the moment at which the clock shows this, months and days beyond the calendar's carried over.
+
+        When it never does, or does twice, the moment is the one that Go's `time.Date` chooses.
+        """
+        wall = _days(year, month) * _DAY + (day - 1) * _DAY + hour * 3600 + minute * 60 + second
+        offset = self.offset(wall)
+        return wall - (self.offset(wall - offset) if offset else 0)
+
+
+def _days(year: int, month: int) -> int:
+    """Return the days from 1970 to the first of a month, which may be the thirteenth."""
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    shifted = year - (month <= 2)
+    era, of_era = divmod(shifted, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def _date(days: int) -> tuple[int, int, int]:
+    """Return the date that is so many days after 1970 (the proleptic Gregorian calendar has no limits here)."""
+    era, of_era = divmod(days + 719_468, 146_097)
+    of_400 = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * of_400 + of_400 // 4 - of_400 // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return of_400 + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) // 5 + 1
+
+
+class _Search:
+    """One search for the next run, field by field from the month down, as robfig/cron does it (`SpecSchedule.Next`)."""
+
+    def __init__(self, fields: Fields, place: _Place, start: int) -> None:
+        self._fields = fields
+        self._place = place
+        self._at = start
+        self._last_year = place.civil(start).year + _YEARS
+        # Once a field has been stepped, the smaller ones begin at their smallest.
+        self._stepped = False
+
+    def run(self) -> int:
+        while self._place.civil(self._at).year <= self._last_year:
+            if self._month() and self._day() and self._hour() and self._minute() and self._second():
+                return self._at
+        return _ZERO
+
+    def _month(self) -> bool:
+        """Go to the first month that fits; False when a year has passed over that."""
+        while not self._fields.month >> (now := self._place.civil(self._at)).month & 1:
+            if not self._stepped:
+                self._begin(now.year, now.month, 1)
+                now = self._place.civil(self._at)
+            self._at = self._place.at(now.year, now.month + 1, now.day, now.hour, now.minute, now.second)
+            if self._place.civil(self._at).month == 1:
+                return False
+        return True
+
+    def _day(self) -> bool:
+        while not _fits_day(self._fields, now := self._place.civil(self._at)):
+            if not self._stepped:
+                self._begin(now.year, now.month, now.day)
+                now = self._place.civil(self._at)
+            self._at = self._place.at(now.year, now.month, now.day + 1, now.hour, now.minute, now.second)
+            # Where clocks change at midnight, it is another hour by now.
+            if hour := self._place.civil(self._at).hour:
+                self._at += (24 - hour if hour > 12 else -hour) * 3600
+            if self._place.civil(self._at).day == 1:
+                return False
+        return True
+
+    def _hour(self) -> bool:
+        while not self._fields.hour >> (now := self._place.civil(self._at)).hour & 1:
+            if not self._stepped:
+                self._begin(now.year, now.month, now.day, now.hour)
+            self._at += 3600
+            if not self._place.civil(self._at).hour:
+                return False
+        return True
+
+    def _minute(self) -> bool:
+        while not self._fields.minute >> self._place.civil(self._at).minute & 1:
+            if not self._stepped:
+                self._stepped = True
+                self._at -= self._at % 60
+            self._at += 60
+            if not self._place.civil(self._at).minute:
+                return False
+        return True
+
+    def _second(self) -> bool:
+        if second := self._place.civil(self._at).second:
+            self._stepped = True
+            self._at += 60 - second
+            return False
+        return True
+
+    def _begin(self, year: int, month: int, day: int, hour: int = 0) -> None:
+        self._stepped = True
+        self._at = self._place.at(year, month, day, hour)
+
+
+def _fits_day(fields: Fields, now: _Civil) -> bool:
+    """Whether the day fits: by its date and its weekday if either is a star, else by one of them."""
+    by_date = bool(fields.day >> now.day & 1)
+    by_weekday = bool(fields.weekday >> now.weekday & 1)
+    if fields.any_day or fields.any_weekday:
+        return by_date and by_weekday
+    return by_date or by_weekday

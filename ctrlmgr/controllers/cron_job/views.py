@@ -1,0 +1,106 @@
+"""Typed views of what the CronJob controller reads: a CronJob, and Jobs.
+
+Guarantees: what is not named here stays in the object's body, untouched. A null list reads as an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import parse_time
+
+JOBS: Final = Resource("batch", "jobs")
+CRON_JOBS: Final = Resource("batch", "cronjobs")
+API_VERSION: Final = "batch/v1"
+
+
+class JobTemplate(msgspec.Struct, frozen=True, gc=False):
+    """batch/v1 JobTemplateSpec."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
+
+
+class CronJobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """batch/v1 CronJobSpec."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = ""
+    suspend: bool | None = None
+    job_template: JobTemplate = JobTemplate()
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class CronJobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """batch/v1 CronJobStatus, in Go's field order and with Go's `omitempty`."""
+
+    active: list[ObjectReference] | None = None
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+class CronJob(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a batch/v1 CronJob."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+    @property
+    def last_scheduled(self) -> int | None:
+        """When it was last to make a Job, microseconds since 1970; None if it never was."""
+        text = self.status.last_schedule_time
+        return parse_time(text) if text else None
+
+    @property
+    def counts_from(self) -> int:
+        """After which moment runs count: the last one, else its creation."""
+        last, created = self.last_scheduled, self.metadata.creation_timestamp
+        return last if last is not None else (parse_time(created) if created else 0)
+
+
+class _JobCondition(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class _JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    conditions: list[_JobCondition] | None = None
+    start_time: str | None = None
+    completion_time: str | None = None
+
+
+class JobView(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a batch/v1 Job that a CronJob has made."""
+
+    status: _JobStatus = _JobStatus()
+
+    @property
+    def outcome(self) -> str:
+        """`Complete` or `Failed` if it is over, else the empty string."""
+        over = (each.type for each in self.status.conditions or () if each.status == "True")
+        return next((each for each in over if each in ("Complete", "Failed")), "")
+
+
+def outcome_of(job: Object) -> str:
+    """Return how a Job has ended, the empty string if it has not."""
+    return job.view(JobView).outcome
+
+
+def oldest_first(jobs: Sequence[Object]) -> list[Object]:
+    """Return Jobs by when they started, then by name; those that have not started come last."""
+
+    def order(job: Object) -> tuple[bool, int, str]:
+        started = job.view(JobView).status.start_time
+        return not started, parse_time(started) if started else 0, job.name
+
+    return sorted(jobs, key=order)

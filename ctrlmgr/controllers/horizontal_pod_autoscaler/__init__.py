@@ -1,0 +1,1 @@
+"""The HorizontalPodAutoscaler controller: sets the replicas of a workload by what is measured of it."""

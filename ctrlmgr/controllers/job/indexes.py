@@ -1,0 +1,161 @@
+"""Completion indexes of an Indexed Job, as the compressed lists that its status holds: `1,3-5`.
+
+Guarantees:
+- `Intervals` are ordered, do not overlap and do not touch; `str` writes what Kubernetes writes: two neighbours as
+  `3,4`, three and more as `3-5`. Reading drops what cannot be read and what lies beyond the completions.
+- Of the indexes that are wanted the lowest come first; of several active pods with one index the one stays that is
+  farthest on its way.
+
+Rules come from Kubernetes' `pkg/controller/job/indexed_job_utils.go`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from ctrlmgr.controllers.job.views import JobPod, by_rank
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+_LARGEST = 2**31 - 1
+
+
+class Interval(NamedTuple):
+    """All indexes from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+class Intervals(tuple[Interval, ...]):
+    """A set of indexes, as ordered intervals."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str, completions: int) -> Intervals:
+        """Read what a status or a rule says, as far as it lies below `completions`."""
+        found: list[Interval] = []
+        for part in text.split(",") if text else ():
+            numbers = [_number(each) for each in part.split("-")]
+            first, last = numbers[0], numbers[1] if len(numbers) > 1 else numbers[0]
+            if first is None or last is None:
+                continue
+            if first >= completions:
+                break
+            last = min(last, completions - 1)
+            if found and found[-1].last == first - 1:
+                found[-1] = Interval(found[-1].first, last)
+            else:
+                found.append(Interval(first, last))
+        return cls(found)
+
+    @classmethod
+    def of(cls, indexes: Iterable[int]) -> Intervals:
+        """Return the set of some indexes."""
+        return cls().merge(cls(Interval(each, each) for each in sorted(set(indexes))))
+
+    def merge(self, other: Iterable[Interval]) -> Intervals:
+        """Return all that is in either set."""
+        merged: list[Interval] = []
+        for each in sorted([*self, *other]):
+            if not merged or each.first > merged[-1].last + 1:
+                merged.append(each)
+            elif merged[-1].last < each.last:
+                merged[-1] = Interval(merged[-1].first, each.last)
+        return Intervals(merged)
+
+    def with_indexes(self, indexes: Iterable[int]) -> Intervals:
+        """Return the set with some indexes more."""
+        return self.merge(Interval(each, each) for each in indexes)
+
+    @property
+    def total(self) -> int:
+        """How many indexes there are."""
+        return sum(each.last - each.first + 1 for each in self)
+
+    def has(self, index: int) -> bool:
+        """Whether an index is in the set."""
+        at = bisect_left(self, index, key=lambda each: each.last)
+        return at < len(self) and self[at].first <= index
+
+    def gaps(self, end: int) -> Iterator[int]:
+        """Yield the indexes below `end` that are not in the set, from the lowest on."""
+        candidate = 0
+        for each in self:
+            yield from range(candidate, min(each.first, end))
+            candidate = max(candidate, each.last + 1)
+        yield from range(candidate, end)
+
+    def __str__(self) -> str:
+        return ",".join(map(_written, self))
+
+
+def _written(interval: Interval) -> str:
+    first, last = interval
+    if first == last:
+        return str(first)
+    return f"{first},{last}" if last == first + 1 else f"{first}-{last}"
+
+
+def _number(text: str) -> int | None:
+    """Return what Go's `strconv.Atoi` makes of a text, None where it fails."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+
+def completion_index(annotations: Mapping[str, str]) -> int | None:
+    """Return the index that a pod says it has, None if it says none that could be one."""
+    index = _number(annotations.get(INDEX, ""))
+    return index if index is not None and index >= 0 else None
+
+
+def failure_count(pod: JobPod) -> int:
+    """Return how many pods of this pod's index had failed before it, those not counted that were to be ignored."""
+    return _count(pod.annotations.get(FAILURES, ""))
+
+
+def ignored_failure_count(pod: JobPod) -> int:
+    """Return how many pods of this pod's index had failed before it and were to be ignored."""
+    return _count(pod.annotations.get(IGNORED_FAILURES, ""))
+
+
+def _count(text: str) -> int:
+    number = _number(text)
+    return number if number is not None and 0 <= number <= _LARGEST else 0
+
+
+def indexes_of(pods: Iterable[JobPod]) -> set[int]:
+    """Return the indexes that some pods have."""
+    return {index for pod in pods if (index := completion_index(pod.annotations)) is not None}
+
+
+def superfluous(pods: Sequence[JobPod], completions: int) -> tuple[list[JobPod], list[JobPod]]:
+    """Divide active pods into those that have no index, one beyond the completions or another's, and the rest."""
+    gone: list[JobPod] = []
+    left: list[JobPod] = []
+    ordered = sorted(pods, key=_order)
+    for index, same in groupby(ordered, key=_order):
+        group = list(same)
+        if index < 0 or index >= completions:
+            gone += group
+            continue
+        group.sort(key=by_rank)
+        gone += group[:-1]
+        left.append(group[-1])
+    return gone, left
+
+
+def _order(pod: JobPod) -> int:
+    index = completion_index(pod.annotations)
+    return -1 if index is None else index
+
+
+def by_completion_index(pods: Iterable[JobPod]) -> list[JobPod]:
+    """Return pods in the order of their indexes, those without one first."""
+    return sorted(pods, key=_order)

@@ -1,0 +1,185 @@
+"""How the pods of a Job are counted, each of them once.
+
+A pod has a finalizer until it is counted. When it has ended its uid is written into the Job's status, then the
+finalizer is taken away, then the uid is taken out of the status and the count raised: whatever happens in between, what
+is seen next says how far it got. Of an Indexed Job's successes the index in the status is enough.
+
+Guarantees: at most 500 uids are in the status at a time; a Job has finished only when none is left and no pod of it is
+on its way out.
+
+Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`trackJobStatusAndRemoveFinalizers`, KEP-2307).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ctrlmgr.controllers.job.decide import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, condition
+from ctrlmgr.controllers.job.indexes import by_completion_index, completion_index
+from ctrlmgr.controllers.job.policies import judge
+from ctrlmgr.controllers.job.sight import Sight
+from ctrlmgr.controllers.job.views import JobCondition, JobPod, JobStatus, Uncounted
+
+AT_ONCE: Final = 500
+"""How many uids the status holds at most (`MaxUncountedPods`)."""
+
+
+class Tracked(NamedTuple):
+    """What is to be written before finalizers go, which pods lose theirs, and how the Job is going to end then."""
+
+    status: JobStatus
+    release: Sequence[JobPod]
+    final: JobCondition | None
+    is_partial: bool
+    """Whether there was more to count than goes at once."""
+
+
+def track(sight: Sight, status: JobStatus, end: JobCondition | None) -> Tracked:
+    """Return how pods that have ended are counted, from `status`, which has all else that is new.
+
+    `end` is the condition of a Job that is going to end, None if it goes on or cannot end yet.
+    """
+    held = {pod.uid for pod in sight.pods if pod.is_tracked}
+    uncounted = Uncount(counted(status, held), sight)
+    release: list[JobPod] = []
+    is_partial = False
+    for pod in by_completion_index(sight.pods) if sight.spec.is_indexed else sight.pods:
+        if not pod.is_tracked or not _may_be_released(sight, pod, end):
+            continue
+        release.append(pod)
+        uncounted.add(pod, end)
+        if len(uncounted) >= AT_ONCE:
+            is_partial = True
+            break
+    return Tracked(_with_interim(uncounted.status(), end), release, final(end, sight.now), is_partial)
+
+
+def _may_be_released(sight: Sight, pod: JobPod, end: JobCondition | None) -> bool:
+    """Whether a pod need not be held any longer (`canRemoveFinalizer`)."""
+    if sight.is_deleted or end is not None or pod.phase == "Succeeded":
+        return True
+    if not sight.has_failed(pod):
+        return False
+    index = completion_index(pod.annotations)
+    kept = sight.delayed.get(index) if index is not None else None
+    return kept is None or kept.uid != pod.uid
+
+
+class Uncount:
+    """Gathers what has ended and is not counted yet."""
+
+    def __init__(self, status: JobStatus, sight: Sight) -> None:
+        """Begin with what `status` has."""
+        known = status.uncounted_terminated_pods or Uncounted()
+        self._status = status
+        self._sight = sight
+        self._before = sight.uncounted
+        self._succeeded = list(known.succeeded or ())
+        self._failed = list(known.failed or ())
+        self._indexes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._indexes) + len(self._succeeded) + len(self._failed)
+
+    def add(self, pod: JobPod, end: JobCondition | None) -> None:
+        """Take in a pod that loses its finalizer; of a Job that fails whatever has not ended has failed."""
+        sight = self._sight
+        failed_before = pod.uid in (self._before.failed or ())
+        if pod.phase == "Succeeded" and not failed_before:
+            self._add_success(pod)
+        elif sight.has_failed(pod) or (end is not None and end.type != SUCCESS_CRITERIA_MET):
+            placed = not sight.spec.is_indexed or sight.index_of(pod) is not None
+            if not failed_before and placed and judge(sight.spec.pod_failure_policy, pod).counts:
+                self._failed.append(pod.uid)
+
+    def _add_success(self, pod: JobPod) -> None:
+        sight = self._sight
+        if not sight.spec.is_indexed:
+            if pod.uid not in (self._before.succeeded or ()):
+                self._succeeded.append(pod.uid)
+            return
+        index = sight.index_of(pod)
+        if index is not None and not sight.counted_indexes.has(index):
+            self._indexes.append(index)
+
+    def status(self) -> JobStatus:
+        """Return the status with all that was gathered."""
+        status = replace(
+            self._status, uncounted_terminated_pods=Uncounted(self._succeeded or None, self._failed or None)
+        )
+        if not self._sight.spec.is_indexed:
+            return status
+        succeeded = self._sight.succeeded_indexes.with_indexes(self._indexes)
+        failed = self._sight.failed_indexes
+        return replace(
+            status,
+            succeeded=succeeded.total,
+            completed_indexes=str(succeeded),
+            failed_indexes=None if failed is None else str(failed),
+        )
+
+
+def _with_interim(status: JobStatus, end: JobCondition | None) -> JobStatus:
+    """Return the status with the condition that says how the Job is going to end, when that is new."""
+    if end is None or end.type not in (FAILURE_TARGET, SUCCESS_CRITERIA_MET) or status.true(end.type) is not None:
+        return status
+    return replace(status, conditions=[*(status.conditions or ()), end])
+
+
+def final(end: JobCondition | None, now: int) -> JobCondition | None:
+    """Return the condition of a Job that has ended, by that of one that is going to."""
+    if end is None:
+        return None
+    if end.type == SUCCESS_CRITERIA_MET:
+        return condition(COMPLETE, now, end.reason, end.message)
+    return condition(FAILED, now, end.reason, end.message)
+
+
+def counted(status: JobStatus, held: Collection[str]) -> JobStatus:
+    """Return the status in which the pods that have lost their finalizer are counted; `held` are those that have not.
+
+    See `cleanUncountedPodsWithoutFinalizers`.
+    """
+    known = status.uncounted_terminated_pods or Uncounted()
+    succeeded, failed = _still(known.succeeded, held), _still(known.failed, held)
+    return replace(
+        status,
+        succeeded=status.succeeded + len(known.succeeded or ()) - len(succeeded),
+        failed=status.failed + len(known.failed or ()) - len(failed),
+        uncounted_terminated_pods=Uncounted(succeeded or None, failed or None),
+    )
+
+
+def _still(uids: Iterable[str] | None, held: Collection[str]) -> list[str]:
+    return [uid for uid in uids or () if uid in held]
+
+
+def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus | None:
+    """Return the status of the Job as having ended; None when it has not: something is left to count or to go."""
+    known = status.uncounted_terminated_pods or Uncounted()
+    if tracked.final is None or tracked.is_partial or known.succeeded or known.failed or terminating:
+        return None
+    status, _ = with_condition(status, tracked.final)
+    if tracked.final.type == COMPLETE:
+        status = replace(status, completion_time=tracked.final.last_transition_time)
+    return status
+
+
+def with_condition(status: JobStatus, wanted: JobCondition) -> tuple[JobStatus, bool]:
+    """Return the status with a condition, and whether that changed it (`ensureJobConditionStatus`).
+
+    One that is False is not added where there was none.
+    """
+    conditions = list(status.conditions or ())
+    for place, old in enumerate(conditions):
+        if old.type == wanted.type:
+            if (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+                return status, False
+            conditions[place] = wanted
+            return replace(status, conditions=conditions), True
+    if wanted.status == "False":
+        return status, False
+    return replace(status, conditions=[*conditions, wanted]), True

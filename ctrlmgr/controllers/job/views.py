@@ -1,0 +1,354 @@
+"""Typed views of what the Job controller reads: a Job, and its pods.
+
+Guarantees: what is not named here stays in the object's body, untouched. A null list reads as an empty one, a field
+that the API server would have defaulted reads as its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.clock import parse_time
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""The finalizer that holds a pod until its Job has counted it."""
+JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""What `spec.managedBy` says of Jobs that are this controller's."""
+
+_NONE: Final[Mapping[str, str]] = {}
+
+
+class OnExitCodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """batch/v1 PodFailurePolicyOnExitCodesRequirement."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: list[int] | None = None
+
+
+class OnPodCondition(msgspec.Struct, frozen=True, gc=False):
+    """batch/v1 PodFailurePolicyOnPodConditionsPattern."""
+
+    type: str = ""
+    status: str = ""
+
+
+class FailureRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """batch/v1 PodFailurePolicyRule."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: list[OnPodCondition] | None = None
+
+
+class FailurePolicy(msgspec.Struct, frozen=True, gc=False):
+    """batch/v1 PodFailurePolicy."""
+
+    rules: list[FailureRule] | None = None
+
+
+class SuccessRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """batch/v1 SuccessPolicyRule."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(msgspec.Struct, frozen=True, gc=False):
+    """batch/v1 SuccessPolicy."""
+
+    rules: list[SuccessRule] | None = None
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    restart_policy: str = ""
+
+
+class _Template(msgspec.Struct, frozen=True, gc=False):
+    spec: _TemplateSpec = _TemplateSpec()
+
+
+class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a batch/v1 JobSpec."""
+
+    parallelism: int = 1
+    completions: int | None = None
+    completion_mode: str | None = None
+    backoff_limit: int = 6
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    active_deadline_seconds: int | None = None
+    suspend: bool | None = None
+    pod_replacement_policy: str | None = None
+    pod_failure_policy: FailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    managed_by: str | None = None
+    selector: dict[str, object] | None = None
+    template: _Template = _Template()
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether each completion has an index."""
+        return self.completion_mode == "Indexed"
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it shall run nothing now."""
+        return bool(self.suspend)
+
+    @property
+    def waits_for_the_end(self) -> bool:
+        """Whether a pod is replaced, and counted as failed, only when it has ended (`onlyReplaceFailedPods`)."""
+        return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
+
+    @property
+    def foreign_manager(self) -> str | None:
+        """Who else takes care of the Job, None if this controller does."""
+        return self.managed_by if self.managed_by != JOB_CONTROLLER else None
+
+
+class JobCondition(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """batch/v1 JobCondition, in Go's field order."""
+
+    type: str
+    status: str
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class Uncounted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """batch/v1 UncountedTerminatedPods: uids of pods that have ended and may still have the finalizer."""
+
+    succeeded: list[str] | None = None
+    failed: list[str] | None = None
+
+
+class JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """batch/v1 JobStatus, in Go's field order and with Go's `omitempty`."""
+
+    conditions: list[JobCondition] | None = None
+    start_time: str | None = None
+    completion_time: str | None = None
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int | None = None
+    completed_indexes: str = ""
+    failed_indexes: str | None = None
+    uncounted_terminated_pods: Uncounted | None = None
+    ready: int | None = None
+
+    def condition(self, type: str) -> JobCondition | None:
+        """Return its condition of a type."""
+        return next((each for each in self.conditions or () if each.type == type), None)
+
+    def true(self, type: str) -> JobCondition | None:
+        """Return its condition of a type if that is True."""
+        found = self.condition(type)
+        return found if found is not None and found.status == "True" else None
+
+    @property
+    def finished(self) -> JobCondition | None:
+        """The condition that says that the Job is over."""
+        return self.true("Complete") or self.true("Failed")
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a batch/v1 Job."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 ContainerStateTerminated."""
+
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
+class _ContainerState(msgspec.Struct, frozen=True, gc=False):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 ContainerStatus."""
+
+    name: str = ""
+    state: _ContainerState = _ContainerState()
+    restart_count: int = 0
+
+    @property
+    def terminated(self) -> Terminated | None:
+        """How it ended, None if it has not."""
+        return self.state.terminated
+
+
+class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodCondition."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    restart_policy: str | None = None
+
+
+class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    init_containers: list[_Container] | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodStatus."""
+
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _PodSpec = _PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class JobPod:
+    """A pod as its Job sees it; made once for each version of the pod that a reconcile looks at."""
+
+    def __init__(self, obj: Object) -> None:
+        """See `obj`, which is a pod."""
+        view = obj.view(_Pod)
+        self.object = obj
+        self.metadata = obj.metadata
+        self.spec = view.spec
+        self.status = view.status
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+        return self.metadata.uid
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations; empty rather than None."""
+        return self.metadata.annotations or _NONE
+
+    @property
+    def phase(self) -> str:
+        """Its phase."""
+        return self.status.phase
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all its containers have stopped for good."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its deletion has been asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs, or may yet, and shall (`IsPodActive`)."""
+        return not self.has_ended and not self.is_deleted
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it shall end and has not yet (`IsPodTerminating`)."""
+        return not self.has_ended and self.is_deleted
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether it is held until its Job has counted it."""
+        return TRACKING in (self.metadata.finalizers or ())
+
+    @cached_property
+    def ready(self) -> PodCondition | None:
+        """Its condition Ready."""
+        return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is ready."""
+        return self.ready is not None and self.ready.status == "True"
+
+    @cached_property
+    def finished_at(self) -> int:
+        """When it ended, microseconds since 1970, from the best source that there is (`getFinishedTime`).
+
+        When all its containers (sidecars included) have ended, the last of them; else when it ceased to be ready; else
+        when it was deleted; else when it was created.
+        """
+        ended = self._last_container_end()
+        if ended is not None:
+            return ended
+        if self.ready is not None and self.ready.status == "False" and self.ready.last_transition_time:
+            return parse_time(self.ready.last_transition_time)
+        if self.metadata.deletion_timestamp:
+            grace = self.metadata.deletion_grace_period_seconds or 0
+            return parse_time(self.metadata.deletion_timestamp) - grace * 1_000_000
+        return parse_time(self.metadata.creation_timestamp) if self.metadata.creation_timestamp else 0
+
+    @property
+    def sidecar_statuses(self) -> Sequence[ContainerStatus]:
+        """The statuses of its init containers that restart always."""
+        sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
+        return [each for each in self.status.init_container_statuses or () if each.name in sidecars]
+
+    def _last_container_end(self) -> int | None:
+        last = _last_end(self.status.container_statuses or ())
+        sidecars = self.sidecar_statuses
+        # A list in which something still runs counts for nothing, also after one that is over (`latestFinishTime`).
+        return _last_end(sidecars, last) if sidecars else last
+
+
+def _last_end(statuses: Iterable[ContainerStatus], last: int | None = None) -> int | None:
+    for status in statuses:
+        ended = status.terminated
+        if ended is None or not ended.finished_at:
+            return None
+        at = parse_time(ended.finished_at)
+        last = at if last is None else max(last, at)
+    return last
+
+
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_FIRST: Final = float("-inf")
+
+
+def by_rank(pod: JobPod) -> tuple[object, ...]:
+    """Return what active pods are sorted by, those first that are the least loss (`controller.ActivePods`).
+
+    Without a node before with one, pending before running, not ready before ready, ready for a shorter time, more
+    restarts (of containers, then of sidecars), younger; a time that is not known comes before any other.
+    """
+    since = pod.ready.last_transition_time if pod.is_ready and pod.ready is not None else None
+    created = pod.metadata.creation_timestamp
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.phase, 0),
+        pod.is_ready,
+        -parse_time(since) if since else _FIRST,
+        -max((each.restart_count for each in pod.status.container_statuses or ()), default=0),
+        -max((each.restart_count for each in pod.sidecar_statuses), default=0),
+        -parse_time(created) if created else _FIRST,
+    )

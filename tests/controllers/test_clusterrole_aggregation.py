@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.clusterrole_aggregation.controller import (
+    CONTROLLER_NAME,
+    new_clusterrole_aggregation_controller,
+)
+from ctrlmgr.manager import Controller
+from tests.controllers.worked_stage import WorkedStage
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+def controller(stage: WorkedStage) -> Controller:
+    return new_clusterrole_aggregation_controller(
+        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
+    )
+
+
+@pytest.fixture
+def stage() -> WorkedStage:
+    return WorkedStage(controller)
+
+
+def rule(*resources: str, verbs: tuple[str, ...] = ("get",)) -> dict[str, Any]:
+    return {"verbs": list(verbs), "apiGroups": [""], "resources": list(resources)}
+
+
+def selecting(*labels: str) -> dict[str, Any]:
+    return {"clusterRoleSelectors": [{"matchLabels": {label: "true"}} for label in labels]}
+
+
+def role(name: str, *rules: dict[str, Any], labels: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "labels": dict.fromkeys(labels, "true")}
+    return {"metadata": metadata, "rules": list(rules), **more}
+
+
+def rules(stage: WorkedStage, name: str) -> Any:
+    return stage.send("GET", f"{ROLES}/{name}").body.get("rules")
+
+
+def test_rules_come_from_the_roles_selected_by_name_each_once(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("all", aggregationRule=selecting("a")))
+    stage.create(ROLES, role("z", rule("pods"), rule("secrets"), labels=("a",)))
+    stage.create(ROLES, role("b", rule("services"), rule("pods"), labels=("a",)))
+    stage.create(ROLES, role("other", rule("nodes")))
+    stage.work()
+    assert rules(stage, "all") == [rule("services"), rule("pods"), rule("secrets")]
+
+
+def test_selectors_are_taken_in_their_order(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("x", rule("pods"), labels=("a",)))
+    stage.create(ROLES, role("y", rule("nodes"), labels=("b",)))
+    stage.create(ROLES, role("all", aggregationRule=selecting("b", "a")))
+    stage.work()
+    assert rules(stage, "all") == [rule("nodes"), rule("pods")]
+
+
+def test_chains_come_to_rest_and_no_role_is_made_of_itself(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("top", labels=("top", "mid"), aggregationRule=selecting("top")))
+    stage.create(ROLES, role("mid", labels=("top",), aggregationRule=selecting("mid")))
+    stage.create(ROLES, role("low", rule("pods"), labels=("mid",)))
+    stage.work()
+    assert rules(stage, "top") == rules(stage, "mid") == [rule("pods")]
+    stage.delete(f"{ROLES}/low")
+    stage.work()
+    # A ring holds on to what was in it, in Kubernetes too.
+    assert rules(stage, "top") == [rule("pods")]
+
+
+def test_what_goes_from_a_role_goes_from_those_made_of_it(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("all", aggregationRule=selecting("a")))
+    stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
+    stage.work()
+    stage.delete(f"{ROLES}/part")
+    stage.work()
+    assert not rules(stage, "all")
+
+
+def test_rules_that_somebody_else_writes_are_put_right(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
+    stage.create(ROLES, role("all", rule("secrets"), aggregationRule=selecting("a")))
+    stage.work()
+    stage.patch(f"{ROLES}/all", {"rules": [rule("nodes")]})
+    stage.work()
+    assert rules(stage, "all") == [rule("pods")]
+
+
+def test_rules_are_applied_by_name_and_the_rest_stays(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
+    stage.create(ROLES, role("all", labels=("mine",), aggregationRule=selecting("a")))
+    stage.work()
+    found = stage.send("GET", f"{ROLES}/all").body
+    managers = {each["manager"]: each["operation"] for each in found["metadata"]["managedFields"]}
+    assert managers[CONTROLLER_NAME] == "Apply"
+    assert found["metadata"]["labels"] == {"mine": "true"}
+    assert found["aggregationRule"] == selecting("a")
+
+
+def test_what_is_right_is_not_written(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
+    stage.create(ROLES, role("all", rule("pods"), aggregationRule=selecting("a")))
+    stage.create(ROLES, role("empty", aggregationRule=selecting("none")))
+    stage.create(ROLES, role("own", rule("nodes")))
+    stage.work()
+    assert stage.written() == []
+
+
+def test_expressions_select_too_and_other_fields_of_rules_are_kept(stage: WorkedStage) -> None:
+    paths = {"verbs": ["get"], "nonResourceURLs": ["/healthz"]}
+    named = {**rule("configmaps"), "resourceNames": ["a", "b"]}
+    expression = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    stage.create(ROLES, role("part", paths, named, labels=("a",)))
+    stage.create(ROLES, role("all", aggregationRule={"clusterRoleSelectors": [expression]}))
+    stage.work()
+    assert rules(stage, "all") == [paths, named]
