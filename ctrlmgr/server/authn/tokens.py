@@ -26,6 +26,7 @@ from ctrlmgr.server.authn.union import ForAllAudiences
 
 log = structlog.get_logger(__name__)
 
+_SETTING = "authentication.token_auth_file"
 _HASHED = "sha256:"
 _LONGEST_REMEMBERED = 256
 
@@ -78,11 +79,11 @@ class Tokens(ForAllAudiences):
             return {}
         try:
             if self._file.stat().st_mode & 0o077:
-                raise SettingsError(f"server.tokens: others may read {self._file}, which holds tokens; chmod 600 it")
+                raise SettingsError(f"{_SETTING}: others may read {self._file}, which holds tokens; chmod 600 it")
             with self._file.open(newline="") as lines:
                 return dict(_parse(lines, self._file))
         except OSError as error:
-            raise SettingsError(f"server.tokens: {self._file} cannot be read: {error.strerror}") from error
+            raise SettingsError(f"{_SETTING}: {self._file} cannot be read: {error.strerror}") from error
 
 
 def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
@@ -90,7 +91,7 @@ def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
         if not row or row[0].startswith("#"):
             continue
         if not 3 <= len(row) <= 4 or not row[0] or not row[1]:
-            raise SettingsError(f'server.tokens: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
+            raise SettingsError(f'{_SETTING}: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
         groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) == 4 else ()
         yield _stored(row[0], file, number), User(row[1], row[2], groups)
 
@@ -103,7 +104,7 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
-        raise SettingsError(f"server.tokens: {file}:{number}: after sha256: come 64 hexadecimal digits")
+        raise SettingsError(f"{_SETTING}: {file}:{number}: after sha256: come 64 hexadecimal digits")
     return digest
 
 
