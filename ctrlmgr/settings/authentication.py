@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT, one_of
+from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +54,6 @@ class AuthenticationSettings:
             metavar="BOOL",
         ),
     ] = False
-    config: Annotated[
-        str,
-        TEXT,
-        Setting(
-            "An AuthenticationConfiguration (apiserver.config.k8s.io): JWT issuers, and which paths the "
-            "anonymous reach. The file is followed as it changes.",
-            flag="--authentication-config",
-            metavar="FILE",
-        ),
-    ] = ""
     api_audiences: Annotated[
         tuple[str, ...],
         NAMES,
@@ -74,33 +64,6 @@ class AuthenticationSettings:
             metavar="LIST",
         ),
     ] = ()
-    token_webhook_config_file: Annotated[
-        str,
-        TEXT,
-        Setting(
-            "A kubeconfig for a service that answers TokenReviews about tokens that nobody here knows.",
-            flag="--authentication-token-webhook-config-file",
-            metavar="FILE",
-        ),
-    ] = ""
-    token_webhook_version: Annotated[
-        str,
-        one_of("v1", "v1beta1"),
-        Setting(
-            "The version of the TokenReviews that it is sent.",
-            flag="--authentication-token-webhook-version",
-            metavar="VERSION",
-        ),
-    ] = "v1beta1"
-    token_webhook_cache_ttl: Annotated[
-        float,
-        DURATION,
-        Setting(
-            "How long its answers are remembered.",
-            flag="--authentication-token-webhook-cache-ttl",
-            metavar="DURATION",
-        ),
-    ] = 120.0
     requestheader_client_ca_file: Annotated[
         str,
         TEXT,

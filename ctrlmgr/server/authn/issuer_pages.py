@@ -14,9 +14,9 @@ import msgspec
 
 from ctrlmgr.authentication.jwt import algorithm_of
 from ctrlmgr.authentication.keys import VerificationKeys, json_web_key
-from ctrlmgr.errors import MethodNotAllowed, StatusDetails
+from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Response, text
+from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.pages.pages import Page
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -53,12 +53,14 @@ def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str
 
 def _page(body: Callable[[], bytes], media_type: str) -> Page:
     headers = ((b"content-type", media_type.encode()), _FOR_AN_HOUR)
-    other = text(406, f"406: Not Acceptable\n\nAvailable representations: {media_type}")
+    other = f"406: Not Acceptable\n\nAvailable representations: {media_type}"
 
     async def page(request: Request) -> Response:
         if request.method != "GET":
             raise MethodNotAllowed(details=StatusDetails())
-        return Response(200, body(), headers) if _accepts(request.header(b"accept"), media_type) else other
+        if not _accepts(request.header(b"accept"), media_type):
+            raise NotAcceptable(other, details=StatusDetails())
+        return Response(200, body(), headers)
 
     return page
 

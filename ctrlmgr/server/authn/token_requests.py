@@ -17,11 +17,12 @@ import msgspec
 from ctrlmgr.api.field import FieldError, invalid, refuse
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.service_account_claims import (
     EXTENDED,
     SECRETS,
+    SERVICE_ACCOUNTS,
     WARN_AFTER,
     Bound,
     Find,
@@ -30,7 +31,7 @@ from ctrlmgr.authentication.service_account_claims import (
 )
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.refusals import conflict, not_found
+from ctrlmgr.engine.refusals import conflict, not_found, terminating
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 
@@ -80,7 +81,15 @@ class TokenRequests:
         self._extends = extends
 
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
-        """Check what a request says of itself, before anything is looked up; raises `Invalid` or `BadRequest`."""
+        """Check what a request says of itself, and that its namespace takes anything new.
+
+        Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
+        """
+        within = self._find(NAMESPACES, Key("", namespace))
+        if within is None:
+            raise not_found(NAMESPACES, namespace)
+        if within.is_terminating:
+            raise terminating(SERVICE_ACCOUNTS, name, namespace)
         metadata = request.get("metadata") or {}
         if metadata.get("namespace", namespace) not in ("", namespace):
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.keys import VerificationKeys
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS, STALE, Bound, Reference
@@ -40,7 +40,7 @@ NODE = Bound(node=Reference("n", "uid-of-n"))
 
 def an(kind: str, name: str, uid: str, **metadata: Any) -> Object:
     fields = {"name": name, "uid": uid, **metadata}
-    if kind != "Node":
+    if kind not in ("Namespace", "Node"):
         fields["namespace"] = "default"
     return Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": fields})
 
@@ -55,6 +55,7 @@ class Cluster:
             (PODS, Key("default", "p")): an("Pod", "p", "uid-of-p"),
             (SECRETS, Key("default", "s")): an("Secret", "s", "uid-of-s"),
             (NODES, Key("", "n")): an("Node", "n", "uid-of-n"),
+            (NAMESPACES, Key("", "default")): an("Namespace", "default", "uid-of-default"),
         }
         keys = VerificationKeys(each.public_key() for each in (key, *verifying))
         self.tokens = ServiceAccountTokens(key, keys, self.find, clock=self.clock, random=Random(1))

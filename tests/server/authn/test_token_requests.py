@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NODES, PODS, Key
-from ctrlmgr.errors import BadRequest, Conflict, Invalid, NotFound
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.errors import BadRequest, Conflict, Invalid, NamespaceTerminating, NotFound
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER
 from ctrlmgr.server.authn.token_requests import TokenAnswer, TokenRequests
-from tests.server.authn.test_service_account_tokens import Cluster, payload
+from tests.server.authn.test_service_account_tokens import Cluster, an, payload
 from tests.server.site import Site, make, running
 
 
@@ -34,6 +34,16 @@ def ask(cluster: Cluster, spec: Any = None, metadata: Any = None, **options: Any
     request = {"spec": spec or {}, "metadata": metadata or {}}
     requests.check("builder", "default", request)
     return requests.answer(cluster.account, request)
+
+
+def test_a_namespace_must_be_there_and_stay(cluster: Cluster) -> None:
+    where = NAMESPACES, Key("", "default")
+    cluster.there[where] = an("Namespace", "default", "uid-of-default", deletionTimestamp="2026-01-01T00:00:00Z")
+    with pytest.raises(NamespaceTerminating):
+        ask(cluster)
+    del cluster.there[where]
+    with pytest.raises(NotFound, match='namespaces "default" not found'):
+        ask(cluster)
 
 
 def claims(answer: TokenAnswer) -> Any:
