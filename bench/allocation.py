@@ -30,14 +30,13 @@ from ctrlmgr.controllers.repair.ports import find_port_findings, port_claim
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.kinds import strategies
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
 
 RANGES = Ranges.parse("10.96.0.0/12", "30000-32767")
 FULL = 0.9
@@ -79,7 +78,7 @@ class Cluster:
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "bench", "uid": "uid"}}
         feed = WatchCache(log, clock=SystemClock())
         self.cacher = Cacher(log, feed)
-        kinds = Kinds.builtin(strategies(RANGES))
+        kinds = builtin_kinds(RANGES)
         self.engine = Engine(kinds, self.cacher, log, clock=SystemClock(), random=random.Random(2))
         self.driver = Driver(log, feed, self.cacher)
         log.append([Proposal(EventType.ADDED, Object.from_dict(namespace), 0)], author=_AUTHOR)

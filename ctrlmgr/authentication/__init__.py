@@ -3,6 +3,7 @@
 | module | knows |
 |---|---|
 | `user` | users, the groups that everybody is in, and what authentication answers |
+| `names` | the names of service accounts and nodes as users |
 | `bearer` | where a request carries a token |
 | `token_file` | static tokens, as kube-apiserver's `--token-auth-file` has them |
 | `jwt`, `keys` | signed tokens, and the keys that sign and verify them |

@@ -136,11 +136,11 @@ def _write_tables(found: Found, now: int, *, kinds: bool, wide: bool, namespaces
 def _write_table(objects: Sequence[Object], now: int, prefix: str, *, wide: bool, namespaces: bool) -> None:
     from ctrlmgr.cli import columns
     from ctrlmgr.engine.kind import GroupVersionKind
-    from ctrlmgr.server.describe.tables import table_for
+    from ctrlmgr.kinds.builtin import builtin_kinds
 
     first = objects[0].to_dict()
     group, _, version = first["apiVersion"].rpartition("/")
-    table = table_for(GroupVersionKind(group, version, first["kind"]))
+    table = builtin_kinds().printer_of(GroupVersionKind(group, version, first["kind"]))
     kept = [index for index, column in enumerate(table.columns) if wide or not column.priority]
     header = [table.columns[index].name.upper() for index in kept]
     rows = []

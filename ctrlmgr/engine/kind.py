@@ -1,4 +1,7 @@
-"""A kind of object as data: what discovery says of it, its schema, its codec and its strategy."""
+"""A kind of object as data: everything that is known of it, whoever declared it.
+
+Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition; nothing else is keyed by kind.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import Filter
 from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import Codec
 from ctrlmgr.schema.schema import Definitions, Schema
 
@@ -35,6 +40,8 @@ class Subresource(NamedTuple):
     kind: GroupVersionKind
     """What its bodies are."""
     verbs: frozenset[str]
+    printer: Printer = CREATED_AT
+    """The columns of tables of it, where it is of another kind than its object."""
 
 
 @dataclass(eq=False)
@@ -60,6 +67,14 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    printer: Printer = CREATED_AT
+    """The columns of its table."""
+    resets: Mapping[str, Filter] | None = None
+    """What a write cannot change, by subresource; None: what is usual (`managedfields.reset_fields`)."""
+    deprecation: str = ""
+    """What a client is told who uses it, empty for nothing."""
+    stored_version: str = ""
+    """The version that it is stored in, as its hash in discovery says."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -70,6 +85,12 @@ class Kind:
     def codec(self) -> Codec:
         """Its codec, compiled on first use."""
         return self.definitions.codec(self.gvk.kind, self.gvk.api_version, self.definition)
+
+    def printer_of(self, shown: GroupVersionKind) -> Printer:
+        """Return the columns of a table that shows objects of this kind as `shown`: themselves, or a subresource."""
+        if shown == self.gvk:
+            return self.printer
+        return next((part.printer for part in self.subresources.values() if part.kind == shown), CREATED_AT)
 
     @property
     def name(self) -> str:

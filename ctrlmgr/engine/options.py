@@ -128,7 +128,7 @@ def parse_list(query: Query, kind: Kind) -> ListOptions:
     errors = _watch_errors(options) if options.watch else _list_errors(options)
     if errors:
         raise refuse("ListOptions", _META, "", errors)
-    options.fields.check(kind.resource, kind.strategy.fields)
+    options.fields.check(kind.strategy.fields, kind.strategy.field_refusal)
     return options
 
 

@@ -147,6 +147,12 @@ class Strategy:
         """Return what besides metadata.finalizers holds a terminating object (Namespace: spec.finalizers)."""
         return ()
 
+    def field_refusal(self, field: str) -> str:
+        """Say that `field` cannot be selected by, as the kind's `AddFieldLabelConversionFunc` does."""
+        if self.fields:
+            return f"field label not supported: {field}"
+        return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return the values of `fields` for `obj`; what is absent is the empty string."""
         return {}

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
@@ -80,7 +80,7 @@ class Replay:
         if keepers := [name for name in controllers if name in MANAGERS]:
             yield OwnedSlices(self._stage, keepers)
         if NAMESPACE_CONTROLLER in controllers:
-            yield OwnedNamespaces(self._stage, Kinds.builtin())
+            yield OwnedNamespaces(self._stage, builtin_kinds())
 
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
         """Replay everything `reader` yields and return what was found.

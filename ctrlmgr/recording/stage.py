@@ -21,12 +21,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import FieldMarks, LogClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
-from ctrlmgr.recording.builders import ControllerBuilder
+from ctrlmgr.recording.builders import ControllerBuilder, user_of
 from ctrlmgr.recording.clock import LogClock, ReplayClock
 from ctrlmgr.workqueue import WorkQueue
 
@@ -125,7 +125,7 @@ class Stage:
             log, WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock)), clock=clock
         )
         self._namespaces = _KnownNamespaces(self._informers.informer(NAMESPACES).lister)
-        self._marks = FieldMarks(Kinds.builtin())
+        self._marks = FieldMarks(builtin_kinds())
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
@@ -137,7 +137,7 @@ class Stage:
         random = Random(f"{_SEED} {name}")
         client = LogClient(
             self.log,
-            author=Author(f"system:controller:{name}", f"ctrlmgr/{__version__}"),
+            author=Author(user_of(name), f"ctrlmgr/{__version__}"),
             clock=self.clock,
             new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
             namespaces=self._namespaces,

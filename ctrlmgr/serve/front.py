@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
+from ctrlmgr.authentication.user import MASTERS, User
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import App, HttpServer, Pages
-from ctrlmgr.server.app import Behind
-from ctrlmgr.server.authn.access import Authorizer, User
-from ctrlmgr.server.authn.authenticators import MASTERS, RequestAuthenticator
+from ctrlmgr.server.authn.authenticators import RequestAuthenticator
 from ctrlmgr.server.authn.service_account_tokens import Find, ServiceAccountTokens, service_account_key
 from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.chain import Behind
 from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.settings import Settings

@@ -21,7 +21,6 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock, SystemClock, format_time
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
@@ -29,8 +28,8 @@ from ctrlmgr.eventlog.past import PastLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database, open_database
-from ctrlmgr.kinds import strategies
 from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
@@ -105,7 +104,7 @@ class PastApplication(Fronted):
         backend = Backend(
             event_log,
             feed,
-            Kinds.builtin(strategies(ranges)),
+            builtin_kinds(ranges),
             Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,

@@ -23,14 +23,13 @@ from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock, SystemClock, format_time
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.kinds import strategies
 from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
@@ -106,7 +105,7 @@ class PlayedApplication(Fronted):
         authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
         self._reviews = Reviews(front.authenticator, authorizer)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
-        self._kinds = Kinds.builtin(strategies(ranges))
+        self._kinds = builtin_kinds(ranges)
         self._window = tape.timetable.revisions[-1] + 1  # nothing is forgotten: it is in memory anyway
         backend = PlayedBackend(
             self._backend(self.playback.log), {LEASES: self._leases(tape)} if playing.pretend else {}

@@ -182,7 +182,7 @@ class Api:
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
         fields = self._engine.plan(kind).decode(body, options, told)
-        answer = self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
+        answer = await self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:

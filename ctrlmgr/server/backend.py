@@ -23,7 +23,6 @@ from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.describe.tables import table_for
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -74,7 +73,7 @@ class Backend:
             self.engine,
             self._driver,
             Watches(self._hub, cacher, event_log, self._readers, clock=clock, random=random),
-            Presentations(table_for, clock),
+            Presentations(clock),
             Sender(self.workers),
             reviews,
             TokenRequests(issuer, cacher.get) if issuer is not None else None,
@@ -88,6 +87,10 @@ class Backend:
         if self._loop is None:
             raise ServiceUnavailable("the API is not being served")
         return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause, fence), self._loop).result()
+
+    def step(self) -> None:
+        """Take in what has been acknowledged, as far as that is known without waiting."""
+        self._follower.is_current()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.engine.kind import Kind, Subresource
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
-from ctrlmgr.server.authn.access import Attributes
 from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.presenting.negotiation import Accepts
 from ctrlmgr.server.routes import Location, ResourcePath, locate
+from ctrlmgr.server.selecting import SELECTING, selected
 
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -34,12 +35,6 @@ _SHOWN = frozenset({"scale", "status"})
 
 _REMEMBERED = 4096
 _LONGEST_REMEMBERED = 512
-
-_DEPRECATED = {
-    ("", "v1", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    ("", "v1", "ComponentStatus"): "v1 ComponentStatus is deprecated in v1.19+",
-}
-"""What everybody is told who has to do with these kinds (apiserver `pkg/endpoints/deprecation`)."""
 
 
 class Endpoint:
@@ -58,7 +53,7 @@ class Endpoint:
         self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms)
         self.shown = kind.gvk if subresource is None else subresource.kind
         """What its answers are."""
-        self.headers = warnings([_DEPRECATED.get(kind.gvk, "")])
+        self.headers = warnings([kind.deprecation])
         """What every answer has besides its own headers."""
         self._verbs = verbs
         self._scope = scope
@@ -111,18 +106,12 @@ class Place:
     def attributes(self, method: str, query: Mapping[str, list[str]]) -> Attributes:
         """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
         attributes = self._attributes.get(method)
-        if attributes is not None and ("watch" not in query or attributes.name):
+        if attributes is None:
+            attributes = self._attributes[method] = _attributes(self.location, method)
+        if not query or attributes.verb not in SELECTING:
             return attributes
-        location = self.location
-        if location.resource is None:
-            attributes = Attributes(method.lower(), location.path)
-        else:
-            group, version, plural, namespace, name, subresource, _, watch = location.resource
-            verb = "watch" if watch else _verb(method, name, query)
-            attributes = Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
-        if "watch" not in query:
-            self._attributes[method] = attributes
-        return attributes
+        path = self.location.resource
+        return attributes if path is None or path.watch else selected(attributes, query)
 
 
 class Places:
@@ -177,13 +166,19 @@ def unknown_resource() -> NotFound:
     return NotFound("the server could not find the requested resource", details=StatusDetails())
 
 
-def _verb(method: str, name: str, query: Mapping[str, list[str]]) -> str:
+def _attributes(location: Location, method: str) -> Attributes:
+    if location.resource is None:
+        return path_attributes(method.lower(), location.path)
+    group, version, plural, namespace, name, subresource, _, watch = location.resource
+    verb = "watch" if watch else _verb(method, name)
+    return Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
+
+
+def _verb(method: str, name: str) -> str:
+    """Return what a method does to an object, or without a name to a collection."""
     match method:
         case "GET" | "HEAD":
-            if name:
-                return "get"
-            watch = query.get("watch")
-            return "watch" if watch and watch[0].lower() not in ("false", "0") else "list"
+            return "get" if name else "list"
         case "POST":
             return "create"
         case "PUT":

@@ -7,6 +7,10 @@ leader reads its lease before it renews it (apiserver `pkg/server/filters/maxinf
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
+from ctrlmgr.api.resource import LEASES
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.errors import StatusDetails, TooManyRequests
 from ctrlmgr.metrics import in_flight
 
@@ -17,6 +21,8 @@ WRITES = 200
 """Writes at a time (kube-apiserver's --max-mutating-requests-inflight)."""
 
 _RETRY_AFTER = 1
+_READING = frozenset({"GET", "HEAD"})
+_UNCOUNTED: AbstractContextManager[None] = nullcontext()
 
 
 class InFlight:
@@ -38,3 +44,20 @@ class InFlight:
 
     def __exit__(self, *error: object) -> None:
         self._count -= 1
+
+
+class InFlightLimits:
+    """What requests are counted in while they are worked on."""
+
+    def __init__(self, reads: int, writes: int) -> None:
+        """Admit so many reads and writes at a time."""
+        self._reads = InFlight("readOnly", reads)
+        self._writes = InFlight("mutating", writes)
+
+    def seat(self, method: str, attributes: Attributes) -> AbstractContextManager[None]:
+        """Return what a request is counted in; pages, and what lasts or keeps leaders alive, are not."""
+        if not attributes.is_resource or attributes.verb == "watch":
+            return _UNCOUNTED
+        if attributes.resource == LEASES.plural and attributes.group == LEASES.group and attributes.verb != "list":
+            return _UNCOUNTED
+        return self._reads if method in _READING else self._writes

@@ -7,15 +7,17 @@ compaction has taken is refused with `Expired`, as everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.server.describe.tables import table_for
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 
@@ -105,10 +107,15 @@ def _page(
     return database.query(f"{statement} LIMIT :limit", parameters).rows
 
 
+@cache
+def _kinds() -> Kinds:
+    return builtin_kinds()
+
+
 def _table(objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int) -> dict[str, Any]:
     shown = objects[:limit]
     gvk = _gvk(shown[0]) if shown else GroupVersionKind("", "v1", "")
-    table = table_for(gvk)
+    table = _kinds().printer_of(gvk)
     there = {(obj.namespace, obj.name) for obj in objects}
     last = shown[-1] if len(objects) > limit else None
     return {

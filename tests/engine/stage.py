@@ -23,6 +23,7 @@ from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, Status
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer.watchcache import WatchCache
+from ctrlmgr.kinds import builtin
 from ctrlmgr.testing import FakeClock
 
 REQUESTER = Requester("alice", ("system:masters",), "kubectl/v1.36.2 (linux/amd64)")
@@ -51,7 +52,7 @@ class _Path(NamedTuple):
 @cache
 def builtin_kinds() -> Kinds:
     """Compiling the kinds takes a while, and they are never changed."""
-    return Kinds.builtin()
+    return builtin.builtin_kinds()
 
 
 class Stage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,19 @@ from ctrlmgr.api.resource import EVENTS, LEASES, SERVICES, Resource
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds.builtin import builtin_kinds, declared
+from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.schema import structure
 from ctrlmgr.schema.codec import JSON
 
 SHARED = Strategy()
-KINDS = Kinds.builtin({"v1/Service": SHARED, "apps/v1/Deployment": SHARED, "v1/ConfigMap": SHARED})
+KINDS = builtin_kinds(
+    declarations=[
+        Declaration(api_version, kind, strategy=SHARED)
+        for api_version, kind in (("v1", "Service"), ("apps/v1", "Deployment"), ("v1", "ConfigMap"))
+    ]
+    + [replace(each, strategy=None) for each in declared() if each.stored_as is not None]
+)
 
 
 def find(group: str, version: str, plural: str) -> Kind:

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.labels import Requirement
 from ctrlmgr.errors import BadRequest
+from tests.engine.stage import builtin_kinds
 
 # The objects of the recorded corpus.
 LABELS = {
@@ -188,22 +188,23 @@ def test_one_name_or_namespace_is_known_without_looking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "fields", "text", "message"),
+    ("plural", "text", "message"),
     [
         (
-            Resource("", "configmaps"),
-            (),
+            "v1/configmaps",
             "data.a=1",
             '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"',
         ),
-        (PODS, ("status.phase",), "status.phase=x,spec.foo=bar", "field label not supported: spec.foo"),
-        (PODS, ("status.phase",), "metadata.labels=x", "field label not supported: metadata.labels"),
-        (Resource("batch", "jobs"), ("status.successful",), "a=b", 'field label "a" not supported for Job'),
+        ("v1/pods", "status.phase=x,spec.foo=bar", "field label not supported: spec.foo"),
+        ("v1/pods", "metadata.labels=x", "field label not supported: metadata.labels"),
+        ("batch/v1/jobs", "a=b", 'field label "a" not supported for Job'),
     ],
 )
-def test_fields_that_a_kind_does_not_have_are_refused(
-    resource: Resource, fields: tuple[str, ...], text: str, message: str
-) -> None:
+def test_fields_that_a_kind_does_not_have_are_refused(plural: str, text: str, message: str) -> None:
+    group_version, _, resource = plural.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    kind = builtin_kinds().find(group, version, resource)
+    assert kind is not None
     with pytest.raises(BadRequest) as refused:
-        FieldSelector.parse(text).check(resource, fields)
+        FieldSelector.parse(text).check(kind.strategy.fields, kind.strategy.field_refusal)
     assert str(refused.value) == message

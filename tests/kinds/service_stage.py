@@ -17,7 +17,6 @@ from ctrlmgr.api.field import refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.patch.merge_patch import merge_patch
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import update_errors, validate_metadata
@@ -25,12 +24,13 @@ from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.core.service.spec import holdings
 from ctrlmgr.kinds.core.service.strategy import ServiceStrategy
 
 NOW = "2024-05-01T12:00:00Z"
 DUAL = Ranges.parse("10.96.0.0/16,fd00:10:96::/112", "30000-32767")
-KIND = Kinds.builtin().find("", "v1", "services")
+KIND = builtin_kinds().find("", "v1", "services")
 assert KIND is not None
 
 

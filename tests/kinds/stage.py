@@ -13,13 +13,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import Invalid
-from ctrlmgr.kinds import STRATEGIES
+from ctrlmgr.kinds.builtin import builtin_kinds
 
 NOW = "2026-01-02T03:04:05Z"
-KINDS = Kinds.builtin({})
+KINDS = builtin_kinds()
 
 
 class Objects:
@@ -128,7 +127,7 @@ class Stage:
 def staged(path: str, *objects: Mapping[str, Any]) -> Stage:
     """Return the kind at a path with the strategy that it has, and objects beside it."""
     kind = find_kind(path)
-    return Stage(path, copy.copy(STRATEGIES[f"{kind.gvk.api_version}/{kind.name}"]), *objects)
+    return Stage(path, copy.copy(kind.strategy), *objects)
 
 
 def _causes(write: Any) -> list[tuple[str, str]]:

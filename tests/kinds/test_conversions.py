@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.kinds.builtin import builtin_kinds
 
-KINDS = Kinds.builtin({})
+KINDS = builtin_kinds()
 PREFIX = "autoscaling.alpha.kubernetes.io/"
 
 

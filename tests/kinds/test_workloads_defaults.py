@@ -9,7 +9,6 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.errors import Forbidden
-from ctrlmgr.kinds import STRATEGIES
 from tests.kinds.refusals import VALID
 from tests.kinds.stage import NOW, Stage, find_kind, merged, staged
 
@@ -440,7 +439,7 @@ def test_a_time_zone_may_stay_in_a_schedule() -> None:
 )
 def test_flags(path: str, flags: set[str]) -> None:
     kind = find_kind(path)
-    strategy = STRATEGIES[f"{kind.gvk.api_version}/{kind.name}"]
+    strategy = kind.strategy
     found = {flag for flag in ("returns_deleted", "allow_create_on_update") if getattr(strategy, flag)}
     assert found | (set() if strategy.allow_unconditional_update else {"guarded"}) == flags
 
@@ -458,4 +457,4 @@ def test_flags(path: str, flags: set[str]) -> None:
 )
 def test_names(path: str, name: str, good: bool) -> None:
     kind = find_kind(path)
-    assert (not STRATEGIES[f"{kind.gvk.api_version}/{kind.name}"].name_check(name, False)) is good
+    assert (not kind.strategy.name_check(name, False)) is good

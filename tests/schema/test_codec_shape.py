@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema.codec import JSON, Codec
 from ctrlmgr.schema.schema import Schema
 from tests.recording.samples import small_lines
 
-KINDS = Kinds.builtin({})
+KINDS = builtin_kinds()
 RESOURCE_VERSION = re.compile(rb'"resourceVersion":"\d+",')
 
 

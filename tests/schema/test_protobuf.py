@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.schema.protobuf.kinds import MAGIC, MEDIA_TYPE, decode
 from tests.schema.protobuf_encoder import META, body, delimited, number, table, unknown, varint
@@ -20,7 +20,7 @@ from tests.schema.protobuf_encoder import META, body, delimited, number, table, 
 CAPTURED = json.loads(Path(__file__).with_name("kubectl_protobuf.json").read_text())
 """What kubectl 1.32 sent, and what the same command printed with `--dry-run=client -o json` where it can."""
 
-KINDS = Kinds.builtin({})
+KINDS = builtin_kinds()
 
 EMPTY: tuple[Any, ...] = ("", 0, False, None, {}, [])
 

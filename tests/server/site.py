@@ -16,13 +16,14 @@ from prometheus_client import CollectorRegistry
 
 from ctrlmgr import threads
 from ctrlmgr.api.object import Object
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
-from ctrlmgr.server.authn.access import AllowEverything, Authenticator, Authorizer
+from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 from ctrlmgr.testing.builders import a_namespace

@@ -12,9 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.errors import Unauthorized
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.authn.access import AllowEverything, Attributes, User
+from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.presenting.negotiation import PROTOBUF
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
@@ -288,11 +291,8 @@ class Guarded(AllowEverything):
             raise Unauthorized
         return User("alice") if token == b"Bearer alice" else User("system:anonymous")
 
-    def authorize(self, user: User, attributes: Attributes) -> bool:
-        return user.name == "alice" and attributes.verb in ("list", "watch")
-
-    def reason(self, user: User, attributes: Attributes) -> str:
-        return ""
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        return ALLOWED if user.name == "alice" and attributes.verb in ("list", "watch") else NO_OPINION
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.errors import MethodNotAllowed
-from ctrlmgr.server.authn.access import Attributes
 from ctrlmgr.server.endpoints import Place, Places
 from tests.engine.stage import builtin_kinds
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 
 from ctrlmgr import threads
+from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
-from ctrlmgr.server.authn.access import User
-from ctrlmgr.server.authn.authenticators import MASTERS, KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer, RequestAuthenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.ui import Process, Reader, Site

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ctrlmgr.authentication.user import ANONYMOUS, User
+from ctrlmgr.authorization.attributes import path_attributes
 from ctrlmgr.errors import Unauthorized
-from ctrlmgr.server.authn.access import Attributes, User
-from ctrlmgr.server.authn.authenticators import ANONYMOUS, KnownUsersAuthorizer
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from tests.server.site import TIMEOUT
 from tests.ui.site import TOKEN, Served
 
@@ -102,9 +103,9 @@ def test_data_is_for_who_is_known(served: Served, name: str) -> None:
 )
 def test_what_is_public_of_the_page(path: str, public: bool) -> None:
     authorizer = KnownUsersAuthorizer()
-    assert authorizer.authorize(ANONYMOUS, Attributes("get", path)) is public
-    assert not authorizer.authorize(ANONYMOUS, Attributes("post", path))
-    assert authorizer.authorize(User("alice", groups=("system:authenticated",)), Attributes("get", path))
+    assert authorizer.authorize(ANONYMOUS, path_attributes("get", path)).allows is public
+    assert not authorizer.authorize(ANONYMOUS, path_attributes("post", path)).allows
+    assert authorizer.authorize(User("alice", groups=("system:authenticated",)), path_attributes("get", path)).allows
 
 
 @pytest.mark.parametrize(

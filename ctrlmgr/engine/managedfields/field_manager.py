@@ -17,7 +17,7 @@ from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
-from ctrlmgr.engine.managedfields.reset_fields import Filter, reset_fields
+from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, shape_of
 from ctrlmgr.errors import BadRequest, UnknownError
@@ -49,7 +49,7 @@ class FieldManager:
 
         `kind` is what the schema's definition is called if not given; `versions` are the other apiVersions whose
         entries are kept, all others' being dropped as Kubernetes drops those of versions it does not know; `resets`
-        says what a write to a subresource cannot change, see `reset_fields`.
+        says what a write to a subresource cannot change, by default what is usual (`reset_fields`).
         """
         group, _, version = api_version.rpartition("/")
         self._kind = kind or schema.definition.rpartition(".")[2]
@@ -60,8 +60,9 @@ class FieldManager:
         # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
         # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
         self._created: dict[bytes, Difference] | None = {} if "spec" in schema.properties else None
-        has_status = "status" in schema.properties
-        self._resets = reset_fields(group, self._kind, has_status=has_status) if resets is None else resets
+        if resets is None:
+            resets = USUAL if "status" in schema.properties else {}
+        self._resets = resets
 
     def update(
         self, live: Unstructured | None, new: Unstructured, manager: str, now: str, subresource: str = ""

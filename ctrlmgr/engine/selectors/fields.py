@@ -1,19 +1,18 @@
 r"""Field selectors: `metadata.name=web,status.phase!=Running`, as apimachinery's `fields.ParseSelector` reads them.
 
 Guarantees: a selector matches exactly what Kubernetes' would. Which fields a kind has besides its name and namespace
-is `Strategy.fields`; asking for others is refused in the words that Kubernetes has for that kind. In values, `\` makes
-the comma, the equals sign and itself ordinary.
+is `Strategy.fields`; asking for others is refused in the words that Kubernetes has for that kind
+(`Strategy.field_refusal`). In values, `\` makes the comma, the equals sign and itself ordinary.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.remembered import remembered
-from ctrlmgr.api.resource import Resource
 from ctrlmgr.errors import BadRequest
 
 Selectable: TypeAlias = Callable[[Object], Mapping[str, str]]
@@ -21,7 +20,6 @@ Selectable: TypeAlias = Callable[[Object], Mapping[str, str]]
 _NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
 _OPERATOR = re.compile("!=|==|=")
 _PLAIN = re.compile(r"[^\\,=]*")
-_JOBS = Resource("batch", "jobs")
 
 
 class Term(NamedTuple):
@@ -58,11 +56,14 @@ class FieldSelector:
         """Whether it matches everything."""
         return not self.terms
 
-    def check(self, resource: Resource, fields: tuple[str, ...]) -> None:
-        """Raise `BadRequest` if it names a field that is not selectable; `fields` are the kind's own."""
+    def check(self, fields: Container[str], refusal: Callable[[str], str]) -> None:
+        """Raise `BadRequest` if it names a field that is not selectable.
+
+        `fields` are the kind's own, and `refusal` says of another one that it is none of them.
+        """
         for field, _, _ in self._others:
             if field not in fields:
-                raise BadRequest(_unknown(resource, field, own=bool(fields)))
+                raise BadRequest(refusal(field))
 
     def matches(self, obj: Object, selectable: Selectable) -> bool:
         """Say whether `obj` meets every term; `selectable` gives the values of its kind's own fields."""
@@ -78,15 +79,6 @@ class FieldSelector:
 
 def _required(terms: tuple[Term, ...], field: str) -> str | None:
     return next((term.value for term in terms if term.field == field and not term.negated), None)
-
-
-def _unknown(resource: Resource, field: str, *, own: bool) -> str:
-    """Say that a field cannot be selected by, as the kind's `AddFieldLabelConversionFunc` does."""
-    if resource == _JOBS:
-        return f'field label "{field}" not supported for Job'
-    if own:
-        return f"field label not supported: {field}"
-    return f'"{field}" is not a known field selector: only "{_NAME}", "{_NAMESPACE}"'
 
 
 def _term(text: str, part: str) -> Term:

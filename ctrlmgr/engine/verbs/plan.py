@@ -38,7 +38,7 @@ class Plan:
         self.strategy = kind.strategy
         self.codec = kind.codec
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
-        self.manager = FieldManager(kind.schema, kind.gvk.api_version, versions=versions)
+        self.manager = FieldManager(kind.schema, kind.gvk.api_version, versions=versions, resets=kind.resets)
         self._encode = stored.codec.encode
         self._to_storage = kind.to_storage
 

@@ -116,6 +116,10 @@ class JobStrategy(TemplateStrategy):
         """Warn of the template, and of indexes that nobody can keep track of."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
+    def field_refusal(self, field: str) -> str:
+        """Say it in the words of batch."""
+        return f'field label "{field}" not supported for Job'
+
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return how many of its pods succeeded."""
         return {"status.successful": str((obj.to_dict().get("status") or {}).get("succeeded") or 0)}

@@ -4,30 +4,31 @@
 |---|---|
 | SelfSubjectReview | who am I? |
 | SelfSubjectAccessReview, SelfSubjectRulesReview | what may I do? |
-| SubjectAccessReview, LocalSubjectAccessReview | what may somebody else do? |
+| SubjectAccessReview, LocalSubjectAccessReview | what may another user do? |
 | TokenReview | whose token is this? |
 
-Rules: `pkg/registry/authorization`, `pkg/registry/authentication`, `pkg/apis/authorization/validation`.
+Rules: `pkg/registry/authorization`, `pkg/registry/authentication`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeAlias
 
-from ctrlmgr.api.field import FieldError, invalid, refuse
+from ctrlmgr.api.field import refuse
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.authorizer import Authorizer, Decision
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.errors import BadRequest, Invalid
-from ctrlmgr.server.authn.access import Attributes, Authenticator, Authorizer, User
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.server.authn.access import Authenticator
+from ctrlmgr.server.authn.access_reviews import attributes_of, review_errors
 
-_NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-_READING = ["get", "list", "watch"]
-_NOBODY = "at least one of user or group must be specified"
+_Answer: TypeAlias = dict[str, Any]
 
 
 class Question(NamedTuple):
-    """A review that somebody has sent."""
+    """A review that a client has sent."""
 
     kind: Kind
     namespace: str
@@ -51,9 +52,9 @@ class Reviews:
         """Ask `authenticator` whose a token is, `authorizer` who may do what."""
         self._authenticator = authenticator
         self._authorizer = authorizer
-        self._answers: dict[str, Callable[[Question], dict[str, Any]]] = {
-            "SelfSubjectReview": lambda question: {"userInfo": _user_info(question.user)},
-            "SelfSubjectAccessReview": lambda question: self._access(question, question.user),
+        self._answers: dict[str, Callable[[Question], Awaitable[_Answer]]] = {
+            "SelfSubjectReview": self._self,
+            "SelfSubjectAccessReview": self._own_access,
             "SelfSubjectRulesReview": self._rules,
             "SubjectAccessReview": self._subject_access,
             "LocalSubjectAccessReview": self._local_access,
@@ -64,59 +65,50 @@ class Reviews:
         """Whether objects of a kind are reviews."""
         return kind.name in self._answers
 
-    def answer(self, question: Question) -> Unstructured:
+    async def answer(self, question: Question) -> Unstructured:
         """Return the review with its status; raises `Invalid` or `BadRequest` for what cannot be asked."""
-        answer = self._answers[question.kind.name]
-        return {**question.fields, "status": answer(question)}
+        return {**question.fields, "status": await self._answers[question.kind.name](question)}
 
-    def _access(self, question: Question, user: User, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
-        errors = [*_spec_errors(question.spec), *errors]
-        if errors:
-            raise refuse(question.kind.name, question.kind.resource.group, "", errors)
-        resource = question.spec.get("resourceAttributes")
-        attributes = _of_path(question.spec["nonResourceAttributes"]) if resource is None else _of_resource(resource)
-        if self._authorizer.authorize(user, attributes):
-            return {"allowed": True}
-        reason = self._authorizer.reason(user, attributes)
-        return {"allowed": False, "reason": reason} if reason else {"allowed": False}
+    async def _self(self, question: Question) -> _Answer:
+        return {"userInfo": _user_info(question.user)}
 
-    def _subject_access(self, question: Question) -> dict[str, Any]:
-        """Answer for whom a review names."""
-        spec = question.spec
-        name, groups = spec.get("user", ""), tuple(spec.get("groups") or ())
-        extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
-        nobody = [] if name or groups else [invalid("spec.user", name, _NOBODY)]
-        return self._access(question, User(name, spec.get("uid", ""), groups, extra), nobody)
+    async def _own_access(self, question: Question) -> _Answer:
+        return await self._access(question, question.user, names_user=False)
 
-    def _local_access(self, question: Question) -> dict[str, Any]:
+    async def _subject_access(self, question: Question) -> _Answer:
+        return await self._access(question, _subject(question.spec))
+
+    async def _local_access(self, question: Question) -> _Answer:
         """Answer for one namespace, the path's."""
-        path, resource = question.spec.get("nonResourceAttributes"), question.spec.get("resourceAttributes")
-        if path is not None:
-            raise _refused(question, invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
-        namespace = (resource or {}).get("namespace", "")
-        if resource is not None and namespace != question.namespace:
-            field = "spec.resourceAttributes.namespace"
-            raise _refused(question, invalid(field, namespace, "must match metadata.namespace"))
-        return self._subject_access(question)
+        return await self._access(question, _subject(question.spec), namespace=question.namespace)
 
-    def _rules(self, question: Question) -> dict[str, Any]:
-        namespace = question.spec.get("namespace", "")
+    async def _access(
+        self, question: Question, user: User, *, names_user: bool = True, namespace: str | None = None
+    ) -> _Answer:
+        errors = review_errors(question.fields, names_user=names_user, namespace=namespace)
+        if errors:
+            raise refuse("", question.kind.resource.group, "", errors)
+        attributes = attributes_of(question.spec)
+        verdict = self._authorizer.authorize(user, attributes)
+        if verdict is None:
+            verdict = await self._authorizer.ask(user, attributes)
+        denied = verdict.decision is Decision.DENY
+        told = {"denied": denied, "reason": verdict.reason, "evaluationError": verdict.error}
+        return {"allowed": verdict.allows, **{field: value for field, value in told.items() if value}}
+
+    async def _rules(self, question: Question) -> _Answer:
+        namespace = question.spec.get("namespace") or ""
         if not namespace:
             raise BadRequest("no namespace on request")
-        verbs = next((each for each in (["*"], _READING) if self._may(question.user, each, namespace)), None)
-        anywhere = self._authorizer.authorize(question.user, Attributes("*", "*"))
-        return {
-            "resourceRules": [{"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]}] if verbs else [],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}] if anywhere else [],
-            "incomplete": False,
+        listing = self._authorizer.rules(question.user, namespace)
+        answer: _Answer = {
+            "resourceRules": [rule.fields for rule in listing.rules if rule.resources],
+            "nonResourceRules": [rule.fields for rule in listing.rules if rule.urls],
+            "incomplete": listing.incomplete,
         }
+        return {**answer, "evaluationError": listing.error} if listing.error else answer
 
-    def _may(self, user: User, verbs: Sequence[str], namespace: str) -> bool:
-        """Whether a user may do all that with anything in a namespace."""
-        asked = (Attributes(verb, "", "*", "*", "*", "", namespace) for verb in verbs)
-        return all(self._authorizer.authorize(user, attributes) for attributes in asked)
-
-    def _token(self, question: Question) -> dict[str, Any]:
+    async def _token(self, question: Question) -> _Answer:
         token = question.spec.get("token", "")
         if not token:
             raise BadRequest("token is required for TokenReview in authentication")
@@ -124,6 +116,11 @@ class Reviews:
         if user is None:
             return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user)}
+
+
+def _subject(spec: dict[str, Any]) -> User:
+    extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), extra)
 
 
 def _user_info(user: User) -> dict[str, Any]:
@@ -134,25 +131,3 @@ def _user_info(user: User) -> dict[str, Any]:
         "extra": {name: list(values) for name, values in user.extra.items()},
     }
     return {field: value for field, value in info.items() if value}
-
-
-def _spec_errors(spec: dict[str, Any]) -> list[FieldError]:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and path is not None:
-        return [
-            invalid("spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes")
-        ]
-    return [invalid("spec.resourceAttributes", None, _NEITHER)] if resource is None and path is None else []
-
-
-def _of_resource(asked: dict[str, Any]) -> Attributes:
-    fields = ("group", "version", "resource", "subresource", "namespace", "name")
-    return Attributes(asked.get("verb", ""), "", *(asked.get(field, "") for field in fields))
-
-
-def _of_path(asked: dict[str, Any]) -> Attributes:
-    return Attributes(asked.get("verb", ""), asked.get("path", ""))
-
-
-def _refused(question: Question, error: FieldError) -> Invalid:
-    return refuse(question.kind.name, question.kind.resource.group, "", [error])

@@ -28,9 +28,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.access import User
 from ctrlmgr.server.http.tls import write_private
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import structlog
 
+from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.access import User
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -27,13 +27,6 @@ from ctrlmgr.server.describe.document import JSON, Document, json_document, pref
 
 _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
 """What asks for aggregated discovery: the parameters `as`, `g` and `v` of a media type."""
-
-_STORED_VERSIONS: Mapping[tuple[str, str], str] = {
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
-}
-"""The kinds that Kubernetes 1.36 stores in a version which it serves no more, so that their hashes are as there."""
 
 
 class Discovery:
@@ -125,13 +118,12 @@ class Discovery:
                 "verbs": sorted(part.verbs),
             }
 
-    def _storage_version(self, kind: Kind) -> dict[str, str]:
+    @staticmethod
+    def _storage_version(kind: Kind) -> dict[str, str]:
         """Return the hash of the version that a kind is stored in (apiserver `discovery/storageversionhash.go`)."""
         if not {"create", "get"} <= kind.verbs:
             return {}
-        stored = (self._kinds.stored(kind.storage) or kind).gvk
-        version = _STORED_VERSIONS.get((stored.group, stored.kind), stored.version)
-        digest = sha256(f"{stored.group}/{version}/{stored.kind}".encode()).digest()
+        digest = sha256(f"{kind.storage.group}/{kind.stored_version}/{kind.name}".encode()).digest()
         return {"storageVersionHash": b64encode(digest[:8]).decode("ascii")}
 
     def _everything(self, root: str, version: str) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, StatusDetails, UnsupportedMediaType
 from ctrlmgr.metrics import RequestMetrics
-from ctrlmgr.server.authn.access import User
 from ctrlmgr.server.http.responses import Header, Receive, Response, Scope, Send, send_whole
 from ctrlmgr.server.http.stream import Disconnected, Stream, StreamingProtocol
 from ctrlmgr.server.presenting.negotiation import is_pretty

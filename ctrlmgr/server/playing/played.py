@@ -44,6 +44,11 @@ class PlayedBackend:
         """What answers requests."""
         return self
 
+    def step(self) -> None:
+        """Take in what has been acknowledged, as far as that is known without waiting."""
+        for era in self._eras:
+            era.backend.step()
+
     async def answer(self, call: Call, verb: str) -> None:
         """Answer a call; raises the error to answer with."""
         era = self._apart.get(call.endpoint.kind.storage, self._now)

@@ -19,7 +19,7 @@ from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.encoding import ListMeta
 from ctrlmgr.server.presenting.listings import Listings
 from ctrlmgr.server.presenting.negotiation import AS_IS, Form
-from ctrlmgr.server.presenting.tabular import Table, TableFor
+from ctrlmgr.server.presenting.tabular import Table
 
 
 class Presentation(Protocol):
@@ -136,9 +136,8 @@ def _go_type(kind: Kind) -> str:
 class Presentations:
     """Makes presentations, each once."""
 
-    def __init__(self, table_for: TableFor, clock: Clock) -> None:
-        """Take the columns and cells of tables from `table_for`, the time for ages from `clock`."""
-        self._table_for = table_for
+    def __init__(self, clock: Clock) -> None:
+        """Take the time for ages from `clock`."""
         self._clock = clock
         self._listings = Listings()
         self._made: dict[tuple[Kind, GroupVersionKind, Form, str], Presentation] = {}
@@ -157,5 +156,5 @@ class Presentations:
         if form == AS_IS:
             return Plain(kind, self._listings)
         if form.kind == "Table":
-            return Table(kind, form, self._table_for(shown), include, self._clock)
+            return Table(kind, form, kind.printer_of(shown), include, self._clock)
         return Partial(kind, form)

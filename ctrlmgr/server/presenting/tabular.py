@@ -6,8 +6,7 @@ of a watch has the columns, the following ones have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
 
 import msgspec
 
@@ -15,42 +14,15 @@ from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Listing
+from ctrlmgr.engine.tables.printer import TableDefinition
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.encoding import ListMeta
 from ctrlmgr.server.presenting.negotiation import Form
 
 _INCLUDES = ("", "Metadata", "Object", "None")
-
-
-class Column(msgspec.Struct, frozen=True):
-    """One column (meta/v1 TableColumnDefinition), its fields in Go's order."""
-
-    name: str
-    type: str = "string"
-    """`string`, `integer`, `number`, `boolean` or `date`."""
-    format: str = ""
-    """`name` for the column that holds the object's name."""
-    description: str = ""
-    priority: int = 0
-    """0 is always shown, more only in wide output."""
-
-
-class TableDefinition(Protocol):
-    """The columns of a kind, and how to fill them."""
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        """The columns, in order."""
-
-    def cells(self, obj: Object, now: int) -> Sequence[Any]:
-        """Return what stands in the columns for `obj` at a time (µs since 1970): JSON values, mostly text."""
-
-
-TableFor = Callable[[GroupVersionKind], TableDefinition]
-"""Gives the definition of a kind's table."""
 
 
 def parse_include(query: dict[str, list[str]]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.engine.managedfields import FieldManager, keep_timestamps
 from ctrlmgr.engine.patch import merge_patch
 from ctrlmgr.schema.schema import Definitions
+from tests.engine.stage import builtin_kinds
 
 CORE = "io.k8s.api.core.v1"
 APPS = "io.k8s.api.apps.v1"
@@ -24,7 +25,11 @@ class Managed(NamedTuple):
 
 
 def field_manager(definition: str, api_version: str = "v1") -> FieldManager:
-    return FieldManager(Definitions.builtin().schema(definition), api_version)
+    kinds = builtin_kinds()
+    resets = next(
+        (kind.resets for kind in kinds if (kind.definition, kind.gvk.api_version) == (definition, api_version)), None
+    )
+    return FieldManager(Definitions.builtin().schema(definition), api_version, resets=resets)
 
 
 class Stored:

@@ -246,9 +246,8 @@ def test_what_a_subresource_cannot_change_is_not_managed_by_it(
     new = {"metadata": {"labels": {"a": "b"}}, "spec": spec, "status": status}
     if "status" not in schema.properties:
         del new["status"]
-    [managed] = FieldManager(schema, api_version).update(None, new, "me", at(1), subresource)["metadata"][
-        "managedFields"
-    ]
+    manager = field_manager(definition, api_version)
+    [managed] = manager.update(None, new, "me", at(1), subresource)["metadata"]["managedFields"]
     assert list(managed["fieldsV1"]) == owned
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, RuleListing, Verdict
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.errors import BadRequest, Invalid
-from ctrlmgr.server.authn.access import AllowEverything, Attributes, User
+from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from tests.engine.stage import builtin_kinds
 
@@ -24,15 +28,14 @@ class OnlyPods(AllowEverything):
     def token_user(self, token: str) -> User | None:
         return ALICE if token == "good" else None
 
-    def authorize(self, user: User, attributes: Attributes) -> bool:
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
         self.asked = attributes
-        return user.name == "alice" and (
-            attributes[:1] + attributes[2:] == ("get", "", "v1", "pods", "log", "default", "p")
-            or attributes[:2] == ("get", "/healthz")
-        )
+        asked = attributes.is_resource and attributes[:1] + attributes[2:8]
+        may = asked == ("get", "", "v1", "pods", "log", "default", "p") or attributes[:2] == ("get", "/healthz")
+        return ALLOWED if user.name == "alice" and may else NO_OPINION
 
-    def reason(self, user: User, attributes: Attributes) -> str:
-        return ""
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        return RuleListing()
 
 
 ACCESS = OnlyPods()
@@ -46,7 +49,7 @@ def ask(kind: str, spec: Any = None, *, user: User = ALICE, namespace: str = "")
     assert found is not None
     assert REVIEWS.covers(found)
     fields = {"kind": kind} if spec is None else {"kind": kind, "spec": spec}
-    return REVIEWS.answer(Question(found, namespace, fields, user))
+    return asyncio.run(REVIEWS.answer(Question(found, namespace, fields, user)))
 
 
 def test_who_am_i() -> None:
@@ -89,13 +92,13 @@ def test_what_may_somebody_do_here() -> None:
         (
             "SelfSubjectAccessReview",
             {},
-            'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: '
+            '.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: '
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         ),
         (
             "SubjectAccessReview",
             {"resourceAttributes": POD},
-            'SubjectAccessReview.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": '
+            '.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": '
             "at least one of user or group must be specified",
         ),
     ],
@@ -120,7 +123,7 @@ def test_the_rules_of_who_may_do_everything() -> None:
     found = builtin_kinds().by_gvk(GroupVersionKind("authorization.k8s.io", "v1", "SelfSubjectRulesReview"))
     assert found is not None
     everything = Reviews(AllowEverything(), AllowEverything())
-    answer = everything.answer(Question(found, "", {"spec": {"namespace": "default"}}, BOB))
+    answer = asyncio.run(everything.answer(Question(found, "", {"spec": {"namespace": "default"}}, BOB)))
     assert answer["status"]["resourceRules"] == [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
     assert answer["status"]["nonResourceRules"] == [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
 

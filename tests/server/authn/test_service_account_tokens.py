@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import BadRequest, Conflict, Invalid, NotFound, SettingsError
-from ctrlmgr.server.authn.access import User
 from ctrlmgr.server.authn.service_account_tokens import (
     ISSUER,
     SERVICE_ACCOUNTS,

@@ -11,6 +11,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kinds import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.schema.schema import Definitions
 from ctrlmgr.server.describe.discovery import Discovery
@@ -24,7 +25,7 @@ PLAIN = [path for path in structure.discovery() if path.startswith("/api")]
 
 @pytest.fixture(scope="module")
 def discovery() -> Discovery:
-    return Discovery(Kinds.builtin(), ADDRESS)
+    return Discovery(builtin_kinds(), ADDRESS)
 
 
 def answer(discovery: Discovery, path: str, accept: str = "application/json") -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import NotAcceptable
+from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi import OpenAPI
 from tests.server.describe import gnostic_reader
@@ -19,7 +20,7 @@ OLD_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch"}
 
-KINDS = Kinds.builtin()
+KINDS = builtin_kinds()
 SECTIONS = sorted({f"{'apis' if kind.gvk.group else 'api'}/{kind.gvk.api_version}" for kind in KINDS})
 
 
@@ -182,7 +183,7 @@ def test_v2_in_protobuf_says_the_same_as_in_json(openapi: OpenAPI, accept: str) 
 
 
 def test_what_is_not_served_is_not_described() -> None:
-    kinds = Kinds.builtin()
+    kinds = builtin_kinds()
     few = Kinds(kinds.definitions)
     for plural in ("configmaps", "namespaces"):
         kind = kinds.find("", "v1", plural)

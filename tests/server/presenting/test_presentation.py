@@ -12,10 +12,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Listing
+from ctrlmgr.engine.tables.printer import Column
 from ctrlmgr.errors import BadRequest, NotAcceptable
 from ctrlmgr.server.presenting.negotiation import AS_IS, Form
 from ctrlmgr.server.presenting.presentation import Partial, Plain, Presentations
-from ctrlmgr.server.presenting.tabular import Column, Table, parse_include
+from ctrlmgr.server.presenting.tabular import Table, parse_include
 from ctrlmgr.testing import FakeClock
 from tests.engine.stage import builtin_kinds
 
@@ -132,7 +133,7 @@ def test_an_unknown_include_is_refused() -> None:
 
 
 def test_presentations_are_made_once() -> None:
-    presentations = Presentations(lambda kind: Definition(), FakeClock())
+    presentations = Presentations(FakeClock())
     kind = config_maps()
     table_form = Form("Table", "v1")
     assert isinstance(presentations.of(kind, kind.gvk), Plain)

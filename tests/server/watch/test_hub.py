@@ -14,6 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.tables.printer import Column
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
@@ -22,7 +23,7 @@ from ctrlmgr.informer import WatchCache
 from ctrlmgr.metrics import REGISTRY, WatchMetrics
 from ctrlmgr.server.presenting.negotiation import Form
 from ctrlmgr.server.presenting.presentation import Plain, Presentation
-from ctrlmgr.server.presenting.tabular import Column, Table
+from ctrlmgr.server.presenting.tabular import Table
 from ctrlmgr.server.watch import hub as hubs
 from ctrlmgr.server.watch.hub import Hub
 from ctrlmgr.server.watch.watcher import Parting, Watcher

@@ -1,0 +1,65 @@
+"""What a request is about, as authorizers see it; and the refusal that says so.
+
+Rules: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.errors import Forbidden, StatusDetails
+
+
+class Requirement(NamedTuple):
+    """One term of a selector."""
+
+    key: str
+    operator: str
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`."""
+    values: tuple[str, ...] = ()
+
+
+class Attributes(NamedTuple):
+    """What a request is about; one that is about no resource has nothing but its verb and its path."""
+
+    verb: str
+    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; an HTTP method in lower case
+    where no resource is meant."""
+    path: str = ""
+    """The decoded path; empty for a question about a resource that is not requested (SubjectAccessReview)."""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    fields: tuple[Requirement, ...] = ()
+    """The field selector of a list, a watch or a deletion of a collection."""
+    labels: tuple[Requirement, ...] = ()
+    """Its label selector."""
+    is_resource: bool = True
+    """Whether a resource is meant; a question about one may leave its name out."""
+
+
+def path_attributes(verb: str, path: str) -> Attributes:
+    """Return what a request for no resource is about."""
+    return Attributes(verb, path, is_resource=False)
+
+
+def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:
+    """Return the 403 for a request that may not be made, in Kubernetes' words."""
+    why = f": {reason}" if reason else ""
+    if not attributes.is_resource:
+        words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'
+        return Forbidden(words, details=StatusDetails())
+    group, resource, name = attributes.group, attributes.resource, attributes.name
+    what = f"{resource}/{attributes.subresource}" if attributes.subresource else resource
+    place = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    qualified = f"{resource}.{group}" if group else resource
+    subject = f'{qualified} "{name}"' if name else qualified
+    return Forbidden(
+        f'{subject} is forbidden: User "{user.name}" cannot {attributes.verb} resource "{what}" '
+        f'in API group "{group}" {place}{why}',
+        details=StatusDetails(name=name, group=group, kind=resource),
+    )

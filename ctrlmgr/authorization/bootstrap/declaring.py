@@ -1,0 +1,120 @@
+"""How bootstrap roles and bindings are declared: names and rules; the rest of each object is the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.rbac.index import GROUP
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_API_VERSION = f"{GROUP}/v1"
+_CORE = "core"
+
+
+def rule(verbs: str, groups: str, resources: str, *, names: str = "") -> PolicyRule:
+    """Declare a rule about resources, each list separated by blanks; the legacy group is called `core`."""
+    of_groups = tuple("" if group == _CORE else group for group in groups.split())
+    return PolicyRule(tuple(verbs.split()), of_groups, tuple(resources.split()), tuple(names.split()))
+
+
+def urls(verbs: str, paths: str) -> PolicyRule:
+    """Declare a rule about paths, each list separated by blanks."""
+    return PolicyRule(tuple(verbs.split()), urls=tuple(paths.split()))
+
+
+class Subject(NamedTuple):
+    """Who is given a role."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The subject as a binding has it."""
+        if self.kind == "ServiceAccount":
+            return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
+        return {"kind": self.kind, "apiGroup": GROUP, "name": self.name}
+
+
+def user(name: str) -> Subject:
+    """Return the user of a name."""
+    return Subject("User", name)
+
+
+def group(name: str) -> Subject:
+    """Return a group."""
+    return Subject("Group", name)
+
+
+def service_account(name: str, namespace: str = "kube-system") -> Subject:
+    """Return a service account."""
+    return Subject("ServiceAccount", name, namespace)
+
+
+class Role:
+    """A Role in a namespace, or with an empty one a ClusterRole."""
+
+    def __init__(
+        self, name: str, *rules: PolicyRule, namespace: str = "", aggregate_to: str = "", aggregates: str = ""
+    ) -> None:
+        """Declare it; its rules go into the role that aggregates `aggregate_to`, its own come from `aggregates`."""
+        self.name = name
+        self.namespace = namespace
+        self.rules = rules
+        self._aggregate_to = aggregate_to
+        self._aggregates = aggregates
+
+    @property
+    def fields(self) -> Unstructured:
+        """The object."""
+        labels = {_aggregation(self._aggregate_to): "true"} if self._aggregate_to else {}
+        fields: Unstructured = {
+            "kind": "Role" if self.namespace else "ClusterRole",
+            "apiVersion": _API_VERSION,
+            "metadata": _metadata(self.name, self.namespace, labels),
+            "rules": [each.fields for each in self.rules],
+        }
+        if self._aggregates:
+            selectors = [{"matchLabels": {_aggregation(self._aggregates): "true"}}]
+            fields |= {"rules": [], "aggregationRule": {"clusterRoleSelectors": selectors}}
+        return fields
+
+
+class Binding:
+    """A RoleBinding in a namespace, or with an empty one a ClusterRoleBinding; of the role of its name, by default."""
+
+    def __init__(self, name: str, *subjects: Subject, namespace: str = "", role: str = "") -> None:
+        """Declare it."""
+        self.name = name
+        self.namespace = namespace
+        self.role = role or name
+        self.subjects: Sequence[Subject] = subjects
+
+    @property
+    def fields(self) -> Unstructured:
+        """The object."""
+        kind = "Role" if self.namespace else "ClusterRole"
+        return {
+            "kind": f"{kind}Binding",
+            "apiVersion": _API_VERSION,
+            "metadata": _metadata(self.name, self.namespace, {}),
+            "subjects": [subject.fields for subject in self.subjects],
+            "roleRef": {"apiGroup": GROUP, "kind": kind, "name": self.role},
+        }
+
+
+def _aggregation(target: str) -> str:
+    return f"{GROUP}/aggregate-to-{target}"
+
+
+def _metadata(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    metadata["labels"] = {"kubernetes.io/bootstrapping": "rbac-defaults", **labels}
+    metadata["annotations"] = {AUTOUPDATE: "true"}
+    return metadata

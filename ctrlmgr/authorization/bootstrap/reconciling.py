@@ -1,0 +1,103 @@
+"""What is done about a bootstrap role or binding that is there already, and differs.
+
+Guarantees:
+- Rights, labels, annotations and subjects that are missing are added; what a cluster's owner has added stays.
+- A binding to another role is replaced, because a binding's role cannot be changed.
+- What is annotated `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
+- Reconciling what has been reconciled changes nothing.
+
+Rules: component-helpers `auth/rbac/reconciliation/{reconcile_role,reconcile_rolebindings}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.authorization.bootstrap.declaring import AUTOUPDATE, Binding, Role
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, covers
+
+
+class Operation(Enum):
+    """What is to be done."""
+
+    NOTHING = "nothing"
+    CREATE = "create"
+    UPDATE = "update"
+    RECREATE = "recreate"
+
+
+class Step(NamedTuple):
+    """What is to be done about one object, and what it is to be afterwards."""
+
+    operation: Operation
+    object: Unstructured
+
+
+def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
+    """Return what is to be done about a role."""
+    expected = declared.fields
+    if existing is None:
+        return Step(Operation.CREATE, expected)
+    wanted = _with_metadata(existing, expected)
+    if "aggregationRule" not in expected or "aggregationRule" not in existing:
+        have = [PolicyRule.of(rule) for rule in existing.get("rules") or ()]
+        missing = covers(have, (PolicyRule.of(rule) for rule in expected["rules"]))
+        if missing:
+            wanted["rules"] = [*(existing.get("rules") or ()), *(rule.fields for rule in missing)]
+    _reconcile_aggregation(wanted, expected)
+    return _step(existing, wanted)
+
+
+def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
+    """Return what is to be done about a binding."""
+    expected = declared.fields
+    if existing is None:
+        return Step(Operation.CREATE, expected)
+    if existing.get("roleRef") != expected["roleRef"]:
+        return Step(Operation.NOTHING if _is_protected(existing) else Operation.RECREATE, expected)
+    wanted = _with_metadata(existing, expected)
+    subjects = existing.get("subjects") or []
+    missing = [subject for subject in expected["subjects"] if not _has_subject(subjects, subject)]
+    if missing:
+        wanted["subjects"] = [*subjects, *missing]
+    return _step(existing, wanted)
+
+
+def _step(existing: Unstructured, wanted: Unstructured) -> Step:
+    same = _is_protected(existing) or wanted == existing
+    return Step(Operation.NOTHING if same else Operation.UPDATE, wanted)
+
+
+def _is_protected(existing: Unstructured) -> bool:
+    return (metadata_of(existing).get("annotations") or {}).get(AUTOUPDATE) == "false"
+
+
+def _with_metadata(existing: Unstructured, expected: Unstructured) -> Unstructured:
+    """Return `existing` with the labels and annotations that it lacks."""
+    metadata = dict(metadata_of(existing))
+    for field in ("labels", "annotations"):
+        merged = {**metadata_of(expected)[field], **(metadata.get(field) or {})}
+        if merged != metadata.get(field):
+            metadata[field] = merged
+    return {**existing, "metadata": metadata}
+
+
+def _reconcile_aggregation(wanted: Unstructured, expected: Unstructured) -> None:
+    if "aggregationRule" not in expected:
+        wanted.pop("aggregationRule", None)
+        return
+    have: Sequence[Any] = (wanted.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+    missing = [each for each in expected["aggregationRule"]["clusterRoleSelectors"] if each not in have]
+    if missing:
+        wanted["aggregationRule"] = {"clusterRoleSelectors": [*have, *missing]}
+
+
+def _has_subject(subjects: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> bool:
+    return any(_identity(subject) == _identity(wanted) for subject in subjects)
+
+
+def _identity(subject: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(subject.get(field) or "" for field in ("kind", "apiGroup", "namespace", "name"))

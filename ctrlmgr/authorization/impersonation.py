@@ -1,0 +1,245 @@
+"""Acting for another user: what the headers ask for, and by which right.
+
+Guarantees:
+- Each part of the other user (name, uid, groups, extra) takes a right of its own.
+- The modes are tried in order, and the first that allows all of it decides: those of constrained impersonation, which
+  limit what may be done while impersonating, then the old one. The refusal is that of the first mode that applies.
+- In constrained modes nobody becomes a member of `system:masters`, and nodes and service accounts have the groups that
+  they have.
+
+Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation,mode}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from ctrlmgr.authentication.names import NODES, is_subdomain, node_of, service_account_of
+from ctrlmgr.authentication.user import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from ctrlmgr.authorization.attributes import Attributes, refusal
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.authorization.rbac.policy_rules import quoted
+from ctrlmgr.errors import ApiError, BadRequest
+
+PREFIX = b"impersonate-"
+_USER, _UID, _GROUP, _EXTRA = b"impersonate-user", b"impersonate-uid", b"impersonate-group", b"impersonate-extra-"
+
+_AUTHENTICATION = "authentication.k8s.io"
+_NODE_NAME = "authentication.kubernetes.io/node-name"
+_NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
+_MANY = 4
+"""From how many groups or extra values on it is asked first whether all of them are allowed."""
+
+
+class Impersonated(NamedTuple):
+    """Who acts from now on, and by which right."""
+
+    user: User
+    constraint: str = ""
+    """The verb of the constrained mode; empty for the old one."""
+
+
+def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
+    """Return whom the sender of `headers` (names in lower case) wants to act for, None for nobody else.
+
+    Raises `BadRequest` for parts of a user without a name.
+    """
+    name, uid, groups, extra = "", "", list[str](), dict[str, list[str]]()
+    for header, value in headers:
+        if header == _USER:
+            name = name or _text(value)
+        elif header == _UID:
+            uid = uid or _text(value)
+        elif header == _GROUP:
+            groups.append(_text(value))
+        elif header.startswith(_EXTRA):
+            extra.setdefault(_extra_key(header.removeprefix(_EXTRA)), []).append(_text(value))
+    user = User(name, uid, tuple(groups), {key: tuple(values) for key, values in extra.items()})
+    if not name and (uid or groups or extra):
+        raise BadRequest(f"requested {_shown(user)} without impersonating a user name")
+    return user if name else None
+
+
+async def impersonate(user: User, wanted: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
+    """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
+    refused: ApiError | None = None
+    for mode in _MODES:
+        if not mode.applies(wanted, user):
+            continue
+        try:
+            return await mode.check(_Asking(user, authorizer, mode), wanted, attributes)
+        except ApiError as error:
+            refused = refused or error
+    assert refused is not None, "the last mode applies to every user"
+    raise refused
+
+
+class _Asking(NamedTuple):
+    """Who wants to impersonate, in which mode, and who decides."""
+
+    user: User
+    authorizer: Authorizer
+    mode: _Mode
+
+    async def require(self, attributes: Attributes) -> None:
+        """Return if this is allowed; raises `Forbidden`."""
+        user = self.user
+        if self.mode.name == _ASSOCIATED:
+            user = user._replace(extra={_NODE_KEYS: tuple(sorted(user.extra))})
+            if attributes.verb == self.mode.verb:
+                attributes = attributes._replace(name="*")
+        verdict = self.authorizer.authorize(user, attributes)
+        if verdict is None:
+            verdict = await self.authorizer.ask(user, attributes)
+        if not verdict.allows:
+            reason = ": ".join(part for part in (verdict.error, verdict.reason) if part)
+            raise refusal(self.user, attributes, reason)
+
+    def about(self, resource: str, name: str, *, namespace: str = "", part: str = "", own: bool = False) -> Attributes:
+        """Return the question whether a part of a user may be taken on.
+
+        `own` says that it is in the group of authentication even in the old mode.
+        """
+        group = _AUTHENTICATION if self.mode.name or own else ""
+        return Attributes(self.mode.verb, "", group, "v1", resource, part, namespace, name)
+
+
+class _Mode(NamedTuple):
+    """A way to impersonate."""
+
+    name: str
+    """Empty for the old one."""
+    applies: Callable[[User, User], bool]
+    """Whether it can be used for a wanted user by another one."""
+
+    @property
+    def verb(self) -> str:
+        """The right that it takes to be the other user."""
+        return f"impersonate:{self.name}" if self.name else "impersonate"
+
+    async def check(self, asking: _Asking, wanted: User, attributes: Attributes) -> Impersonated:
+        """Return the user to act as; raises `Forbidden`."""
+        if self.name:
+            await asking.require(attributes._replace(verb=f"impersonate-on:{self.name}:{attributes.verb}"))
+        groups = await self._check_name(asking, wanted)
+        if wanted.uid:
+            await asking.require(asking.about("uids", wanted.uid, own=True))
+        await self._check_groups(asking, wanted.groups)
+        await self._check_extra(asking, wanted.extra)
+        return Impersonated(_completed(wanted._replace(groups=groups)), self.verb if self.name else "")
+
+    async def _check_name(self, asking: _Asking, wanted: User) -> tuple[str, ...]:
+        """Check the right to the name, and return the groups that come with it."""
+        question, groups = asking.about("users", wanted.name), wanted.groups
+        if self.name and (node := node_of(wanted.name)) is not None:
+            question, groups = asking.about("nodes", node), (NODES,)
+        if (account := service_account_of(wanted.name)) is not None:
+            question = asking.about("serviceaccounts", account.name, namespace=account.namespace)
+            groups = wanted.groups or account.groups
+        await asking.require(question)
+        return groups
+
+    async def _check_groups(self, asking: _Asking, groups: Sequence[str]) -> None:
+        if self.name and "" in groups:
+            raise _never(asking, "groups", "impersonating the empty string group is not allowed")
+        if self.name and MASTERS in groups:
+            raise _never(asking, "groups", f"impersonating the {MASTERS} group is not allowed", name=MASTERS)
+        if self.name and len(groups) >= _MANY and await _may(asking, asking.about("groups", "*")):
+            return
+        for group in groups:
+            await asking.require(asking.about("groups", group))
+
+    async def _check_extra(self, asking: _Asking, extra: Mapping[str, Sequence[str]]) -> None:
+        if self.name and (problem := _extra_problem(extra)):
+            raise _never(asking, "userextras", problem)
+        many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
+        if self.name and many and await _may(asking, asking.about("userextras", "*", part="*")):
+            return
+        for key, values in extra.items():
+            for value in values:
+                await asking.require(asking.about("userextras", value, part=key, own=True))
+
+
+_ASSOCIATED = "associated-node"
+
+
+def _has_name_only(wanted: User) -> bool:
+    return not (wanted.uid or wanted.groups or wanted.extra)
+
+
+def _is_on_node(wanted: User, user: User) -> bool:
+    node = node_of(wanted.name)
+    bound = node is not None and user.extra.get(_NODE_NAME) == (node,)
+    return bound and _has_name_only(wanted) and service_account_of(user.name) is not None
+
+
+_MODES = (
+    _Mode(_ASSOCIATED, _is_on_node),
+    _Mode("arbitrary-node", lambda wanted, user: _has_name_only(wanted) and node_of(wanted.name) is not None),
+    _Mode(
+        "serviceaccount", lambda wanted, user: _has_name_only(wanted) and service_account_of(wanted.name) is not None
+    ),
+    _Mode("user-info", lambda wanted, user: node_of(wanted.name) is None and service_account_of(wanted.name) is None),
+    _Mode("", lambda wanted, user: True),
+)
+
+
+async def _may(asking: _Asking, attributes: Attributes) -> bool:
+    try:
+        await asking.require(attributes)
+    except ApiError:
+        return False
+    return True
+
+
+def _never(asking: _Asking, resource: str, why: str, *, name: str = "") -> ApiError:
+    return refusal(asking.user, asking.about(resource, name), why)
+
+
+def _completed(user: User) -> User:
+    """Return the user with the group that says whether they are known."""
+    group = UNAUTHENTICATED if user.name == ANONYMOUS.name else AUTHENTICATED
+    if group in user.groups or UNAUTHENTICATED in user.groups:
+        return user
+    return user._replace(groups=(*user.groups, group))
+
+
+def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
+    """Return why extra fields cannot be impersonated in a constrained mode, empty if they can."""
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        domain, _, path = key.partition("/")
+        if not path or not is_subdomain(domain):
+            detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
+            return f'impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "{key}": {detail}'
+        if key != key.lower():
+            return f'impersonating a non-lowercase key in extra is not allowed: "{key}"'
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+def _extra_key(name: bytes) -> str:
+    """Return the key that a header's name stands for: percent-decoded if that is possible."""
+    parts = name.split(b"%")
+    valid = all(len(part) >= 2 and _is_hex(part[:2]) for part in parts[1:])
+    return _text(unquote_to_bytes(name) if valid else name)
+
+
+def _is_hex(digits: bytes) -> bool:
+    return all(digit in b"0123456789abcdefABCDEF" for digit in digits)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _shown(user: User) -> str:
+    """Return a user as Go's `%#v` shows it."""
+    groups = "[]string{" + quoted(user.groups)[1:-1].replace('" "', '", "') + "}" if user.groups else "[]string(nil)"
+    pairs = (f'"{key}":[]string{{{quoted(values)[1:-1]}}}' for key, values in user.extra.items())
+    extra = "map[string][]string{" + ", ".join(pairs) + "}" if user.extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:"{user.uid}", Groups:{groups}, Extra:{extra}}}'

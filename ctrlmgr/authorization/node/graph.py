@@ -1,0 +1,124 @@
+"""Which objects belong to which node: paths from secrets, claims and volumes over pods to nodes.
+
+Guarantees:
+- After `apply` or `reset` the graph equals one built afresh from the same objects.
+- A question costs what leads to the object asked about, however many pods and nodes there are.
+
+| path | what it means |
+|---|---|
+| pod → node | the pod is bound there |
+| secret, config map, claim, service account, resource claim → pod → node | the pod refers to it |
+| volume → claim → pod → node | the volume is bound to the claim |
+| secret → volume → claim → pod → node | the volume's driver needs the secret |
+| volume attachment, resource slice → node | it says so itself |
+
+Rules: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.node.references import CLAIM, SECRET, Reference, pod_references, volume_secrets
+
+PODS = Resource("", "pods")
+VOLUMES = Resource("", "persistentvolumes")
+ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
+SLICES = Resource("resource.k8s.io", "resourceslices")
+
+
+class NodeGraph:
+    """See the module's docstring; used by one thread, that of the cacher it follows."""
+
+    resources = (PODS, VOLUMES, ATTACHMENTS, SLICES)
+    """What it has to be told of."""
+
+    def __init__(self) -> None:
+        """Start without edges."""
+        self._nodes: dict[tuple[Resource, Key], str] = {}  # where pods, attachments and slices are
+        self._references: dict[Key, tuple[Reference, ...]] = {}  # of each pod that is on a node
+        self._reached: dict[Reference, Counter[str]] = {}  # by how many pods of each node
+        self._claims: dict[str, Reference] = {}  # of each bound volume
+        self._volume_secrets: dict[str, tuple[Reference, ...]] = {}
+        self._volumes_by_secret: dict[Reference, set[str]] = {}
+
+    def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
+        """Take `objects` for all that there are of a resource."""
+        if resource == VOLUMES:
+            gone = [Key("", name) for name in self._claims]
+        else:
+            gone = [key for kind, key in self._nodes if kind == resource]
+        for key in gone:
+            self.apply(resource, key, None)
+        for obj in objects:
+            self.apply(resource, obj.key, obj)
+
+    def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
+        """Take note that an object of a resource has become `obj`, None if it is gone."""
+        fields = obj.to_dict() if obj is not None else None
+        if resource == VOLUMES:
+            self._put_volume(key.name, fields)
+            return
+        if resource == PODS:
+            self._drop_pod(key)
+        self._nodes.pop((resource, key), None)
+        if fields is not None and (node := _node_of(fields)):
+            self._nodes[resource, key] = node
+            if resource == PODS:
+                self._put_pod(key, node, fields)
+
+    def is_on(self, node: str, resource: Resource, key: Key) -> bool:
+        """Whether a pod is bound to a node, or an attachment or a slice is its own."""
+        return self._nodes.get((resource, key)) == node
+
+    def leads_to(self, node: str, reference: Reference) -> bool:
+        """Whether a pod of a node refers to an object, or to the claim of a volume that needs it."""
+        if node in self._reached.get(reference, ()):
+            return True
+        if reference.kind != SECRET:
+            return False
+        return any(self.uses_volume(node, volume) for volume in self._volumes_by_secret.get(reference, ()))
+
+    def uses_volume(self, node: str, volume: str) -> bool:
+        """Whether a pod of a node refers to the claim that a volume is bound to."""
+        claim = self._claims.get(volume)
+        return claim is not None and node in self._reached.get(claim, ())
+
+    def _put_pod(self, key: Key, node: str, pod: Unstructured) -> None:
+        references = self._references[key] = tuple(dict.fromkeys(pod_references(pod)))
+        for reference in references:
+            self._reached.setdefault(reference, Counter())[node] += 1
+
+    def _drop_pod(self, key: Key) -> None:
+        node = self._nodes.get((PODS, key), "")
+        for reference in self._references.pop(key, ()):
+            nodes = self._reached[reference]
+            nodes[node] -= 1
+            if not nodes[node]:
+                del nodes[node]
+            if not nodes:
+                del self._reached[reference]
+
+    def _put_volume(self, name: str, volume: Unstructured | None) -> None:
+        for secret in self._volume_secrets.pop(name, ()):
+            self._volumes_by_secret[secret].discard(name)
+            if not self._volumes_by_secret[secret]:
+                del self._volumes_by_secret[secret]
+        self._claims.pop(name, None)
+        claim = ((volume or {}).get("spec") or {}).get("claimRef")
+        if volume is None or claim is None:
+            return
+        self._claims[name] = Reference(CLAIM, claim.get("namespace") or "", claim.get("name") or "")
+        secrets = self._volume_secrets[name] = tuple(dict.fromkeys(volume_secrets(volume)))
+        for secret in secrets:
+            self._volumes_by_secret.setdefault(secret, set()).add(name)
+
+
+def _node_of(fields: Unstructured) -> str:
+    """Return the node that an object says it is on; a pod, an attachment and a slice say it alike."""
+    node: str = (fields.get("spec") or {}).get("nodeName") or ""
+    return node

@@ -1,0 +1,1 @@
+"""Role-based access control: rules, who has them, and what may be granted (`plugin/pkg/auth/authorizer/rbac`)."""

@@ -1,0 +1,54 @@
+"""The RBAC authorizer: allows what a rule of one of the user's roles allows, and has no opinion on all else.
+
+Guarantees: an answer is that of `RbacIndex` as it is now; what is remembered is forgotten when that changes.
+
+Rules: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Immediate, RuleListing, Verdict, aggregate
+from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, first_allowing
+
+_REMEMBERED = 8192
+"""Verdicts that are remembered."""
+
+
+class RbacAuthorizer(Immediate):
+    """See the module's docstring."""
+
+    def __init__(self, index: RbacIndex) -> None:
+        """Decide on what `index` knows."""
+        self._index = index
+        self._generation = -1
+        self._verdicts: dict[tuple[str, tuple[str, ...], Attributes], Verdict] = {}
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        """Return whether one of the user's roles allows it."""
+        if self._generation != self._index.generation or len(self._verdicts) >= _REMEMBERED:
+            self._verdicts.clear()
+            self._generation = self._index.generation
+        question = (user.name, user.groups, attributes)
+        verdict = self._verdicts.get(question)
+        if verdict is None:
+            verdict = self._verdicts[question] = self.decide(user, attributes)
+        return verdict
+
+    def decide(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict without looking whether it is remembered."""
+        errors: list[str] = []
+        for grant in self._index.grants(user, attributes.namespace):
+            if first_allowing(grant.rules, attributes) is not None:
+                return Verdict(Decision.ALLOW, f"RBAC: allowed by {grant.source}")
+            if grant.error:
+                errors.append(grant.error)
+        return Verdict(Decision.NO_OPINION, f"RBAC: {aggregate(errors)}") if errors else NO_OPINION
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return all rules of the user's roles, in the order of their bindings."""
+        grants = self._index.grants(user, namespace)
+        rules: list[PolicyRule] = [compiled.rule for grant in grants for compiled in grant.rules]
+        return RuleListing(rules, error=aggregate(grant.error for grant in grants if grant.error))

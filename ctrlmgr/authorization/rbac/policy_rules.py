@@ -1,0 +1,162 @@
+"""Policy rules: what one allows, and what it takes to cover another.
+
+Rules: `pkg/apis/rbac/v1/evaluation_helpers.go`, component-helpers `auth/rbac/validation/{rule,policy_comparator}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.authorization.attributes import Attributes
+
+ALL = "*"
+
+
+class PolicyRule(NamedTuple):
+    """Verbs that are granted on resources, or on paths that are no resource's."""
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> PolicyRule:
+        """Read a rule of a Role."""
+        return cls(*(tuple(fields.get(field) or ()) for field in _FIELDS))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The rule as a Role has it."""
+        return {field: list(values) for field, values in zip(_FIELDS, self, strict=True) if values}
+
+    def describe(self) -> str:
+        """Return the rule on one line, as refusals to grant it show it."""
+        shown = zip(_SHOWN, (self.groups, self.resources, self.urls, self.names, self.verbs), strict=True)
+        return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in shown if values) + "}"
+
+
+_FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+_SHOWN = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
+
+
+class CompiledRule:
+    """A rule that is asked often: sets instead of lists, `None` for what is not limited."""
+
+    __slots__ = ("groups", "names", "resources", "rule", "urls", "verbs")
+
+    def __init__(self, rule: PolicyRule) -> None:
+        """Compile `rule`."""
+        self.rule = rule
+        self.verbs = _limited(rule.verbs)
+        self.groups = _limited(rule.groups)
+        self.resources = _limited(rule.resources)
+        self.names = frozenset(rule.names)
+        self.urls = rule.urls
+
+    def allows_resource(self, verb: str, group: str, combined: str, any_resource: str, name: str) -> bool:
+        """Whether the rule allows a verb on an object.
+
+        `combined` is `resource` or `resource/subresource`, `any_resource` is `*/subresource`, empty without one.
+        """
+        return (
+            (self.verbs is None or verb in self.verbs)
+            and (self.groups is None or group in self.groups)
+            and (self.resources is None or combined in self.resources or any_resource in self.resources)
+            and (not self.names or name in self.names)
+        )
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        """Whether the rule allows a verb on a path."""
+        return (self.verbs is None or verb in self.verbs) and any(url_matches(url, path) for url in self.urls)
+
+
+def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> CompiledRule | None:
+    """Return the first of `rules` that allows what `attributes` describe."""
+    verb = attributes.verb
+    if not attributes.is_resource:
+        return next((rule for rule in rules if rule.allows_path(verb, attributes.path)), None)
+    part, group, name = attributes.subresource, attributes.group, attributes.name
+    combined = f"{attributes.resource}/{part}" if part else attributes.resource
+    any_resource = f"*/{part}" if part else ALL
+    for rule in rules:
+        if rule.allows_resource(verb, group, combined, any_resource, name):
+            return rule
+    return None
+
+
+def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Return what of `wanted`, broken down to single rights, no rule of `owned` grants."""
+    single = (right for rule in wanted for right in _broken_down(rule))
+    return [right for right in single if not any(_covers(rule, right) for rule in owned)]
+
+
+def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Return the same rights with fewer rules: those that differ in their verbs alone become one."""
+    others: list[PolicyRule] = []
+    simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}
+    for rule in rules:
+        if len(rule.groups) != 1 or len(rule.resources) != 1 or len(rule.names) > 1 or rule.urls:
+            others.append(rule)
+            continue
+        key = (rule.groups, rule.resources, rule.names)
+        before = simple.get(key)
+        verbs = rule.verbs if before is None else tuple(dict.fromkeys((*before.verbs, *rule.verbs)))
+        simple[key] = rule._replace(verbs=verbs)
+    return [*others, *simple.values()]
+
+
+def url_matches(pattern: str, path: str) -> bool:
+    """Whether a path is what a rule's URL says: the same, or below where that ends with a star."""
+    return pattern in (ALL, path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def quoted(values: Iterable[str]) -> str:
+    """Return strings as Go's `%q` shows a slice of them."""
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"
+
+
+def _limited(values: Sequence[str]) -> frozenset[str] | None:
+    return None if ALL in values else frozenset(values)
+
+
+def _broken_down(rule: PolicyRule) -> Iterator[PolicyRule]:
+    names: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
+    for group in rule.groups:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                for name in names:
+                    yield PolicyRule((verb,), (group,), (resource,), name)
+    for url in rule.urls:
+        for verb in rule.verbs:
+            yield PolicyRule((verb,), urls=(url,))
+
+
+def _covers(owner: PolicyRule, right: PolicyRule) -> bool:
+    return (
+        _has_all(owner.verbs, right.verbs)
+        and _has_all(owner.groups, right.groups)
+        and _covers_resources(owner.resources, right.resources)
+        and (not owner.names or (bool(right.names) and set(owner.names) >= set(right.names)))
+        and all(any(_covers_url(url, wanted) for url in owner.urls) for wanted in right.urls)
+    )
+
+
+def _has_all(owned: Sequence[str], wanted: Sequence[str]) -> bool:
+    return ALL in owned or set(owned) >= set(wanted)
+
+
+def _covers_resources(owned: Sequence[str], wanted: Sequence[str]) -> bool:
+    return ALL in owned or all(each in owned or _any_subresource(each) in owned for each in wanted)
+
+
+def _any_subresource(resource: str) -> str:
+    """Return the pattern of a subresource, whatever it is of; the resource itself for what is none."""
+    _, slash, part = resource.partition("/")
+    return f"*/{part}" if slash else resource
+
+
+def _covers_url(owned: str, wanted: str) -> bool:
+    return owned == wanted or (owned.endswith("*") and wanted.startswith(owned.rstrip("*")))

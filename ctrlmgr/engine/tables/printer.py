@@ -1,0 +1,136 @@
+"""A kind's columns and what fills them, written as data.
+
+Guarantees: an object is decoded once a row; a field that is missing prints as Kubernetes prints it, and a row never
+fails because of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.engine.tables.ages import Ages, ages_at
+
+NONE = "<none>"
+UNSET = "<unset>"
+UNKNOWN = "<unknown>"
+
+Fields = Mapping[str, Any]
+Row = Callable[[Fields, Ages], Iterable[Any]]
+"""Gives the cells of an object."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column (meta/v1 TableColumnDefinition), its fields in Go's order."""
+
+    name: str
+    type: str = "string"
+    """`string`, `integer`, `number`, `boolean` or `date`."""
+    format: str = ""
+    """`name` for the column that holds the object's name."""
+    description: str = ""
+    priority: int = 0
+    """0 is always shown, more only in wide output."""
+
+
+class TableDefinition(Protocol):
+    """The columns of a kind, and how to fill them."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns, in order."""
+
+    def cells(self, obj: Object, now: int) -> Sequence[Any]:
+        """Return what stands in the columns for `obj` at a time (microseconds since 1970): JSON values, mostly text."""
+
+
+class Printer(NamedTuple):
+    """A table definition as data."""
+
+    columns: Sequence[Column]
+    row: Row
+    named: bool = True
+    """Whether the object's name comes before what `row` gives."""
+
+    def cells(self, obj: Object, now: int) -> Sequence[Any]:
+        """Return an object's cells at `now` (microseconds since 1970)."""
+        cells = self.row(obj.to_dict(), ages_at(now))
+        return [obj.name, *cells] if self.named else [*cells]
+
+
+_NAME = Column("Name", "string", "name")
+
+
+def printer(text: str, row: Row) -> Printer:
+    """Make the printer of a kind whose first column is the name, see `columns` for the others."""
+    return Printer([_NAME, *columns(text)], row)
+
+
+def columns(text: str) -> list[Column]:
+    """Read columns separated by `|`: `Data|Age`, `Desired:integer`, `+IP` for one that only wide output has."""
+    return [_column(each) for each in text.split("|")]
+
+
+def _column(text: str) -> Column:
+    name, _, type_ = text.removeprefix("+").partition(":")
+    return Column(name, type_ or "string", "name" if name == "Name" else "", priority=int(text.startswith("+")))
+
+
+def at(fields: Any, *path: str | int) -> Any:
+    """Return what is at a path of fields and indexes, None when something on the way is missing."""
+    for step in path:
+        if isinstance(step, int):
+            fields = fields[step] if isinstance(fields, list) and len(fields) > step else None
+        else:
+            fields = fields.get(step) if isinstance(fields, dict) else None
+        if fields is None:
+            return None
+    return fields
+
+
+CREATED_AT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])
+"""What a kind without columns of its own has (`rest.NewDefaultTableConvertor`)."""
+
+
+def age(fields: Fields, ages: Ages) -> str:
+    """Return how long ago an object was created."""
+    return ages.since(at(fields, "metadata", "creationTimestamp"))
+
+
+def labels_text(labels: Mapping[str, str] | None) -> str:
+    """Write labels as kubectl does (apimachinery `labels.FormatLabels`)."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if labels else NONE
+
+
+def selector_text(selector: Any) -> str:
+    """Write a label selector (apimachinery `metav1.FormatLabelSelector`)."""
+    if not selector:
+        return NONE
+    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, operator = expression["key"], expression["operator"]
+        values = f"({','.join(sorted(expression.get('values') or ()))})"
+        words = {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in {values}", "NotIn": f"{key} notin {values}"}
+        parts.append(words.get(operator, key))
+    return ",".join(sorted(parts)) or NONE
+
+
+def joined(values: Iterable[Any] | None, nothing: str = NONE) -> str:
+    """Join texts with commas."""
+    return ",".join(str(value) for value in values or ()) or nothing
+
+
+def shown(values: Sequence[str], limit: int = 3, nothing: str = NONE) -> str:
+    """Join texts with commas, the first `limit` and how many more there are."""
+    if len(values) <= limit:
+        return joined(values, nothing)
+    return f"{','.join(values[:limit])} + {len(values) - limit} more..."
+
+
+def containers(spec: Any) -> tuple[str, str]:
+    """Return the names and the images of a pod template's containers."""
+    listed = at(spec, "containers") or []
+    return joined((each.get("name", "") for each in listed), ""), joined((each.get("image", "") for each in listed), "")

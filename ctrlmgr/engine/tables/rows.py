@@ -1,0 +1,62 @@
+"""Rows and cells that many kinds have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ctrlmgr.engine.tables.ages import Ages
+from ctrlmgr.engine.tables.printer import Fields, Row, age, at
+
+
+def aged(*cells: Callable[[Fields], Any]) -> Row:
+    """Return a row of cells that look at the object alone, with its age behind."""
+
+    def row(fields: Fields, ages: Ages) -> list[Any]:
+        return [*(cell(fields) for cell in cells), age(fields, ages)]
+
+    return row
+
+
+def text(*path: str | int, nothing: Any = "") -> Callable[[Fields], Any]:
+    """Return a cell that shows what is at a path, or `nothing`."""
+
+    def cell(fields: Fields) -> Any:
+        value = at(fields, *path)
+        return nothing if value is None or value == "" else value
+
+    return cell
+
+
+def length(name: str) -> Callable[[Fields], int]:
+    """Return a cell that counts the list at a dotted path."""
+    return lambda fields: len(at(fields, *name.split(".")) or ())
+
+
+def flag(*path: str, default: bool = False) -> Callable[[Fields], bool]:
+    """Return a cell that shows the boolean at a path, `default` if there is none."""
+
+    def cell(fields: Fields) -> bool:
+        value = at(fields, *path)
+        return default if value is None else bool(value)
+
+    return cell
+
+
+def replicas(fields: Fields) -> int:
+    """Return how many replicas are desired."""
+    return int(at(fields, "spec", "replicas") or 0)
+
+
+def status_count(fields: Fields, name: str) -> int:
+    """Return a number of the status, 0 if it is not there."""
+    return int(at(fields, "status", name) or 0)
+
+
+def counted(name: str, *more: str) -> Row:
+    """Return a row that counts what is in some lists or maps together, with the age behind."""
+
+    def row(fields: Fields, ages: Ages) -> list[Any]:
+        return [sum(len(fields.get(each) or ()) for each in (name, *more)), age(fields, ages)]
+
+    return row

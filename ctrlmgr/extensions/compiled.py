@@ -1,0 +1,148 @@
+"""A compiled schema: all that a server does to values of one version of a kind.
+
+Guarantees: it is made once and may be used by several threads; every part of it is made when it is first needed. What
+changes a value changes the one it is given. Expressions (`x-kubernetes-validations`) are kept, not evaluated.
+
+Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
+`unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from ctrlmgr.api.field import ROOT, FieldError, Path
+from ctrlmgr.extensions.shaping import embedded, lists
+from ctrlmgr.extensions.shaping.clean import compile_clean
+from ctrlmgr.extensions.shaping.default import compile_defaults
+from ctrlmgr.extensions.shaping.defaults import pruned_defaults
+from ctrlmgr.extensions.shaping.nulls import drop_nulls
+from ctrlmgr.extensions.shaping.prune import prune
+from ctrlmgr.extensions.structural import MISSING, Raw, Structural
+from ctrlmgr.extensions.values.accept import compile_accept
+from ctrlmgr.extensions.values.correlation import Correlation
+from ctrlmgr.extensions.values.explain import explain
+from ctrlmgr.extensions.values.node import Node
+
+
+class Schema:
+    """One schema, compiled."""
+
+    def __init__(self, raw: Raw | None, *, keeps_unknown: bool = False) -> None:
+        """Take what a definition says; None where it says nothing, which accepts everything and keeps nothing.
+
+        `keeps_unknown` is `spec.preserveUnknownFields` of old definitions: nothing is pruned then.
+        """
+        self.raw: Raw = raw or {}
+        self.keeps_unknown = keeps_unknown
+
+    @cached_property
+    def structural(self) -> Structural:
+        """The structural schema."""
+        return Structural(self.raw)
+
+    @cached_property
+    def node(self) -> Node:
+        """The schema as validation reads it."""
+        return Node(self.raw)
+
+    # Decoding
+
+    def read(self, value: dict[str, Any], *, drop_invalid: bool = False) -> tuple[list[str], FieldError | None]:
+        """Do to an object what decoding does: prune, drop nulls, coerce embedded metadata, fill in defaults.
+
+        Return the paths of unknown fields in Kubernetes' order, and what could not be coerced. The metadata of the
+        object itself is not looked at: `shaping.embedded.read_metadata` reads it.
+        """
+        unknown = self.prune(value)
+        coerced = self.coerce(value, drop_invalid=drop_invalid)
+        if coerced.error is None:
+            self.default(value)
+        return unknown + coerced.unknown, coerced.error
+
+    def prune(self, value: dict[str, Any]) -> list[str]:
+        """Prune an object and drop nulls that must not be; return the paths of the fields that were pruned, sorted."""
+        if self.keeps_unknown or self._is_clean(value):
+            return []
+        gone = prune(value, self.structural)
+        drop_nulls(value, self.structural)
+        return gone
+
+    @cached_property
+    def _is_clean(self) -> Callable[[Any], bool]:
+        return compile_clean(self.structural)
+
+    def default(self, value: Any) -> None:
+        """Fill in defaults."""
+        if self._fill is not None:
+            self._fill(value)
+
+    @cached_property
+    def _fill(self) -> Callable[[Any], None] | None:
+        if not _has_defaults(self.structural):
+            return None
+        return compile_defaults(self.structural, pruned_defaults(self.structural))
+
+    def coerce(self, value: Any, *, drop_invalid: bool = False) -> embedded.Coerced:
+        """Bring the metadata of embedded resources into its form."""
+        if not self._has_embedded:
+            return embedded.Coerced([])
+        return embedded.coerce(value, self.structural, drop_invalid=drop_invalid)
+
+    @cached_property
+    def _has_embedded(self) -> bool:
+        return embedded.has_embedded(self.structural)
+
+    # Validation
+
+    def validate(self, value: Any, *, old: Any = MISSING, path: Path = ROOT) -> list[FieldError]:
+        """Return what is wrong with a value by the schema's OpenAPI keywords.
+
+        With an `old` value, mistakes that it has already, where nothing has changed, are none.
+        """
+        if self._accepts(value):
+            return []
+        correlation = None if old is MISSING else Correlation(self.node, value, old)
+        return explain(self.node, value, correlation).field_errors(path)
+
+    @cached_property
+    def _accepts(self) -> Callable[[Any], bool]:
+        return compile_accept(self.node)
+
+    def validate_embedded(self, value: Any) -> list[FieldError]:
+        """Return what is wrong with the metadata of embedded resources."""
+        return embedded.validate_embedded(value, self.structural) if self._has_embedded else []
+
+    def validate_lists(self, value: Any, *, old: Any = MISSING) -> list[FieldError]:
+        """Return what is there twice in lists that are sets or maps; nothing if the old value had such mistakes."""
+        if not self._has_unique_lists:
+            return []
+        if old is not MISSING and lists.validate_lists(old, self.structural):
+            return []
+        return lists.validate_lists(value, self.structural)
+
+    @cached_property
+    def _has_unique_lists(self) -> bool:
+        return lists.has_unique_lists(self.structural)
+
+    @cached_property
+    def rules(self) -> list[tuple[str, Raw]]:
+        """The `x-kubernetes-validations`, each with the path of its schema: `spec.items`."""
+        return list(_rules(self.structural, ""))
+
+
+def _has_defaults(schema: Structural) -> bool:
+    return any(below.default is not MISSING or _has_defaults(below) for below in schema.below())
+
+
+def _rules(schema: Structural, path: str) -> Iterator[tuple[str, Raw]]:
+    for rule in schema.rules:
+        yield path, rule
+    for name, below in schema.properties.items():
+        yield from _rules(below, f"{path}.{name}" if path else name)
+    if schema.items is not None:
+        yield from _rules(schema.items, f"{path}[*]")
+    if schema.additional is not None:
+        yield from _rules(schema.additional, f"{path}.*")

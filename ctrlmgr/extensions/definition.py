@@ -1,0 +1,221 @@
+"""A CustomResourceDefinition as the kind that it defines: its names, its versions, their schemas.
+
+Guarantees: parsing is cheap and never fails for a definition that was validated; schemas, columns and paths are made
+when they are first asked for, and then kept.
+
+Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`getOrCreateServingInfoFor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.field import FieldError, Path
+from ctrlmgr.extensions import scale
+from ctrlmgr.extensions.columns import Age, Column, cells, parse_columns
+from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
+from ctrlmgr.extensions.scale import Scale
+from ctrlmgr.extensions.structural import MISSING, Raw
+from ctrlmgr.extensions.versions import is_older, newest_first
+
+_STATUS = Path("status")
+_BLOCKING = frozenset(
+    ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+)
+"""Errors that keep expressions from being evaluated."""
+_NOT_CHECKED = FieldError(
+    "FieldValueInvalid",
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid;"
+    " correct the existing errors to complete validation",
+)
+
+
+@dataclass(frozen=True)
+class Names:
+    """How a kind is called, requested or accepted."""
+
+    plural: str = ""
+    singular: str = ""
+    kind: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, raw: Raw) -> Names:
+        """Read `spec.names` or `status.acceptedNames`."""
+        return cls(
+            raw.get("plural") or "",
+            raw.get("singular") or "",
+            raw.get("kind") or "",
+            raw.get("listKind") or "",
+            tuple(raw.get("shortNames") or ()),
+            tuple(raw.get("categories") or ()),
+        )
+
+
+class SelectableField(NamedTuple):
+    """A field by which objects can be selected."""
+
+    name: str
+    """As selectors have it: `spec.color`."""
+    path: JSONPath
+
+    def read(self, value: Any) -> str:
+        """Return an object's value as selectors compare it; "" for none."""
+        try:
+            found = self.path.find(value)
+        except JSONPathError:
+            return ""
+        return "" if not found or found[0] is None else text_of(found[0])
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How objects of one version become objects of another."""
+
+    strategy: str = "None"
+    """"None" changes the apiVersion only, "Webhook" asks."""
+    client: Raw | None = None
+    """The webhook's `clientConfig`."""
+    review_versions: tuple[str, ...] = ()
+
+
+class Version:
+    """One version of a kind."""
+
+    def __init__(self, raw: Raw, *, keeps_unknown: bool = False) -> None:
+        """Take one of `spec.versions`; `keeps_unknown` is `spec.preserveUnknownFields`."""
+        self._raw = raw
+        self._keeps_unknown = keeps_unknown
+        self.name: str = raw["name"]
+        self.served: bool = bool(raw.get("served"))
+        self.storage: bool = bool(raw.get("storage"))
+        self.deprecated: bool = bool(raw.get("deprecated"))
+        self.deprecation_warning: str | None = raw.get("deprecationWarning")
+        """What the definition says of its deprecation, None for Kubernetes' words."""
+        subresources = raw.get("subresources") or {}
+        self.has_status: bool = subresources.get("status") is not None
+        self.scale: Scale | None = None if subresources.get("scale") is None else Scale.of(subresources["scale"])
+
+    @property
+    def raw_schema(self) -> Raw | None:
+        """The schema as the definition has it."""
+        return (self._raw.get("schema") or {}).get("openAPIV3Schema")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of an object."""
+        return Schema(self.raw_schema, keeps_unknown=self._keeps_unknown)
+
+    @cached_property
+    def status_schema(self) -> Schema | None:
+        """The schema of an object's status, None if there is none."""
+        properties = (self.raw_schema or {}).get("properties") or {}
+        return Schema(properties["status"]) if "status" in properties else None
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a table, without the name."""
+        return parse_columns(self._raw.get("additionalPrinterColumns") or ())
+
+    def cells(self, value: Any, age: Age) -> list[Any]:
+        """Return an object's cells in these columns; `age` writes how long ago a time was."""
+        return cells(self.columns, value, age)
+
+    @cached_property
+    def selectable(self) -> tuple[SelectableField, ...]:
+        """The fields by which objects can be selected, beyond name and namespace."""
+        paths = [each.get("jsonPath") or "" for each in self._raw.get("selectableFields") or ()]
+        return tuple(SelectableField(path.removeprefix("."), JSONPath(path)) for path in paths)
+
+    # What a strategy checks below the metadata
+
+    def validate(self, value: Mapping[str, Any], old: Any = MISSING) -> list[FieldError]:
+        """Return what is wrong with a new object, or with a changed one where `old` is given."""
+        errors = self.schema.validate(value, old=old)
+        if self.scale is not None:
+            errors += scale.validate_spec(value, self.scale) + scale.validate_status(value, self.scale)
+        errors += self.schema.validate_embedded(value)
+        errors += self.schema.validate_lists(value, old=old)
+        return self._with_rules(errors)
+
+    def validate_status(self, value: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+        """Return what is wrong with an object of which only the status has changed."""
+        errors: list[FieldError] = []
+        if "status" in value and self.status_schema is not None:
+            errors += self.status_schema.validate(value["status"], old=old.get("status"), path=_STATUS)
+        if self.scale is not None:
+            errors += scale.validate_status(value, self.scale)
+        errors += self.schema.validate_lists(value, old=old)
+        return self._with_rules(errors)
+
+    def _with_rules(self, errors: list[FieldError]) -> list[FieldError]:
+        if errors and self.schema.rules and any(error.reason in _BLOCKING for error in errors):
+            errors.append(_NOT_CHECKED)
+        return errors
+
+
+class Definition:
+    """A custom kind, in all its versions."""
+
+    def __init__(self, raw: Raw) -> None:
+        """Take a definition, decoded and defaulted."""
+        spec: Raw = raw.get("spec") or {}
+        status: Raw = raw.get("status") or {}
+        self.raw = raw
+        self.name: str = (raw.get("metadata") or {}).get("name") or ""
+        self.group: str = spec.get("group") or ""
+        self.namespaced: bool = spec.get("scope") == "Namespaced"
+        self.names = Names.of(spec.get("names") or {})
+        self.accepted = Names.of(status.get("acceptedNames") or {})
+        """The names by which it is served: those that no other definition of the group had first."""
+        self.stored_versions: tuple[str, ...] = tuple(status.get("storedVersions") or ())
+        self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
+        self.versions: Mapping[str, Version] = {
+            each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()
+        }
+        self.conversion = _conversion(spec.get("conversion") or {})
+        self._conditions: Sequence[Raw] = status.get("conditions") or ()
+
+    @property
+    def storage(self) -> Version:
+        """The version in which objects are stored."""
+        return next(version for version in self.versions.values() if version.storage)
+
+    @property
+    def served(self) -> list[Version]:
+        """The versions that are served, the preferred one first."""
+        served = {version.name: version for version in self.versions.values() if version.served}
+        return [served[name] for name in newest_first(served)]
+
+    def has_condition(self, type_: str) -> bool:
+        """Say whether a condition is True: `Established`, `NamesAccepted`, `Terminating` …."""
+        return any(each.get("type") == type_ and each.get("status") == "True" for each in self._conditions)
+
+    def deprecation(self, version: Version) -> str | None:
+        """Return what callers of a version are warned of, None for one that is not deprecated."""
+        if not version.deprecated:
+            return None
+        if version.deprecation_warning is not None:
+            return version.deprecation_warning
+        better = [each.name for each in self.served if not each.deprecated and is_older(version.name, each.name)]
+        text = f"{self.group}/{version.name} {self.names.kind} is deprecated"
+        return f"{text}; use {self.group}/{better[0]} {self.names.kind}" if better else text
+
+
+def _conversion(raw: Raw) -> Conversion:
+    webhook: Raw = raw.get("webhook") or {}
+    return Conversion(
+        raw.get("strategy") or "None", webhook.get("clientConfig"), tuple(webhook.get("conversionReviewVersions") or ())
+    )
+
+
+def parse(raw: Raw) -> Definition:
+    """Return the kind that a definition defines."""
+    return Definition(raw)

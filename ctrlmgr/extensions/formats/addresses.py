@@ -1,0 +1,86 @@
+"""Formats of things on a network: `hostname`, `ipv4`, `ipv6`, `cidr`, `mac`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ctrlmgr.engine.validation.addresses import parse_cidr, parse_ip
+
+_LONGEST_NAME = 255
+_LONGEST_LABEL = 63
+_LONGEST_SUFFIX = 63
+_leading_zero = re.compile(r"(?<![0-9A-Fa-f.])0\d+\.|\.0\d", re.ASCII).search
+_MAC_GROUPS = {
+    ":": re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})*", re.ASCII),
+    "-": re.compile(r"[0-9A-Fa-f]{2}(-[0-9A-Fa-f]{2})*", re.ASCII),
+    ".": re.compile(r"[0-9A-Fa-f]{4}(\.[0-9A-Fa-f]{4})*", re.ASCII),
+}
+_MAC_BYTES = (6, 8, 20)
+
+
+def is_ipv4(text: str) -> bool:
+    """Say whether it is an address with dots: leading zeros are tolerated, and IPv4 mapped into IPv6."""
+    return "." in text and parse_ip(text) is not None
+
+
+def is_ipv6(text: str) -> bool:
+    """Say whether it is an address with colons; leading zeros in a part with dots are not tolerated."""
+    return ":" in text and parse_ip(text) is not None and not ("." in text and _leading_zero(text))
+
+
+def is_cidr(text: str) -> bool:
+    """Say whether it is an address and the length of a prefix."""
+    return parse_cidr(text) is not None
+
+
+def is_mac(text: str) -> bool:
+    """Say whether it is an EUI-48, an EUI-64 or an IP over InfiniBand address (Go's `net.ParseMAC`)."""
+    for separator, pattern in _MAC_GROUPS.items():
+        if separator in text:
+            return bool(pattern.fullmatch(text)) and len(text.replace(separator, "")) // 2 in _MAC_BYTES
+    return False
+
+
+def _is_symbol_or_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LS"
+
+
+def _is_part(character: str) -> bool:
+    return (character.isascii() and character.isalnum()) or _is_symbol_or_letter(character)
+
+
+def is_hostname(text: str) -> bool:
+    """Say whether it is a host's name: one label, or several of which the last has letters only."""
+    if len(text.encode()) > _LONGEST_NAME:
+        return False
+    labels = text.split(".")
+    if any(len(label.encode()) > _LONGEST_LABEL for label in labels):
+        return False
+    if len(labels) == 1:
+        return _is_single_label(text)
+    return all(map(_is_label, labels[:-1])) and _is_suffix(labels[-1])
+
+
+def _is_single_label(label: str) -> bool:
+    """Check a name without dots: at most one dash, as the second character."""
+    if not label or not _is_part(label[0]):
+        return False
+    rest = label[1:].removeprefix("-")
+    return all(map(_is_part, rest)) and len(rest) < _LONGEST_LABEL
+
+
+def _is_label(label: str) -> bool:
+    return (
+        bool(label)
+        and _is_part(label[0])
+        and _is_part(label[-1])
+        and all(each == "-" or _is_part(each) for each in label)
+    )
+
+
+def _is_suffix(label: str) -> bool:
+    shortest = 2
+    return shortest <= len(label) <= _LONGEST_SUFFIX and all(
+        unicodedata.category(each).startswith("L") for each in label
+    )

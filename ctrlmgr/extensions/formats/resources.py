@@ -1,0 +1,33 @@
+"""Formats of things on the Internet: `uri`, `email`.
+
+An address is what Go's `net/mail` reads as one (RFC 5322, with a display name if there is one).
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.go_url import parse_request_uri
+from ctrlmgr.extensions.regexp import compiled
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\x{80}-\x{10ffff}]+"
+_DOT_ATOM = rf"{_ATOM}(?:\.{_ATOM})*"
+_QUOTED = r'"(?:[^"\\\r\n\x00-\x08\x0b-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*"'
+_SPACE = r"[ \t]*"
+_COMMENT = rf"{_SPACE}(?:\([^()]*\){_SPACE})*"
+_LITERAL = r"\[[0-9A-Fa-f:.IPv]+\]"
+_SPEC = rf"(?:{_DOT_ATOM}|{_QUOTED}){_SPACE}@{_SPACE}(?:{_DOT_ATOM}|{_LITERAL})"
+_WORD = rf"(?:{_ATOM}(?:\.{_ATOM})*\.?|{_QUOTED})"
+_address = compiled(rf"^{_COMMENT}(?:{_SPEC}|(?:{_WORD}{_SPACE})*<{_SPACE}{_SPEC}{_SPACE}>){_COMMENT}$")
+
+
+def is_uri(text: str) -> bool:
+    """Say whether it is an absolute URI, or an absolute path."""
+    try:
+        parse_request_uri(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_email(text: str) -> bool:
+    """Say whether it is one address."""
+    return _address.search(text)

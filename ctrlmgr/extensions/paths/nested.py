@@ -1,0 +1,94 @@
+"""Values at plain dotted paths, as unstructured objects are read and written: `.spec.replicas`.
+
+Source: apimachinery `pkg/apis/meta/v1/unstructured/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.extensions.values.go import encode, is_int, shown
+
+ABSENT: Final = msgspec.UNSET
+
+_GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
+
+
+def split(path: str) -> list[str]:
+    """Return the names in a path; the leading dot does not count."""
+    return path.removeprefix(".").split(".")
+
+
+def get(value: Any, names: Sequence[str]) -> Any:
+    """Return what is at the end of a path, ABSENT if nothing is; raises ValueError in Go's words on the way.
+
+    That is when there is something else than an object where the path goes on.
+    """
+    for at, name in enumerate(names):
+        if value is None:
+            return ABSENT
+        if type(value) is not dict:
+            where = "." + ".".join(names[: at + 1])
+            wrong = f"{_shown(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
+            raise ValueError(f"{where} accessor error: {wrong}")
+        if name not in value:
+            return ABSENT
+        value = value[name]
+    return value
+
+
+def get_int(value: Any, names: Sequence[str]) -> int:
+    """Return the int64 at a path, 0 if nothing is there; raises ValueError likewise, and for another type."""
+    found = get(value, names)
+    if found is ABSENT:
+        return 0
+    if not is_int(found):
+        raise ValueError(_wrong(names, found, "int64"))
+    return int(found)
+
+
+def get_string(value: Any, names: Sequence[str]) -> str:
+    """Return the string at a path, "" if nothing is there; raises ValueError likewise, and for another type."""
+    found = get(value, names)
+    if found is ABSENT:
+        return ""
+    if type(found) is not str:
+        raise ValueError(_wrong(names, found, "string"))
+    return found
+
+
+def set_value(value: dict[str, Any], names: Sequence[str], new: Any) -> None:
+    """Write a value at a path, making objects on the way; raises ValueError for something else on the way."""
+    for at, name in enumerate(names[:-1]):
+        below = value.setdefault(name, {})
+        if type(below) is not dict:
+            raise ValueError(
+                f"value cannot be set because .{'.'.join(names[: at + 1])} is not a map[string]interface{{}}"
+            )
+        value = below
+    value[names[-1]] = new
+
+
+def go_type(value: Any) -> str:
+    """Return the Go type of a decoded value, as `%T` writes it."""
+    return "<nil>" if value is None else _GO_TYPES.get(type(value), "map[string]interface {}")
+
+
+def _wrong(names: Sequence[str], found: Any, expected: str) -> str:
+    return f".{'.'.join(names)} accessor error: {_shown(found)} is of the type {go_type(found)}, expected {expected}"
+
+
+def _shown(value: Any) -> str:
+    """Write a value as Go's `%v` does, for the types that matter here."""
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is list:
+        return "[" + " ".join(map(_shown, value)) + "]"
+    if type(value) is dict:
+        return "map[" + " ".join(f"{key}:{_shown(value[key])}" for key in sorted(value)) + "]"
+    if type(value) is float:
+        return encode(shown(value)).decode()
+    return "<nil>" if value is None else str(value)

@@ -1,0 +1,24 @@
+"""Regular expressions as Go's `regexp` has them, for patterns that strangers write into schemas.
+
+Guarantees:
+- A pattern is accepted or refused as Go accepts or refuses it, with Go's message, and matches what Go's would match.
+- A search takes time linear in the text, whatever the pattern: there is no backtracking.
+
+`compiled(pattern)` returns a `Regexp`, whose `search(text)` says whether the pattern is found; it raises
+`PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ctrlmgr.extensions.regexp.automaton import Regexp
+from ctrlmgr.extensions.regexp.syntax import PatternError, parse
+
+__all__ = ["PatternError", "Regexp", "compiled"]
+
+
+@lru_cache(maxsize=4096)
+def compiled(pattern: str) -> Regexp:
+    """Return the automaton of a pattern; raises PatternError in Go's words."""
+    return Regexp(parse(pattern))

@@ -1,0 +1,89 @@
+"""Says whether a value is as its schema wants it: no field that is not declared, no null that must not be.
+
+That is the usual case, and this is the quick way to find out: one walk, which changes nothing and knows no paths.
+What it refuses is pruned by `prune` and `nulls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from ctrlmgr.extensions.structural import META, MISSING, Structural
+
+Check: TypeAlias = Callable[[Any], bool]
+
+
+def compile_clean(schema: Structural, *, is_root: bool = True) -> Check:
+    """Return the check of values of a schema; a value that it accepts is neither pruned nor freed of nulls."""
+    return _node(schema.as_object if is_root else schema)
+
+
+def _node(schema: Structural, preserving: bool = False) -> Check:
+    keeps_unknown = preserving or schema.preserves
+    skipped = META if schema.embedded else frozenset[str]()
+    fields = {
+        name: (partial(_is_free_of_nulls, each) if name in skipped else _node(each), _may_be_null(each))
+        for name, each in schema.properties.items()
+    }
+    others = _others(schema)
+    items = _items(schema, keeps_unknown)
+
+    def clean(value: Any) -> bool:
+        kind = type(value)
+        if kind is dict:
+            for key, each in value.items():
+                known = fields.get(key) or others
+                if known is None:
+                    if not keeps_unknown and key not in skipped:
+                        return False
+                elif not known[1] if each is None else not known[0](each):
+                    return False
+            return True
+        return all(map(items, value)) if kind is list else True
+
+    return clean
+
+
+def _may_be_null(schema: Structural) -> bool:
+    return schema.nullable or schema.default is not MISSING
+
+
+def _is_free_of_nulls(schema: Structural, value: Any) -> bool:
+    """Check what is not pruned, as it is metadata, for nulls alone."""
+    if type(value) is dict:
+        below = ((each, schema.field(key)) for key, each in value.items())
+    elif type(value) is list:
+        below = ((each, schema.items) for each in value if each is not None)
+    else:
+        return True
+    return all(
+        known is None or (_may_be_null(known) if each is None else _is_free_of_nulls(known, each))
+        for each, known in below
+    )
+
+
+def _others(schema: Structural) -> tuple[Check, bool] | None:
+    if schema.additional is not None:
+        return _node(schema.additional), _may_be_null(schema.additional)
+    if schema.has_additional:
+        return _without_fields, True
+    return None
+
+
+def _items(schema: Structural, keeps_unknown: bool) -> Check:
+    if schema.items is not None:
+        return _node(schema.items, keeps_unknown)
+    return _anything if keeps_unknown else _without_fields
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+def _without_fields(value: Any) -> bool:
+    """Check a value that no schema describes: all fields of all objects in it would be pruned."""
+    if type(value) is dict:
+        return not value
+    return all(map(_without_fields, value)) if type(value) is list else True

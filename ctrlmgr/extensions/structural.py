@@ -1,0 +1,148 @@
+"""Structural schemas: the part of a schema that says what a value is made of, not what it must satisfy.
+
+Guarantees: a `Structural` is made from what a definition says once and never changes; what it is made from stays
+reachable (`raw`). It is made of whatever was decoded: unknown keywords count as absent, as they do where Kubernetes
+decodes a schema, and so do nulls and zero values.
+
+Source: apiextensions-apiserver `pkg/apiserver/schema/{structural,convert}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+Raw = Mapping[str, Any]
+"""A schema as a definition holds it (JSONSchemaProps), decoded."""
+
+MISSING: Final = msgspec.UNSET
+"""The `default` of a schema that has none."""
+
+PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED: Final = "x-kubernetes-embedded-resource"
+INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+LIST_TYPE: Final = "x-kubernetes-list-type"
+LIST_MAP_KEYS: Final = "x-kubernetes-list-map-keys"
+MAP_TYPE: Final = "x-kubernetes-map-type"
+RULES: Final = "x-kubernetes-validations"
+
+JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
+TYPE_META: Final = frozenset(("apiVersion", "kind"))
+META: Final = TYPE_META | {"metadata"}
+"""The fields of an object that a schema need not declare."""
+
+
+class NotStructural(ValueError):
+    """A schema has a part for which there is no place in a structural one."""
+
+
+_UNSUPPORTED = (
+    ("id", "'id'"),
+    ("$schema", "'schema'"),
+    ("$ref", "'$ref'"),
+    ("patternProperties", "'patternProperties'"),
+    ("dependencies", "'dependencies'"),
+    ("additionalItems", "'additionalItems'"),
+    ("definitions", "'definitions'"),
+)
+
+
+def refuse_unsupported(raw: Raw) -> None:
+    """Raise NotStructural for what `NewStructural` cannot convert, at any depth, in the order in which it looks."""
+    for keyword, shown in _UNSUPPORTED:
+        value = raw.get(keyword)
+        if value or (keyword == "additionalItems" and value is not None):
+            raise NotStructural(f"OpenAPIV3Schema {shown} is not supported")
+    for _, below in junctors(raw):
+        refuse_unsupported(below)
+    if raw.get(PRESERVE) is False:
+        raise NotStructural(f"internal error: '{PRESERVE}' must be true or undefined")
+    items = raw.get("items")
+    if isinstance(items, list) and items:
+        raise NotStructural("OpenAPIV3Schema 'items' must be a schema, but is an array")
+    if isinstance(items, Mapping):
+        refuse_unsupported(items)
+    for each in (raw.get("properties") or {}).values():
+        refuse_unsupported(each)
+    if isinstance(others := raw.get("additionalProperties"), Mapping):
+        refuse_unsupported(others)
+
+
+def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
+    """Yield the schemas under `not`, `allOf`, `anyOf` and `oneOf`, each with its path: `allOf[0]`."""
+    if isinstance(negated := raw.get("not"), Mapping):
+        yield "not", negated
+    for junctor in JUNCTORS:
+        for index, each in enumerate(raw.get(junctor) or ()):
+            yield f"{junctor}[{index}]", each
+
+
+def single_items(raw: Raw) -> Raw | None:
+    """Return the schema of a list's items, None if there is none or a list of them."""
+    items = raw.get("items")
+    return items if isinstance(items, Mapping) else None
+
+
+class Structural:
+    """One node: an object, a field, a list's items or a map's values."""
+
+    def __init__(self, raw: Raw) -> None:
+        """Take a schema; one that no structural schema can be made of is refused elsewhere."""
+        self.raw = raw
+        self.type: str = raw.get("type") or ""
+        self.nullable: bool = bool(raw.get("nullable"))
+        self.default: Any = MISSING if raw.get("default") is None else raw["default"]
+        """MISSING for none."""
+        self.preserves: bool = bool(raw.get(PRESERVE))
+        """Whether fields that it does not declare are kept."""
+        self.embedded: bool = bool(raw.get(EMBEDDED))
+        self.int_or_string: bool = bool(raw.get(INT_OR_STRING))
+        self.list_type: str = raw.get(LIST_TYPE) or ""
+        self.list_map_keys: Sequence[str] = tuple(raw.get(LIST_MAP_KEYS) or ())
+        self.map_type: str = raw.get(MAP_TYPE) or ""
+        self.rules: Sequence[Raw] = tuple(raw.get(RULES) or ())
+
+    @cached_property
+    def properties(self) -> Mapping[str, Structural]:
+        """The fields of an object."""
+        return {name: Structural(each) for name, each in (self.raw.get("properties") or {}).items()}
+
+    @cached_property
+    def items(self) -> Structural | None:
+        """What a list's items are."""
+        raw = single_items(self.raw)
+        return None if raw is None else Structural(raw)
+
+    @property
+    def has_additional(self) -> bool:
+        """Whether `additionalProperties` says anything, `false` included."""
+        return self.raw.get("additionalProperties") is not None
+
+    @cached_property
+    def additional(self) -> Structural | None:
+        """What fields are that have no schema of their own; None if that is not said."""
+        raw = self.raw.get("additionalProperties")
+        return Structural(raw) if isinstance(raw, Mapping) else None
+
+    def below(self) -> Iterator[Structural]:
+        """Yield the nodes right below this one."""
+        yield from self.properties.values()
+        if self.items is not None:
+            yield self.items
+        if self.additional is not None:
+            yield self.additional
+
+    def field(self, name: str) -> Structural | None:
+        """Return what a field of an object is: declared, or a map's value."""
+        return self.properties.get(name) or self.additional
+
+    @cached_property
+    def as_object(self) -> Structural:
+        """The same as the root of a whole object, whose metadata is not the schema's business."""
+        return self if self.embedded else Structural({**self.raw, EMBEDDED: True})
+
+
+EMPTY: Final = Structural({})

@@ -1,0 +1,61 @@
+"""What the project knows of each kind of `admissionregistration.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
+from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds.admissionregistration import printers
+from ctrlmgr.kinds.declaration import Declaration
+
+
+class AdmissionStrategy(Strategy):
+    """All of them (Kubernetes `pkg/registry/admissionregistration`)."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    any_finalizer = True
+
+
+_V1 = "admissionregistration.k8s.io/v1"
+
+KINDS = (
+    Declaration(
+        _V1,
+        "MutatingAdmissionPolicy",
+        strategy=AdmissionStrategy(),
+        printer=printers.MUTATING_ADMISSION_POLICY,
+        stored_version="v1beta1",
+    ),
+    Declaration(
+        _V1,
+        "MutatingAdmissionPolicyBinding",
+        strategy=AdmissionStrategy(),
+        printer=printers.ADMISSION_POLICY_BINDING,
+        stored_version="v1beta1",
+    ),
+    Declaration(
+        _V1,
+        "MutatingWebhookConfiguration",
+        strategy=AdmissionStrategy(),
+        printer=printers.WEBHOOK_CONFIGURATION,
+    ),
+    Declaration(
+        _V1,
+        "ValidatingAdmissionPolicy",
+        strategy=AdmissionStrategy(),
+        printer=printers.VALIDATING_ADMISSION_POLICY,
+        resets=NO_METADATA,
+    ),
+    Declaration(
+        _V1,
+        "ValidatingAdmissionPolicyBinding",
+        strategy=AdmissionStrategy(),
+        printer=printers.ADMISSION_POLICY_BINDING,
+    ),
+    Declaration(
+        _V1,
+        "ValidatingWebhookConfiguration",
+        strategy=AdmissionStrategy(),
+        printer=printers.WEBHOOK_CONFIGURATION,
+    ),
+)

@@ -1,0 +1,26 @@
+"""What the project knows of each kind of `apiextensions.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
+from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds.declaration import Declaration
+
+
+class DefinitionStrategy(Strategy):
+    """CustomResourceDefinition (apiextensions-apiserver `pkg/registry/customresourcedefinition`)."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    any_finalizer = True
+
+
+KINDS = (
+    Declaration(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        strategy=DefinitionStrategy(),
+        resets=NO_METADATA,
+        stored_version="v1beta1",
+    ),
+)

@@ -1,0 +1,25 @@
+"""What the project knows of each kind of `apps`."""
+
+from __future__ import annotations
+
+from ctrlmgr.engine.managedfields.reset_fields import STATUS, all_but
+from ctrlmgr.kinds.apps import printers
+from ctrlmgr.kinds.apps.deployments import DaemonSetStrategy, DeploymentStrategy, ReplicaSetStrategy
+from ctrlmgr.kinds.apps.stateful_set import ControllerRevisionStrategy, StatefulSetStrategy
+from ctrlmgr.kinds.declaration import Declaration
+
+_V1 = "apps/v1"
+
+KINDS = (
+    Declaration(_V1, "ControllerRevision", strategy=ControllerRevisionStrategy(), printer=printers.CONTROLLER_REVISION),
+    Declaration(_V1, "DaemonSet", strategy=DaemonSetStrategy(), printer=printers.DAEMON_SET),
+    Declaration(
+        _V1,
+        "Deployment",
+        strategy=DeploymentStrategy(),
+        printer=printers.DEPLOYMENT,
+        resets={"": all_but(STATUS), "status": all_but(("spec",), ("metadata", "labels"))},
+    ),
+    Declaration(_V1, "ReplicaSet", strategy=ReplicaSetStrategy(), printer=printers.REPLICA_SET),
+    Declaration(_V1, "StatefulSet", strategy=StatefulSetStrategy(), printer=printers.STATEFUL_SET),
+)

@@ -1,0 +1,23 @@
+"""What the project knows of each kind of `autoscaling`, and of Scale, which others have as a subresource."""
+
+from __future__ import annotations
+
+from ctrlmgr.kinds.autoscaling import printers
+from ctrlmgr.kinds.autoscaling.horizontal_pod_autoscaler import HorizontalPodAutoscalerStrategy
+from ctrlmgr.kinds.autoscaling.versions import to_v1, to_v2
+from ctrlmgr.kinds.declaration import Declaration, StoredAs
+
+KINDS = (
+    Declaration(
+        "autoscaling/v1",
+        "HorizontalPodAutoscaler",
+        stored_as=StoredAs("autoscaling/v2", "HorizontalPodAutoscaler", to_v2, to_v1),
+    ),
+    Declaration(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        strategy=HorizontalPodAutoscalerStrategy(),
+        printer=printers.HORIZONTAL_POD_AUTOSCALER,
+    ),
+    Declaration("autoscaling/v1", "Scale", printer=printers.SCALE),
+)

@@ -1,0 +1,177 @@
+"""The built-in kinds: those that Kubernetes 1.36 serves.
+
+Guarantees:
+- Verbs, names, categories and subresources are those of the discovery documents shipped with this package; what else
+  is known of a kind is in its group's `declared`.
+- Each kind with a status subresource has a strategy that knows so (`has_status`), and shares it with no other kind but
+  the versions of itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
+from ctrlmgr.engine.kinds import Group, Kinds
+from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
+from ctrlmgr.kinds.admissionregistration import declared as admissionregistration
+from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.apiextensions import declared as apiextensions
+from ctrlmgr.kinds.apiregistration import declared as apiregistration
+from ctrlmgr.kinds.apps import declared as apps
+from ctrlmgr.kinds.autoscaling import declared as autoscaling
+from ctrlmgr.kinds.batch import declared as batch
+from ctrlmgr.kinds.certificates import declared as certificates
+from ctrlmgr.kinds.coordination import declared as coordination
+from ctrlmgr.kinds.core import declared as core
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.discovery import declared as discovery
+from ctrlmgr.kinds.events import declared as events
+from ctrlmgr.kinds.flowcontrol import declared as flowcontrol
+from ctrlmgr.kinds.networking import declared as networking
+from ctrlmgr.kinds.node import declared as node
+from ctrlmgr.kinds.policy import declared as policy
+from ctrlmgr.kinds.rbac import declared as rbac
+from ctrlmgr.kinds.resource import declared as resource
+from ctrlmgr.kinds.scheduling import declared as scheduling
+from ctrlmgr.kinds.storage import declared as storage
+from ctrlmgr.schema import structure
+from ctrlmgr.schema.schema import Definitions
+
+_Name = tuple[str, str]
+"""An apiVersion and a kind."""
+
+_GROUPS = (
+    core,
+    admissionregistration,
+    apiextensions,
+    apiregistration,
+    apps,
+    autoscaling,
+    batch,
+    certificates,
+    coordination,
+    discovery,
+    events,
+    flowcontrol,
+    networking,
+    node,
+    policy,
+    rbac,
+    resource,
+    scheduling,
+    storage,
+)
+
+
+def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
+    """Yield all declarations; Services are given addresses and node ports of `ranges`."""
+    yield core.service(ranges)
+    for group in _GROUPS:
+        yield from group.KINDS
+
+
+def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declaration] | None = None) -> Kinds:
+    """Make a registry of the built-in kinds; Services are given addresses and node ports of `ranges`.
+
+    `declarations` are what is known of them, by default all there is.
+    """
+    declarations = declared(ranges) if declarations is None else declarations
+    known = {(each.api_version, each.kind): each for each in declarations}
+    definitions = Definitions.builtin()
+    made = {(kind.gvk.api_version, kind.name): kind for kind in _discovered(definitions, known)}
+    for name, kind in sorted(made.items(), key=lambda item: _is_stored_elsewhere(known.get(item[0]))):
+        _complete(kind, known.get(name) or Declaration(*name), made)
+    return Kinds(definitions, made.values(), _groups())
+
+
+def _groups() -> Sequence[Group]:
+    listed = structure.discovery()["/apis"]["groups"]
+    named = (Group(each["name"], tuple(version["version"] for version in each["versions"])) for each in listed)
+    return (Group("", ("v1",)), *named)
+
+
+def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
+    """Yield all kinds as discovery has them, in its order."""
+    for group in _groups():
+        for version in group.versions:
+            yield from _kinds_of(definitions, group.name, version, known)
+
+
+def _kinds_of(definitions: Definitions, group: str, version: str, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
+    entries = structure.discovery()[f"/apis/{group}/{version}" if group else f"/api/{version}"]["resources"]
+    parts: dict[str, dict[str, Subresource]] = {}
+    for entry in entries:
+        plural, slash, part = entry["name"].partition("/")
+        if slash:
+            gvk = _gvk(entry, group, version)
+            printer = _printer(known, gvk)
+            parts.setdefault(plural, {})[part] = Subresource(part, gvk, frozenset(entry["verbs"]), printer)
+    for entry in entries:
+        if "/" not in entry["name"]:
+            yield _kind(definitions, entry, _gvk(entry, group, version), parts.get(entry["name"], {}))
+
+
+def _printer(known: Mapping[_Name, Declaration], gvk: GroupVersionKind) -> Printer:
+    declaration = known.get((gvk.api_version, gvk.kind))
+    return CREATED_AT if declaration is None else declaration.printer
+
+
+def _gvk(entry: Mapping[str, Any], group: str, version: str) -> GroupVersionKind:
+    return GroupVersionKind(entry.get("group", group), entry.get("version", version), entry["kind"])
+
+
+def _kind(
+    definitions: Definitions, entry: Mapping[str, Any], gvk: GroupVersionKind, parts: Mapping[str, Subresource]
+) -> Kind:
+    resource = Resource(gvk.group, entry["name"])
+    return Kind(
+        resource=resource,
+        gvk=gvk,
+        singular=entry["singularName"],
+        namespaced=entry["namespaced"],
+        verbs=frozenset(entry["verbs"]),
+        definition=definitions.by_kind[gvk.api_version, gvk.kind],
+        definitions=definitions,
+        strategy=Strategy(),
+        storage=resource,
+        short_names=tuple(entry.get("shortNames", ())),
+        categories=tuple(entry.get("categories", ())),
+        subresources=parts,
+    )
+
+
+def _is_stored_elsewhere(declaration: Declaration | None) -> bool:
+    return declaration is not None and declaration.stored_as is not None
+
+
+def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) -> None:
+    """Give a kind what is declared of it."""
+    kind.printer = declaration.printer
+    kind.resets = declaration.resets
+    kind.deprecation = declaration.deprecation
+    stored_as = declaration.stored_as
+    kind.stored_version = declaration.stored_version or kind.gvk.version
+    stored = kind
+    if stored_as is not None:
+        stored = made[stored_as.api_version, stored_as.kind]
+        kind.storage, kind.stored_version = stored.resource, stored_as.api_version.rpartition("/")[2]
+        kind.to_storage = stored_as.to_stored
+        kind.from_storage = partial(_from_storage, kind, stored_as.from_stored)
+    if declaration.strategy is not None:
+        kind.strategy = copy.copy(declaration.strategy)
+    elif stored_as is not None:
+        kind.strategy = stored.strategy
+    if "status" in kind.subresources:
+        kind.strategy.has_status = True
+
+
+def _from_storage(kind: Kind, convert: Callable[[Unstructured], Unstructured], obj: Object) -> Object:
+    return Object(kind.resource, kind.codec.encode(convert(obj.to_dict())), obj.revision)

@@ -1,0 +1,15 @@
+"""The columns of coordination.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.engine.tables.ages import Ages
+from ctrlmgr.engine.tables.printer import Fields, age, at, printer
+
+
+def _lease(lease: Fields, ages: Ages) -> list[Any]:
+    return [at(lease, "spec", "holderIdentity") or "", age(lease, ages)]
+
+
+LEASE = printer("Holder|Age", _lease)

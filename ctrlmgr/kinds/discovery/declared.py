@@ -1,0 +1,13 @@
+"""What the project knows of each kind of `discovery.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.discovery import printers
+from ctrlmgr.kinds.discovery.endpoint_slice import EndpointSliceStrategy
+
+KINDS = (
+    Declaration(
+        "discovery.k8s.io/v1", "EndpointSlice", strategy=EndpointSliceStrategy(), printer=printers.ENDPOINT_SLICE
+    ),
+)

@@ -1,0 +1,1 @@
+"""The kinds of the group `flowcontrol.apiserver.k8s.io`."""

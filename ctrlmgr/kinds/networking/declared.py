@@ -1,0 +1,22 @@
+"""What the project knows of each kind of `networking.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.kinds.classes import IngressClassStrategy
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.networking import printers
+from ctrlmgr.kinds.networking.ingress import IngressStrategy
+from ctrlmgr.kinds.networking.ip_address import IPAddressStrategy
+from ctrlmgr.kinds.networking.network_policy import NetworkPolicyStrategy
+from ctrlmgr.kinds.networking.service_cidr import ServiceCIDRStrategy
+
+_V1 = "networking.k8s.io/v1"
+
+KINDS = (
+    Declaration(_V1, "IPAddress", strategy=IPAddressStrategy(), printer=printers.IP_ADDRESS),
+    Declaration(_V1, "Ingress", strategy=IngressStrategy(), printer=printers.INGRESS),
+    Declaration(_V1, "IngressClass", strategy=IngressClassStrategy(), printer=printers.INGRESS_CLASS),
+    Declaration(_V1, "NetworkPolicy", strategy=NetworkPolicyStrategy(), printer=printers.NETWORK_POLICY),
+    # Its reset fields are named under a group that does not exist, so without effect.
+    Declaration(_V1, "ServiceCIDR", strategy=ServiceCIDRStrategy(), printer=printers.SERVICE_CIDR, resets={}),
+)

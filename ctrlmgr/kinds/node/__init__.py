@@ -1,0 +1,1 @@
+"""The kinds of the group `node.k8s.io`."""

@@ -1,0 +1,9 @@
+"""What the project knows of each kind of `node.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.node import printers
+from ctrlmgr.kinds.plain import GuardedStrategy
+
+KINDS = (Declaration("node.k8s.io/v1", "RuntimeClass", strategy=GuardedStrategy(), printer=printers.RUNTIME_CLASS),)

@@ -1,0 +1,8 @@
+"""The columns of node.k8s.io (Kubernetes `pkg/printers/internalversion/printers.go`)."""
+
+from __future__ import annotations
+
+from ctrlmgr.engine.tables.printer import printer
+from ctrlmgr.engine.tables.rows import aged, text
+
+RUNTIME_CLASS = printer("Handler|Age", aged(text("handler")))

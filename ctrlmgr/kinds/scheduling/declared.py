@@ -1,0 +1,13 @@
+"""What the project knows of each kind of `scheduling.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.kinds.classes import PriorityClassStrategy
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.scheduling import printers
+
+KINDS = (
+    Declaration(
+        "scheduling.k8s.io/v1", "PriorityClass", strategy=PriorityClassStrategy(), printer=printers.PRIORITY_CLASS
+    ),
+)

@@ -1,0 +1,29 @@
+"""What the project knows of each kind of `storage.k8s.io`."""
+
+from __future__ import annotations
+
+from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
+from ctrlmgr.kinds.classes import StorageClassStrategy
+from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.storage import printers
+
+
+class VolumeStrategy(GuardedStrategy):
+    """Those that are answered with when they are deleted (Kubernetes `pkg/registry/storage`)."""
+
+    returns_deleted = True
+
+
+_V1 = "storage.k8s.io/v1"
+
+KINDS = (
+    Declaration(_V1, "CSIDriver", strategy=VolumeStrategy(), printer=printers.CSI_DRIVER),
+    Declaration(_V1, "CSINode", strategy=VolumeStrategy(), printer=printers.CSI_NODE),
+    Declaration(_V1, "CSIStorageCapacity", strategy=GuardedStrategy(), printer=printers.CSI_STORAGE_CAPACITY),
+    Declaration(_V1, "StorageClass", strategy=StorageClassStrategy(), printer=printers.STORAGE_CLASS),
+    Declaration(
+        _V1, "VolumeAttachment", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTACHMENT, resets=NO_METADATA
+    ),
+    Declaration(_V1, "VolumeAttributesClass", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS),
+)

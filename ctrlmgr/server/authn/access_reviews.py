@@ -1,0 +1,123 @@
+"""What an access review asks: its spec, checked and read as the attributes of a request.
+
+Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
+from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.server.selecting import field_requirements, label_requirements
+
+_SPEC = Path("spec")
+_RESOURCE = _SPEC.child("resourceAttributes")
+_PATH = _SPEC.child("nonResourceAttributes")
+_FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
+
+
+def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
+    """Return what is wrong with a review.
+
+    `names_user` says that it is about a user that it names; `namespace` is that of a LocalSubjectAccessReview's path.
+    """
+    spec = review.get("spec") or {}
+    errors = _spec_errors(spec, names_user=names_user)
+    metadata = {field: value for field, value in metadata_of(review).items() if value and field != "managedFields"}
+    metadata.pop("namespace", None)
+    if metadata:
+        detail = "must be empty" if namespace is None else "must be empty except for namespace"
+        errors.append(invalid(Path("metadata"), metadata_of(review), detail))
+    return errors if namespace is None else errors + _local_errors(spec, namespace)
+
+
+def attributes_of(spec: Mapping[str, Any]) -> Attributes:
+    """Return what a valid spec asks about."""
+    asked = spec.get("resourceAttributes")
+    if asked is None:
+        path = spec.get("nonResourceAttributes") or {}
+        return path_attributes(path.get("verb") or "", path.get("path") or "")
+    place: dict[str, Any] = {field: asked.get(field) or "" for field in _FIELDS}
+    fields, labels = _fields(asked.get("fieldSelector") or {}), _labels(asked.get("labelSelector") or {})
+    return Attributes(asked.get("verb") or "", fields=fields, labels=labels, **place)
+
+
+def _spec_errors(spec: Mapping[str, Any], *, names_user: bool) -> list[FieldError]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    errors: list[FieldError] = []
+    if resource is not None and path is not None:
+        errors.append(invalid(_PATH, path, "cannot be specified in combination with resourceAttributes"))
+    if resource is None and path is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(invalid(_RESOURCE, None, detail))
+    if names_user and not spec.get("user") and not spec.get("groups"):
+        errors.append(invalid(_SPEC.child("user"), "", "at least one of user or group must be specified"))
+    for selector in ("fieldSelector", "labelSelector"):
+        if (asked := (resource or {}).get(selector)) is not None:
+            errors += _selector_errors(asked, _RESOURCE.child(selector))
+    return errors
+
+
+def _local_errors(spec: Mapping[str, Any], namespace: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and (asked := resource.get("namespace") or "") != namespace:
+        errors.append(invalid(_RESOURCE.child("namespace"), asked, "must match metadata.namespace"))
+    if path is not None:
+        errors.append(invalid(_PATH, path, "disallowed on this kind of request"))
+    return errors
+
+
+def _selector_errors(selector: Mapping[str, Any], path: Path) -> list[FieldError]:
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements") or ()
+    errors: list[FieldError] = []
+    if raw and requirements:
+        errors.append(invalid(path.child("rawSelector"), raw, "may not specified at the same time as requirements"))
+    if not raw and not requirements:
+        detail = f"when {path} is specified, requirements or rawSelector is required"
+        errors.append(required(path.child("requirements"), detail))
+    for index, requirement in enumerate(requirements):
+        errors += _requirement_errors(requirement, path.child("requirements").at(index))
+    return errors
+
+
+def _requirement_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check one requirement; an operator that is not known is none that could be wrong."""
+    errors = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
+    values, below = requirement.get("values"), path.child("values")
+    match requirement.get("operator"):
+        case "In" | "NotIn" if not values:
+            errors.append(required(below, "must be specified when `operator` is 'In' or 'NotIn'"))
+        case "Exists" | "DoesNotExist" if values:
+            errors.append(forbidden(below, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+    return errors
+
+
+def _fields(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
+    if raw := selector.get("rawSelector"):
+        try:
+            return field_requirements(FieldSelector.parse(raw))
+        except BadRequest:
+            return ()
+    return _requirements(selector.get("requirements") or ())
+
+
+def _labels(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
+    if raw := selector.get("rawSelector"):
+        try:
+            return label_requirements(LabelSelector.parse(raw))
+        except BadRequest:
+            return ()
+    return _requirements(selector.get("requirements") or ())
+
+
+def _requirements(asked: Sequence[Mapping[str, Any]]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ()))
+        for each in asked
+    )
