@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
-from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Settings, Surroundings
+from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, Served
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
 from ctrlmgr.engine.kind import Kind
@@ -29,8 +31,6 @@ from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
-
-CONTROLLER_NAME: Final = "horizontal-pod-autoscaler-controller"
 
 
 class AutoscalerReconciler:
@@ -67,7 +67,7 @@ class AutoscalerReconciler:
         except Problem as problem:
             log.info("autoscaling failed", key=str(key), problem=str(problem))
         look.write_status()
-        return Result(requeue_after=self._around.settings.sync_period)
+        return Result(requeue_after=self._around.options.horizontal_pod_autoscaler_sync_period)
 
 
 def _served(kinds: Callable[[], Iterable[Kind]]) -> Callable[[EngineClient], MetricsClient]:
@@ -90,12 +90,11 @@ def new_autoscaler_controller(
     client: EngineClient,
     event_log: EventLog,
     recorder: Recorder,
-    settings: Settings = Settings(),  # noqa: B008  # it cannot change
+    options: Options,
     metrics: Callable[[EngineClient], MetricsClient] | None = None,
     *,
     clock: Clock,
     random: Random,
-    workers: int = 5,
 ) -> Controller:
     """Put the controller together; ask before `informers` sync.
 
@@ -109,15 +108,29 @@ def new_autoscaler_controller(
             selectors.forget(change.object.key)  # its pods are the others' at once
         return (change.object.key,)
 
-    surroundings = Surroundings(pods.lister, kinds, selectors, recorder, settings)
+    surroundings = Surroundings(pods.lister, kinds, selectors, recorder, options)
     reconciler = AutoscalerReconciler(autoscalers.lister, surroundings, metrics or _served(kinds), clock=clock)
     return Controller(
-        CONTROLLER_NAME,
+        DESCRIPTOR.name,
         reconciler,
-        watches=[Watch(autoscalers, changed, delay=settings.sync_period)],
+        watches=[Watch(autoscalers, changed, delay=options.horizontal_pod_autoscaler_sync_period)],
         client=client,
         log=event_log,
         clock=clock,
         random=random,
-        workers=workers,
+        workers=options.concurrent_horizontal_pod_autoscaler_syncs,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_autoscaler_controller(
+        context.informers,
+        lambda: context.engine.kinds,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        options,
+        clock=context.clock,
+        random=context.random,
     )

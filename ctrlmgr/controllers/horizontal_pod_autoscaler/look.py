@@ -15,6 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
 from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import Evaluation, Sight, evaluate
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
@@ -42,16 +43,6 @@ _STABILIZED: Final = {
         "recent recommendations were higher than current one, applying the highest recent recommendation"
     ),
 }
-
-
-class Settings(NamedTuple):
-    """How autoscalers work, in kube-controller-manager's flags (`--horizontal-pod-autoscaler-…`); seconds."""
-
-    sync_period: float = 15.0
-    downscale_stabilization: float = 300.0
-    tolerance: float = 0.1
-    cpu_initialization_period: float = 300.0
-    initial_readiness_delay: float = 30.0
 
 
 class Problem(Exception):
@@ -92,7 +83,7 @@ class Surroundings(NamedTuple):
     """What is served now."""
     selectors: Selectors
     recorder: Recorder
-    settings: Settings
+    options: Options
 
     def kinds_of(self, group: str, kind: str) -> list[Kind]:
         """Return the kinds of that name in a group, in any version."""
@@ -196,11 +187,13 @@ class Look:
         current = scale.view(Scale).spec.replicas
         selector = self._selector(scale.view(Scale).status.selector, current)
         pods = [MeasuredPod(each) for each in self._around.pods_of(self._object.namespace, selector)]
-        settings = self._around.settings
+        options = self._around.options
         readiness = Readiness(
-            int(settings.cpu_initialization_period * _SECOND), int(settings.initial_readiness_delay * _SECOND)
+            int(options.horizontal_pod_autoscaler_cpu_initialization_period * _SECOND),
+            int(options.horizontal_pod_autoscaler_initial_readiness_delay * _SECOND),
         )
-        situation = Situation(current, pods, self._now, _tolerances(self._spec.behavior, settings.tolerance), readiness)
+        tolerances = _tolerances(self._spec.behavior, options.horizontal_pod_autoscaler_tolerance)
+        situation = Situation(current, pods, self._now, tolerances, readiness)
         sight = Sight(self._metrics, self._object.namespace, selector, situation, scale.view(Scale).status.replicas)
         evaluation = evaluate(self._spec.metrics or (), sight)
         for failure in evaluation.failures:
@@ -250,7 +243,7 @@ class Look:
         """Return how many replicas it is going to be, and why."""
         wanted = evaluation.replicas or 0
         why = f"{evaluation.name} above target" if wanted > current else "All metrics below target"
-        window = int(self._around.settings.downscale_stabilization * _SECOND)
+        window = int(self._around.options.horizontal_pod_autoscaler_downscale_stabilization * _SECOND)
         limited = limit(self._memory, self._spec.behavior, self._bounds, current, wanted, window, self._now)
         if limited.stabilized:
             self._draft.condition(ABLE_TO_SCALE, True, limited.stabilized, _STABILIZED[limited.stabilized])

@@ -9,6 +9,7 @@ import pytest
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import new_autoscaler_controller
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, MetricsError, PodMetric, PodMetrics, Served
 from ctrlmgr.engine.selectors.labels import LabelSelector
@@ -87,6 +88,7 @@ class Scaled(WorkedStage):
             stage.engine_client,
             stage.log,
             self.told,
+            Options(),
             metrics=lambda client: self.measures,
             clock=stage.clock,
             random=stage.random,
@@ -107,7 +109,7 @@ class Scaled(WorkedStage):
             self.create("/api/v1/namespaces/a/pods", body)
             self.patch(f"/api/v1/namespaces/a/pods/p{place}/status", status)
 
-    def autoscaler(self, name: str = "hpa", *, kind: str = "Deployment", target: str = "web", **spec: Any) -> None:
+    def autoscaler(self, name: str = "hpa", kind: str = "Deployment", target: str = "web", **spec: Any) -> None:
         reference = {"apiVersion": spec.pop("group", "apps/v1"), "kind": kind, "name": target}
         body = {"scaleTargetRef": reference, "minReplicas": 1, "maxReplicas": 10, "metrics": CPU, **spec}
         self.create(
@@ -342,7 +344,7 @@ def test_a_target_of_no_replicas_is_left_alone(stage: Scaled) -> None:
         (3, {"maxReplicas": 2}, 2, "Current number of replicas above Spec.MaxReplicas"),
     ],
 )
-def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, int], expected: int, why: str) -> None:
+def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, Any], expected: int, why: str) -> None:
     stage.web(replicas)
     stage.autoscaler(**bounds)
     stage.next_period()
