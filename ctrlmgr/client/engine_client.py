@@ -6,7 +6,7 @@ Every write carries the author, the fence as it stands when it begins, and the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -22,6 +22,7 @@ from ctrlmgr.eventlog.event import Cause, Fence
 
 T = TypeVar("T")
 _JSON = "application/json"
+_STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Runner(Protocol):
@@ -99,6 +100,15 @@ class EngineClient:
         """Replace the Scale read at `scale.revision` and return it as stored; see `update`."""
         target = Target(kind, scale.namespace, scale.name, "scale")
         return self._write(self._engine.update(target, _body(scale), self._options, self._requester))
+
+    def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
+        """Patch the object of this name by a strategic merge patch, whatever it has become, and return it as stored.
+
+        A patch that holds a `metadata.uid` is for that incarnation alone. Raises `NotFound`, `Conflict`, `Invalid`.
+        """
+        target = self._target(obj)._replace(subresource=subresource)
+        body = Body(_STRATEGIC, msgspec.json.encode(patch))
+        return self._write(self._engine.patch(target, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
