@@ -19,8 +19,7 @@ import click
 import pytest
 
 from ctrlmgr import cli
-from ctrlmgr.serve import CONTROLLERS
-from ctrlmgr.settings import FLAGS, keys, variable
+from tests import generated
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,21 +61,9 @@ def test_every_exit_code_is_in_cli_md() -> None:
     assert re.findall(r"^\| (\d+) \|", read("docs/cli.md"), re.MULTILINE) == [str(int(code)) for code in cli.ExitCode]
 
 
-@pytest.mark.parametrize("key", keys())
-def test_every_setting_is_in_settings_md_at_its_default(key: str) -> None:
-    row = re.search(
-        rf"^\| `{re.escape(key)}` \| `([^`]*)` \| `{variable(key)}` \| (\S*) \|", read("docs/settings.md"), re.MULTILINE
-    )
-    assert row, f"there is no row for {key} and {variable(key)}"
-    table = tomllib.loads(read("settings.toml"))
-    for name in key.split("."):
-        table = table[name]
-    assert tomllib.loads(f"value = {row[1]}")["value"] == table
-    assert row[2].strip("`") == FLAGS.get(key, "")
-
-
-def test_every_controller_is_in_controllers_md() -> None:
-    assert re.findall(r"^\| `([a-z-]+)` \|", read("docs/controllers.md"), re.MULTILINE) == sorted(CONTROLLERS)
+@pytest.mark.parametrize(("path", "content"), [*generated.files()], ids=lambda value: getattr(value, "name", ""))
+def test_what_is_generated_is_up_to_date(path: Path, content: str) -> None:
+    assert path.read_text(encoding="utf-8") == content, "run scripts/generate"
 
 
 def test_every_dependency_has_its_reason() -> None:

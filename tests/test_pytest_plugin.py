@@ -42,7 +42,7 @@ def diverging(folder: Path) -> Path:
 def test_a_recording_is_a_test_in_three_lines(run: pytest.Pytester) -> None:
     run.makepyfile("""
         def test_incident(replay):
-            report = replay("incident.jsonl.gz", controllers=["endpoint-controller"])
+            report = replay("incident.jsonl.gz", controllers=["endpoints-controller"])
             assert not report.divergences
             assert report.events == 421
     """)
@@ -64,7 +64,7 @@ def test_what_a_replay_left_can_be_looked_at(run: pytest.Pytester) -> None:
             assert replay.log.head().revision == report.revision
             assert replay.get("endpoints", "kubernetes", "default").resource == ENDPOINTS
             assert replay("incident.jsonl.gz", controllers={}).writes == 0
-            with pytest.raises(SettingsError, match="no controller 'nonsense'; there are: endpoint-controller"):
+            with pytest.raises(SettingsError, match="no controller 'nonsense'; there are: endpoints-controller"):
                 replay("incident.jsonl.gz", controllers=["nonsense"])
     """)
     outcome(run).assert_outcomes(passed=1)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
+from ctrlmgr.controllers.endpoints import Options
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import (
     Retention,
+    Setting,
     Settings,
+    declare,
     format_duration,
     keys,
     load,
@@ -19,6 +24,7 @@ from ctrlmgr.settings import (
     value_of,
     variable,
 )
+from ctrlmgr.settings.kinds import whole
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,7 +50,8 @@ def test_settings_toml_explains_every_key() -> None:
 
 def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:
     file = write(
-        tmp_path, '[log]\nlevel = "error"\nformat = "json"\n[server]\nlisten = "a:1"\n[endpoints]\nworkers = 5\n'
+        tmp_path,
+        '[log]\nlevel = "error"\nformat = "json"\n[server]\nlisten = "a:1"\n[controllers]\nconcurrent_gc_syncs = 5\n',
     )
     environment = {"CTRLMGR_LOG_LEVEL": "warning", "CTRLMGR_SERVER_LISTEN": "b:2"}
     loaded = load({"log.level": "debug", "log.format": None}, environment, file)
@@ -63,11 +70,11 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path:
 
 
 def test_the_file_can_be_named_by_the_environment_and_the_flag_beats_it(tmp_path: Path) -> None:
-    named = write(tmp_path, "[endpoints]\nworkers = 7\n")
-    assert load({}, {"CTRLMGR_SETTINGS": str(named)}).settings.endpoints.workers == 7
+    named = write(tmp_path, "[controllers]\nconcurrent_endpoint_syncs = 7\n")
+    assert load({}, {"CTRLMGR_SETTINGS": str(named)}).settings.of(Options).concurrent_endpoint_syncs == 7
     other = tmp_path / "other.toml"
-    other.write_text("[endpoints]\nworkers = 8\n", encoding="utf-8")
-    assert load({}, {"CTRLMGR_SETTINGS": str(named)}, other).settings.endpoints.workers == 8
+    other.write_text("[controllers]\nconcurrent_endpoint_syncs = 8\n", encoding="utf-8")
+    assert load({}, {"CTRLMGR_SETTINGS": str(named)}, other).settings.of(Options).concurrent_endpoint_syncs == 8
 
 
 VALUES = {
@@ -88,13 +95,21 @@ VALUES = {
     "service.kubernetes_service_node_port": "31443",
     "service.endpoint_reconciler_type": "master-count",
     "service.apiserver_count": "3",
-    "controllers.enabled": "*,-endpoint-controller",
+    "controllers.enabled": "*,-endpoints-controller",
+    "controllers.endpointslice_updates_batch_period": "1s",
     "controllers.root_ca_file": "/elsewhere/ca.crt",
     "controllers.concurrent_service_endpoint_syncs": "9",
     "controllers.mirroring_concurrent_service_endpoint_syncs": "9",
     "controllers.concurrent_namespace_syncs": "9",
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",
+    "controllers.concurrent_cron_job_syncs": "9",
+    "controllers.concurrent_horizontal_pod_autoscaler_syncs": "9",
+    "controllers.horizontal_pod_autoscaler_sync_period": "20s",
+    "controllers.horizontal_pod_autoscaler_downscale_stabilization": "1m",
+    "controllers.horizontal_pod_autoscaler_tolerance": "0.25",
+    "controllers.horizontal_pod_autoscaler_cpu_initialization_period": "1m",
+    "controllers.horizontal_pod_autoscaler_initial_readiness_delay": "10s",
     "controllers.start_interval": "1s",
     "leader_election.enabled": "false",
     "leader_election.lease_duration": "30s",
@@ -102,10 +117,10 @@ VALUES = {
     "leader_election.retry_period": "4s",
     "leader_election.resource_name": "another",
     "leader_election.resource_namespace": "default",
-    "endpoints.workers": "3",
-    "endpoints.batch_period": "500ms",
-    "namespace.deletion_grace": "0",
-    "pod_garbage_collector.terminated_pod_threshold": "0",
+    "controllers.concurrent_endpoint_syncs": "3",
+    "controllers.endpoint_updates_batch_period": "500ms",
+    "controllers.namespace_deletion_grace": "0",
+    "controllers.terminated_pod_gc_threshold": "0",
     "events.ttl": "2h",
     "watch_cache.capacity": "17",
     "compaction.every": "1h",
@@ -134,8 +149,12 @@ def test_every_key_can_come_from_its_variable(key: str) -> None:
         pytest.param("[logs]\nlevel = 1", "{file}: there is no setting 'logs'", id="a section that does not exist"),
         pytest.param("[compaction]\nevery = 5", "{file}: compaction.every is 5; it must be a duration", id="no unit"),
         pytest.param('[compaction]\nevery = "5 min"', "it must be a duration such as", id="a duration in words"),
-        pytest.param("[endpoints]\nworkers = 0", "it must be a whole number of at least 1", id="no workers"),
-        pytest.param("[endpoints]\nworkers = true", "it must be a whole number", id="a bool for a number"),
+        pytest.param(
+            "[controllers]\nconcurrent_endpoint_syncs = 0", "it must be a whole number of at least 1", id="no workers"
+        ),
+        pytest.param(
+            "[controllers]\nconcurrent_endpoint_syncs = true", "it must be a whole number", id="a bool for a number"
+        ),
         pytest.param('[server]\nlisten = "8080"', "it must be HOST:PORT", id="a port without host"),
         pytest.param('[server]\nlisten = "a:65536"', "it must be HOST:PORT", id="a port too large"),
         pytest.param('[server]\nadvertise_address = "here"', "it must be an IP address", id="no address"),
@@ -243,3 +262,22 @@ def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytes
 def test_every_value_can_be_asked_for_by_its_key() -> None:
     assert value_of(Settings(), "log.level") == "info"
     assert len(keys()) == len(set(map(variable, keys()))), "two keys share a variable"
+
+
+def test_a_former_key_works_with_a_warning_and_the_present_one_beats_it(tmp_path: Path) -> None:
+    file = write(tmp_path, "[endpoints]\nworkers = 6\n")
+    loaded = load({}, {}, file)
+    assert loaded.settings.of(Options).concurrent_endpoint_syncs == 6
+    assert loaded.warnings == (f"{file}: endpoints.workers is called controllers.concurrent_endpoint_syncs now",)
+    both = load({}, {"CTRLMGR_ENDPOINTS_WORKERS": "7", "CTRLMGR_CONTROLLERS_CONCURRENT_ENDPOINT_SYNCS": "8"})
+    assert both.settings.of(Options).concurrent_endpoint_syncs == 8
+    assert both.warnings == ()
+
+
+def test_no_two_classes_declare_one_key() -> None:
+    @dataclass(frozen=True)
+    class Again:
+        concurrent_gc_syncs: Annotated[int, whole(1), Setting("Taken already.")] = 1
+
+    with pytest.raises(ValueError, match=r"declared twice: controllers\.concurrent_gc_syncs"):
+        declare(Again, "controllers")

@@ -163,6 +163,7 @@ class ContainerPort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What is read of a v1 Container."""
 
+    name: str = ""
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
 
@@ -191,11 +192,20 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     subdomain: str = ""
 
 
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 ContainerStatus."""
+
+    name: str = ""
+    restart_count: int = 0
+
+
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What is read of a v1 PodStatus."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
     pod_ip: str = msgspec.field(default="", name="podIP")
     pod_ips: list[PodIP] | None = msgspec.field(default=None, name="podIPs")
 
@@ -252,6 +262,15 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
         """When its Ready condition last changed, microseconds since 1970; None if it does not say."""
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
+
+    @cached_property
+    def restarts(self) -> tuple[int, int]:
+        """How often the container that did most often has restarted, and the sidecar that did."""
+        sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
+        containers = self.status.container_statuses or ()
+        started = (each for each in self.status.init_container_statuses or () if each.name in sidecars)
+        most = max((each.restart_count for each in containers), default=0)
+        return most, max((each.restart_count for each in started), default=0)
 
     @cached_property
     def ips(self) -> tuple[str, ...]:

@@ -5,67 +5,26 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
-from ctrlmgr.settings import FLAGS, SWITCHES, Loaded, Settings, keys, load
+from ctrlmgr.settings import SWITCHES, Loaded, Settings, declarations, flags, keys, load
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
     from ctrlmgr.eventlog.sqllog import SQLLog
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_OPTIONS: dict[str, tuple[str, str]] = {
-    "database.url": ("URL", "Where the log is: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:."),
-    "database.anchor": ("FILE", "The file that remembers how far the log had come; by default beside the database."),
-    "data_dir": ("DIR", "Directory of the SQLite database (unless --database says otherwise) and of what serve keeps."),
-    "server.listen": ("HOST:PORT", "Where to answer, over TLS; port 0 takes a free one."),
-    "server.advertise_address": ("IP", "Address under which others reach this server, for the kubernetes service."),
-    "service.cluster_ip_range": ("CIDR[,CIDR]", "Where ClusterIPs come from; two ranges make it dual-stack."),
-    "service.node_port_range": ("A-B", "Where node ports come from."),
-    "service.kubernetes_service_node_port": ("PORT", "Node port of the kubernetes service; 0 for none."),
-    "controllers.enabled": ("LIST", 'Which controllers run: "*" for all, "*,-NAME" for all but one, or names.'),
-    "controllers.concurrent_service_endpoint_syncs": (
-        "COUNT",
-        "Services that get their EndpointSlices at the same time.",
-    ),
-    "controllers.mirroring_concurrent_service_endpoint_syncs": (
-        "COUNT",
-        "Endpoints that are mirrored at the same time.",
-    ),
-    "controllers.concurrent_namespace_syncs": ("COUNT", "Namespaces that are emptied at the same time."),
-    "controllers.concurrent_gc_syncs": ("COUNT", "Objects that the garbage collector deals with at the same time."),
-    "controllers.concurrent_ttl_after_finished_syncs": (
-        "COUNT",
-        "Finished Jobs that are cleaned up at the same time.",
-    ),
-    "controllers.start_interval": (
-        "DURATION",
-        "Time between the starts of controllers, with jitter.",
-    ),
-    "endpoints.workers": ("COUNT", "Services that get their Endpoints at the same time."),
-    "leader_election.enabled": ("BOOL", "Whether to agree with other processes on who runs the controllers."),
-    "leader_election.lease_duration": ("DURATION", "How long a leader counts as alive after it was seen to be."),
-    "leader_election.renew_deadline": ("DURATION", "For how long a leader that cannot renew its lease leads on."),
-    "leader_election.retry_period": ("DURATION", "How often the leader renews its lease."),
-    "leader_election.resource_name": ("NAME", "The Lease that the leader holds."),
-    "leader_election.resource_namespace": ("NAMESPACE", "The namespace of that Lease."),
-    "log.level": ("LEVEL", "How much to log: debug, info, warning or error."),
-    "log.format": ("FORMAT", "How to log: console or json."),
-}
-_SWITCHES = {
-    "api-only": "Serve the API, and leave the controllers to other processes.",
-    "controllers-only": "Run the controllers or stand by for that; serve nothing but health, metrics and settings.",
-}
 DATABASE = ("database.url", "data_dir")
 LOG = ("log.level", "log.format")
-CONTROLLERS = (*(key for key in FLAGS if key.startswith("controllers.")), "endpoints.workers")
-LEADER_ELECTION = tuple(key for key in FLAGS if key.startswith("leader_election."))
+CONTROLLERS = tuple(key for key in flags() if key.startswith("controllers."))
+LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_election."))
 
 
 def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -74,8 +33,8 @@ def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., A
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def command(settings_file: Path | None, **arguments: Any) -> Any:
-            flags = {key: arguments.pop(_parameter(key)) for key in keys}
-            return function(load(flags, os.environ, settings_file), **arguments)
+            given = {key: arguments.pop(_parameter(key)) for key in keys}
+            return function(_loaded(given, settings_file), **arguments)
 
         decorated: Callable[..., Any] = command
         for key in reversed(keys):
@@ -86,28 +45,34 @@ def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., A
     return decorate
 
 
+def _loaded(given: Mapping[str, Any], file: Path | None) -> Loaded:
+    loaded = load(given, os.environ, file)
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return loaded
+
+
 def reader() -> Callable[[], Settings]:
     """Return what reads the settings of the command under way again: the file and the variables as they are then."""
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
-    flags = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
-    return lambda: load(flags, os.environ, file).settings
+    given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
+    return lambda: load(given, os.environ, file).settings
 
 
 def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a command the flag of a setting; one that is true or false may be named without a value."""
-    metavar, text = _OPTIONS[key]
-    bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if metavar == "BOOL" else {}
-    return click.option(FLAGS[key], _parameter(key), metavar=metavar, help=text, **bare)
+    said = declarations()[key].setting
+    bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
+    return click.option(said.flag, _parameter(key), metavar=said.metavar, help=said.help, **bare)
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a command the flags that each stand for one value of a setting."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for flag in reversed(SWITCHES[key]):
-            value = flag.removeprefix("--")
-            function = click.option(flag, _parameter(key), flag_value=value, help=_SWITCHES[value])(function)
+        for flag, text in reversed(SWITCHES[key].items()):
+            function = click.option(flag, _parameter(key), flag_value=flag.removeprefix("--"), help=text)(function)
         return function
 
     return decorate

@@ -56,17 +56,18 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     """
     from ctrlmgr.cli import ExitCode, report_output
     from ctrlmgr.cli.progress import reading
+    from ctrlmgr.controllers import registry
     from ctrlmgr.errors import RecordingError
     from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.format import RecordingReader
     from ctrlmgr.recording.replay import Replay
-    from ctrlmgr.serve import enabled_controllers
 
     configure_logging(loaded.settings)
-    controllers = {
-        name: CONTROLLERS[name] for name in enabled_controllers(loaded.settings.controllers.enabled, CONTROLLERS)
-    }
+    chosen = registry.enabled(loaded.settings.controllers.enabled)
+    for warning in chosen.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    controllers = {each.name: CONTROLLERS[each.name] for each in chosen.descriptors if each.replays}
     clock = ReplayClock()
     fault: RecordingError | None = None
     with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.cli import looking
-from ctrlmgr.cli.options import CONTROLLERS, DATABASE, LEADER_ELECTION, LOG, configure_logging, reader, takes_settings
+from ctrlmgr.cli.options import configure_logging, reader, takes_settings
 from ctrlmgr.cli.playing import playing, takes_recording
 from ctrlmgr.cli.playing import run as play
-from ctrlmgr.settings import Loaded, Settings
+from ctrlmgr.settings import Loaded, Settings, flags
 
 if TYPE_CHECKING:
     from ctrlmgr.serve import Application
@@ -22,18 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run the control plane.")
-@takes_settings(
-    *DATABASE,
-    "server.role",
-    "server.listen",
-    "server.advertise_address",
-    "service.cluster_ip_range",
-    "service.node_port_range",
-    "service.kubernetes_service_node_port",
-    *CONTROLLERS,
-    *LEADER_ELECTION,
-    *LOG,
-)
+@takes_settings("server.role", *flags())
 @looking.at_option("Serve the past of the log, read-only, as it was at")
 @takes_recording
 def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any) -> None:
@@ -46,7 +35,7 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
     \b
     ctrlmgr serve
     ctrlmgr serve --listen 0.0.0.0:6443 --database postgresql://ctrlmgr@db.example.com/ctrlmgr
-    ctrlmgr serve --controllers "*,-endpoint-controller"
+    ctrlmgr serve --controllers "*,-endpoints-controller"
     ctrlmgr serve --leader-elect=false
     ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
     ctrlmgr serve --recording yesterday.jsonl.gz --speed 10

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from ctrlmgr.cli.options import output_option, takes_settings
-from ctrlmgr.settings import FLAGS, Loaded, keys, plain_value
+from ctrlmgr.settings import Loaded, flags, keys, plain_value
 
 
 @click.command(short_help="Print the settings in force and where they come from.")
-@takes_settings(*FLAGS)
+@takes_settings(*flags())
 @output_option("toml", "json")
 def settings(loaded: Loaded, output: str) -> None:
     """Print the settings in force, and where each comes from: a flag, a variable, the file, or the default.

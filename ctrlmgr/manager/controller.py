@@ -12,8 +12,9 @@ Guarantees:
 - Between `stand_by` and `resume` nothing is kept of what the watches bring; after `resume` it is as if the informers
   had just synced.
 
-Not promised: reading one's own writes. A cache may lag behind what the last reconcile wrote; acting on it then
-meets a `Conflict`, which is tried again.
+- A controller that says what its caches have `seen` reads its own writes: a key is not reconciled again before they
+  show what its last reconcile wrote. (Kubernetes' expectations, and its `ConsistencyStore`, are for this.) Without
+  `seen` a cache may lag behind; acting on it then meets a `Conflict`, which is tried again.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
 
 _DONE = Result()
 
+_BEHIND = 0.005
+"""Seconds after which a key is looked at again whose caches do not show its own last write yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Watch:
@@ -88,8 +92,12 @@ class Controller:
         random: Random,
         workers: int = 1,
         max_retries: int | None = None,
+        seen: Callable[[], Revision] | None = None,
     ) -> None:
-        """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change."""
+        """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
+
+        `seen` returns the revision up to which the reconciler's caches show everything.
+        """
         self.name = name
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock)
         self._reconciler = reconciler
@@ -99,6 +107,10 @@ class Controller:
         self._random = random
         self._workers = workers
         self._max_retries = max_retries
+        self._seen = seen
+        # How far the caches must have come for a key; None: as far as the log has when that is asked. A key is with one
+        # worker at a time, and one entry of a dictionary changes at once.
+        self._wanted: dict[Key, Revision | None] = {}
         self._metrics = ReconcileMetrics(name, workers=workers)
         self._watches = watches
         # Set and read on the informers' thread, but for the first time.
@@ -202,6 +214,9 @@ class Controller:
         return on_sync
 
     def _process(self, delivery: Delivery[Key]) -> None:
+        if self._seen is not None and not self._shows_own_writes(delivery.item, self._seen()):
+            self.queue.add_after(delivery.item, _BEHIND, delivery.triggers)
+            return
         cause = self._cause(delivery)
         client = self._client.for_reconcile(cause)
         began = self._clock.monotonic()
@@ -212,6 +227,24 @@ class Controller:
             # A reconcile that appended nothing has no row in the log to finish.
             result, message = outcome
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
+            if self._seen is not None:
+                # What may still come of a write whose outcome is unknown, the log says later.
+                self._wanted[delivery.item] = None if result == "error" else self._newest()
+
+    def _shows_own_writes(self, key: Key, seen: Revision) -> bool:
+        if key not in self._wanted:
+            return True
+        wanted = self._wanted[key]
+        if wanted is None:
+            wanted = self._wanted[key] = self._newest()
+        if seen < wanted:
+            return False
+        del self._wanted[key]
+        return True
+
+    def _newest(self) -> Revision:
+        newest = self._log.peek()
+        return self._log.head().revision if newest is None else newest
 
     def _cause(self, delivery: Delivery[Key]) -> Cause:
         return Cause(

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource, Revision
-from ctrlmgr.client import CONTROLLER_MANAGER
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.format import Change
@@ -33,8 +33,10 @@ class Ownership(NamedTuple):
     causes: tuple[Resource, ...]
 
 
-OWNERSHIPS = (
-    Ownership("endpoint-controller", ENDPOINTS, CONTROLLER_MANAGER, parent=SERVICES, causes=(SERVICES, PODS)),
+OWNERSHIPS = tuple(
+    Ownership(each.name, kind.resource, kind.manager, kind.parent, kind.causes)
+    for each in registry.ALL
+    for kind in each.replayed_kinds
 )
 """Every kind that replay knows to be a controller's work."""
 

@@ -26,7 +26,7 @@ from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, o
 from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
-from ctrlmgr.recording.builders import ControllerBuilder
+from ctrlmgr.recording.builders import ControllerBuilder, user_of
 from ctrlmgr.recording.clock import LogClock, ReplayClock
 from ctrlmgr.workqueue import WorkQueue
 
@@ -137,7 +137,7 @@ class Stage:
         random = Random(f"{_SEED} {name}")
         client = LogClient(
             self.log,
-            author=Author(f"system:controller:{name}", f"ctrlmgr/{__version__}"),
+            author=Author(user_of(name), f"ctrlmgr/{__version__}"),
             clock=self.clock,
             new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
             namespaces=self._namespaces,

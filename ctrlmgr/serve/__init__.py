@@ -1,7 +1,6 @@
-"""The composition root: settings in, a running process out. The only package that knows everyone."""
+"""The composition root: settings in, a running process out. The only package that knows all others."""
 
 from ctrlmgr.serve.application import Application
-from ctrlmgr.serve.controllers import CONTROLLERS, enabled_controllers
 from ctrlmgr.serve.process import serve
 
-__all__ = ["CONTROLLERS", "Application", "enabled_controllers", "serve"]
+__all__ = ["Application", "serve"]

@@ -18,6 +18,7 @@ import structlog
 
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
@@ -31,11 +32,10 @@ from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.controllers import (
-    CONTROLLERS,
     Parts,
     Watched,
+    build,
     compaction,
-    enabled_controllers,
     event_expiry,
     read_root_ca,
     watched,
@@ -66,7 +66,9 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
-        names = enabled_controllers(settings.controllers.enabled, CONTROLLERS)
+        chosen = registry.enabled(settings.controllers.enabled)
+        for warning in chosen.warnings:
+            log.warning(warning)
         self._role = settings.server.role
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
@@ -100,12 +102,12 @@ class Application(Fronted):
             read_root_ca(settings, front.files.authority),
             leadership.elector.fence if leadership is not None else None,
         )
-        made = () if self._role == API_ONLY else (CONTROLLERS[name](parts) for name in names)
+        made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None
         if leadership is not None:
-            recorder = parts.broadcaster.recorder(COMPONENT, parts.unfenced(COMPONENT))
+            recorder = parts.broadcaster.recorder(COMPONENT, parts.unfenced(f"system:controller:{COMPONENT}"))
             self._election = leadership.election(led, informers, recorder)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)

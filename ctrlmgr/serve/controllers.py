@@ -1,13 +1,12 @@
-"""Every controller there is, and which of them run."""
+"""Controllers in this process: what they are built from, and how they are started and watched."""
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
@@ -15,31 +14,10 @@ from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, FieldMarks
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.bootstrap import controller as bootstrap
-from ctrlmgr.controllers.clusterrole_aggregation.controller import CONTROLLER_NAME as CLUSTERROLE_AGGREGATION_CONTROLLER
-from ctrlmgr.controllers.clusterrole_aggregation.controller import new_clusterrole_aggregation_controller
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
-from ctrlmgr.controllers.endpoint_slices.controller import CONTROLLER_NAME as ENDPOINT_SLICE_CONTROLLER
-from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
-from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME as ENDPOINT_CONTROLLER
-from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
-from ctrlmgr.controllers.garbage_collector.controller import CONTROLLER_NAME as GARBAGE_COLLECTOR
-from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
-from ctrlmgr.controllers.mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
-from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
-from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
-from ctrlmgr.controllers.namespace.controller import new_namespace_controller
-from ctrlmgr.controllers.pod_garbage_collector.controller import CONTROLLER_NAME as POD_GARBAGE_COLLECTOR
-from ctrlmgr.controllers.pod_garbage_collector.controller import new_pod_garbage_collector
-from ctrlmgr.controllers.root_ca_publisher.controller import CONTROLLER_NAME as ROOT_CA_PUBLISHER
-from ctrlmgr.controllers.root_ca_publisher.controller import new_root_ca_publisher
-from ctrlmgr.controllers.service_accounts.controller import CONTROLLER_NAME as SERVICE_ACCOUNT_CONTROLLER
-from ctrlmgr.controllers.service_accounts.controller import new_service_account_controller
-from ctrlmgr.controllers.service_cidrs.controller import CONTROLLER_NAME as SERVICE_CIDR_CONTROLLER
-from ctrlmgr.controllers.service_cidrs.controller import new_service_cidr_controller
-from ctrlmgr.controllers.ttl_after_finished.controller import CONTROLLER_NAME as TTL_AFTER_FINISHED_CONTROLLER
-from ctrlmgr.controllers.ttl_after_finished.controller import new_ttl_after_finished_controller
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Fenced, SettingsError
@@ -52,7 +30,7 @@ _USER_AGENT = f"ctrlmgr/{__version__}"
 
 
 class Parts(NamedTuple):
-    """What every controller is made of."""
+    """What every controller is made of: the `ControllerContext` of this process."""
 
     settings: Settings
     informers: Informers
@@ -66,13 +44,26 @@ class Parts(NamedTuple):
     root_ca: str
     """The certificate of the authority that signs for this server, as PEM."""
     fencing: Fencing | None
-    """What every write of a controller carries, None when nobody else can lead."""
+    """What every write of a controller carries; None when no other process can lead."""
 
-    def client(self, controller: str) -> LogClient:
+    def client(self, descriptor: ControllerDescriptor[Any]) -> EngineClient:
+        """Return a client that writes as the API does."""
+        requester = Requester(descriptor.user, ("system:masters",), _USER_AGENT)
+        return EngineClient(self.engine, self.run, requester, fence=self.fencing, manager=CONTROLLER_MANAGER)
+
+    def log_client(self, descriptor: ControllerDescriptor[Any]) -> LogClient:
         """Return a client that writes straight to the log, for a controller that needs nothing of the API's."""
+        return self.internal(descriptor.user)
+
+    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
+        """Return what a controller records Events through."""
+        return self.broadcaster.recorder(descriptor.event_source, self.unfenced(descriptor.user))
+
+    def internal(self, user: str) -> LogClient:
+        """Return a client for what is no object of the API, or must not wait for it."""
         return LogClient(
             self.event_log,
-            author=Author(_user(controller), _USER_AGENT),
+            author=Author(user, _USER_AGENT),
             clock=self.clock,
             new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
             namespaces=self.namespaces,
@@ -80,27 +71,24 @@ class Parts(NamedTuple):
             marks=FieldMarks(self.engine.kinds),
         )
 
-    def unfenced(self, component: str) -> LogClient:
-        """Return the same for what every process does, whoever leads."""
-        return self._replace(fencing=None).client(component)
-
-    def recorder(self, controller: str, component: str) -> Recorder:
-        """Return what `controller` tells of things through, under the name that Kubernetes' Events have for it."""
-        return self.broadcaster.recorder(component, self.unfenced(controller))
-
-    def engine_client(self, controller: str) -> EngineClient:
-        """Return a client that writes as the API does."""
-        requester = Requester(_user(controller), ("system:masters",), _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester, fence=self.fencing, manager=CONTROLLER_MANAGER)
+    def unfenced(self, user: str) -> LogClient:
+        """Return the same for what every process does, whichever leads."""
+        return self._replace(fencing=None).internal(user)
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""
         requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
         client = EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
-        internal = self.unfenced(bootstrap.CONTROLLER_NAME)
+        internal = self.unfenced(f"system:controller:{bootstrap.CONTROLLER_NAME}")
         return bootstrap_assembly.Parts(
             self.informers, self.event_log, client, internal, self.broadcaster, self.clock, self.random
         )
+
+
+def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
+    """Build controllers with the options that the settings have for them."""
+    for each in descriptors:
+        yield each.build(parts, parts.settings.of(each.options))
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
@@ -110,181 +98,6 @@ def read_root_ca(settings: Settings, own: Path) -> str:
         return (Path(named).expanduser() if named else own).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"controllers.root_ca_file: {named or own} cannot be used: {error}") from error
-
-
-def _user(controller: str) -> str:
-    return f"system:controller:{controller}"
-
-
-def _endpoints(parts: Parts) -> Controller:
-    return new_endpoints_controller(
-        parts.informers,
-        parts.client(ENDPOINT_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.endpoints.workers,
-        batch_period=parts.settings.endpoints.batch_period,
-        recorder=parts.recorder(ENDPOINT_CONTROLLER, "endpoint-controller"),
-    )
-
-
-def _endpoint_slices(parts: Parts) -> Controller:
-    return new_endpoint_slice_controller(
-        parts.informers,
-        parts.client(ENDPOINT_SLICE_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.controllers.concurrent_service_endpoint_syncs,
-        batch_period=parts.settings.endpoints.batch_period,
-        recorder=parts.recorder(ENDPOINT_SLICE_CONTROLLER, "endpoint-slice-controller"),
-    )
-
-
-def _mirroring(parts: Parts) -> Controller:
-    return new_mirroring_controller(
-        parts.informers,
-        parts.client(MIRRORING_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.controllers.mirroring_concurrent_service_endpoint_syncs,
-        recorder=parts.recorder(MIRRORING_CONTROLLER, "endpoint-slice-mirroring-controller"),
-    )
-
-
-def _namespaces(parts: Parts) -> Controller:
-    kinds = [
-        (kind.storage, kind.gvk.api_version)
-        for kind in parts.engine.kinds
-        if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
-    ]
-    return new_namespace_controller(
-        parts.informers,
-        dict(kinds).items(),
-        parts.engine_client(NAMESPACE_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.controllers.concurrent_namespace_syncs,
-        grace=parts.settings.namespace.deletion_grace,
-    )
-
-
-def _garbage_collector(parts: Parts) -> Controller:
-    return new_garbage_collector(
-        parts.informers,
-        parts.engine.kinds,
-        parts.engine_client(GARBAGE_COLLECTOR),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.controllers.concurrent_gc_syncs,
-    )
-
-
-def _clusterrole_aggregation(parts: Parts) -> Controller:
-    return new_clusterrole_aggregation_controller(
-        parts.informers,
-        parts.engine_client(CLUSTERROLE_AGGREGATION_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-    )
-
-
-def _pod_garbage_collector(parts: Parts) -> Controller:
-    return new_pod_garbage_collector(
-        parts.informers,
-        parts.engine_client(POD_GARBAGE_COLLECTOR),
-        parts.event_log,
-        parts.settings.pod_garbage_collector.terminated_pod_threshold,
-        clock=parts.clock,
-        random=parts.random,
-    )
-
-
-def _root_ca_publisher(parts: Parts) -> Controller:
-    return new_root_ca_publisher(
-        parts.informers,
-        parts.engine_client(ROOT_CA_PUBLISHER),
-        parts.event_log,
-        parts.root_ca,
-        clock=parts.clock,
-        random=parts.random,
-    )
-
-
-def _service_accounts(parts: Parts) -> Controller:
-    return new_service_account_controller(
-        parts.informers,
-        parts.engine_client(SERVICE_ACCOUNT_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-    )
-
-
-def _service_cidrs(parts: Parts) -> Controller:
-    return new_service_cidr_controller(
-        parts.informers,
-        parts.engine_client(SERVICE_CIDR_CONTROLLER),
-        parts.event_log,
-        parts.recorder(SERVICE_CIDR_CONTROLLER, SERVICE_CIDR_CONTROLLER),
-        clock=parts.clock,
-        random=parts.random,
-    )
-
-
-def _ttl_after_finished(parts: Parts) -> Controller:
-    return new_ttl_after_finished_controller(
-        parts.informers,
-        parts.engine_client(TTL_AFTER_FINISHED_CONTROLLER),
-        parts.event_log,
-        clock=parts.clock,
-        random=parts.random,
-        workers=parts.settings.controllers.concurrent_ttl_after_finished_syncs,
-    )
-
-
-CONTROLLERS: dict[str, Callable[[Parts], Controller]] = {
-    CLUSTERROLE_AGGREGATION_CONTROLLER: _clusterrole_aggregation,
-    ENDPOINT_CONTROLLER: _endpoints,
-    ENDPOINT_SLICE_CONTROLLER: _endpoint_slices,
-    GARBAGE_COLLECTOR: _garbage_collector,
-    MIRRORING_CONTROLLER: _mirroring,
-    NAMESPACE_CONTROLLER: _namespaces,
-    POD_GARBAGE_COLLECTOR: _pod_garbage_collector,
-    ROOT_CA_PUBLISHER: _root_ca_publisher,
-    SERVICE_ACCOUNT_CONTROLLER: _service_accounts,
-    SERVICE_CIDR_CONTROLLER: _service_cidrs,
-    TTL_AFTER_FINISHED_CONTROLLER: _ttl_after_finished,
-}
-"""Every controller there is, by the name that `--controllers` knows."""
-
-
-def enabled_controllers(enabled: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return which of the `known` controllers run, in their order; raises `SettingsError` for other names.
-
-    Each entry is `name`, `-name` or `*`; a name said outright beats the star, and the first entry about a name
-    counts (kube-controller-manager's `IsControllerEnabled`).
-    """
-    known, wanted = list(known), list(enabled)
-    for entry in wanted:
-        name = entry.removeprefix("-")
-        if entry != "*" and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
-            raise SettingsError(f"controllers.enabled: there is no controller {name!r}; {hint}")
-    return [name for name in known if _is_enabled(name, wanted)]
-
-
-def _is_enabled(name: str, wanted: Sequence[str]) -> bool:
-    for entry in wanted:
-        if entry in (name, f"-{name}"):
-            return entry == name
-    return "*" in wanted
 
 
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[Watched]:
@@ -349,7 +162,7 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
         "compaction",
         reconciler,
         watches=[],
-        client=parts.client("compaction"),
+        client=parts.internal("system:controller:compaction"),
         log=parts.event_log,
         clock=parts.clock,
         random=parts.random,
@@ -366,7 +179,7 @@ def event_expiry(parts: Parts) -> Iterator[Runnable]:
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,
-            parts.client("event-expiry"),
+            parts.internal("system:controller:event-expiry"),
             parts.event_log,
             parts.settings.events.ttl,
             clock=parts.clock,

@@ -6,22 +6,40 @@ Guarantees:
   what is wrong and what would be right.
 """
 
+from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
 from ctrlmgr.settings.kinds import format_duration, parse_duration
-from ctrlmgr.settings.loading import FLAGS, SWITCHES, Loaded, keys, load, plain_value, value_of, variable
+from ctrlmgr.settings.loading import (
+    SWITCHES,
+    Loaded,
+    declarations,
+    flags,
+    keys,
+    load,
+    plain_default,
+    plain_value,
+    value_of,
+    variable,
+)
 from ctrlmgr.settings.sections import CompactionSettings, Retention, ServiceSettings, Settings
 
 __all__ = [
-    "FLAGS",
     "SWITCHES",
     "CompactionSettings",
+    "Declaration",
     "Loaded",
     "Retention",
     "ServiceSettings",
+    "Setting",
     "Settings",
+    "declarations",
+    "declarations_of",
+    "declare",
+    "flags",
     "format_duration",
     "keys",
     "load",
     "parse_duration",
+    "plain_default",
     "plain_value",
     "value_of",
     "variable",

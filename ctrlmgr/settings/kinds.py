@@ -6,11 +6,10 @@ Durations are float seconds here and `"15s"` in text.
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable
-from dataclasses import is_dataclass
-from functools import cache
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -108,6 +107,19 @@ def whole(minimum: int) -> Kind:
     return Kind(f"a whole number of at least {minimum}", read)
 
 
+def decimal(minimum: int) -> Kind:
+    """Return the kind of numbers, with a fraction or without, of at least `minimum`."""
+
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise TypeError(value)
+        if not minimum <= (number := float(value)) < math.inf:
+            raise ValueError(value)
+        return number
+
+    return Kind(f"a number of at least {minimum}", read)
+
+
 def one_of(*words: str) -> Kind:
     """Return the kind of values that are one of these words."""
 
@@ -129,16 +141,4 @@ RANGES = Kind(
 )
 PORTS = Kind('a range of ports such as "30000-32767"', _read_ports)
 NAMES = Kind('a list of names such as ["ctrlmgr.example.com", "192.0.2.10"]', lambda value: _read_list(value or []))
-LIST = Kind('a list of names such as ["*", "-endpoint-controller"]', _read_list)
-
-
-@cache
-def kinds_of(section: type[Any]) -> dict[str, Kind]:
-    """Return the leaves of a settings class by dotted key, in order."""
-    kinds: dict[str, Kind] = {}
-    for name, hint in get_type_hints(section, include_extras=True).items():
-        if isinstance(hint, type) and is_dataclass(hint):
-            kinds.update({f"{name}.{key}": kind for key, kind in kinds_of(hint).items()})
-        else:
-            kinds[name] = hint.__metadata__[0]
-    return kinds
+LIST = Kind('a list of names such as ["*", "-endpoints-controller"]', _read_list)

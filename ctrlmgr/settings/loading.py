@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import tomllib
@@ -11,43 +12,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.settings.kinds import DURATION, format_duration, kinds_of
+from ctrlmgr.settings.declaration import Declaration, declarations_of, declared
+from ctrlmgr.settings.kinds import DURATION, Kind, format_duration
 from ctrlmgr.settings.sections import Retention, Settings
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """The variables that Kubernetes makes for a service called ctrlmgr."""
 
 
-FLAGS = {
-    "data_dir": "--data-dir",
-    "database.url": "--database",
-    "database.anchor": "--anchor",
-    "server.listen": "--listen",
-    "server.advertise_address": "--advertise-address",
-    "service.cluster_ip_range": "--service-cluster-ip-range",
-    "service.node_port_range": "--service-node-port-range",
-    "service.kubernetes_service_node_port": "--kubernetes-service-node-port",
-    "controllers.enabled": "--controllers",
-    "controllers.concurrent_service_endpoint_syncs": "--concurrent-service-endpoint-syncs",
-    "controllers.mirroring_concurrent_service_endpoint_syncs": "--mirroring-concurrent-service-endpoint-syncs",
-    "controllers.concurrent_namespace_syncs": "--concurrent-namespace-syncs",
-    "controllers.concurrent_gc_syncs": "--concurrent-gc-syncs",
-    "controllers.concurrent_ttl_after_finished_syncs": "--concurrent-ttl-after-finished-syncs",
-    "controllers.start_interval": "--controller-start-interval",
-    "endpoints.workers": "--concurrent-endpoint-syncs",
-    "leader_election.enabled": "--leader-elect",
-    "leader_election.lease_duration": "--leader-elect-lease-duration",
-    "leader_election.renew_deadline": "--leader-elect-renew-deadline",
-    "leader_election.retry_period": "--leader-elect-retry-period",
-    "leader_election.resource_name": "--leader-elect-resource-name",
-    "leader_election.resource_namespace": "--leader-elect-resource-namespace",
-    "log.level": "--log-level",
-    "log.format": "--log-format",
+SWITCHES = {
+    "server.role": {
+        "--api-only": "Serve the API, and leave the controllers to other processes.",
+        "--controllers-only": "Run the controllers or stand by for that; serve only health, metrics and settings.",
+    }
 }
-"""The keys that can be given on the command line, and how."""
-
-SWITCHES = {"server.role": ("--api-only", "--controllers-only")}
-"""The keys of which some values have a flag each, called like the value."""
+"""The keys of which some values have a flag each, called like the value, and what each does."""
 
 
 class Loaded(NamedTuple):
@@ -55,16 +34,35 @@ class Loaded(NamedTuple):
 
     settings: Settings
     origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    """What the caller is to be told of: settings by a name that they had before."""
 
 
 class _Raw(NamedTuple):
     value: Any
     origin: str
+    warning: str = ""
+
+
+def declarations() -> dict[str, Declaration]:
+    """Return every setting by its dotted key, in the order of `settings.toml`."""
+    found = dict(declarations_of(Settings))
+    for section, options in declared():
+        found |= {
+            f"{section}.{key}": it._replace(key=f"{section}.{key}") for key, it in declarations_of(options).items()
+        }
+    sections = list(dict.fromkeys(key.rpartition(".")[0] for key in found))
+    return {key: found[key] for key in sorted(found, key=lambda key: sections.index(key.rpartition(".")[0]))}
+
+
+def flags() -> dict[str, str]:
+    """Return the flags of the command line, by key."""
+    return {key: each.setting.flag for key, each in declarations().items() if each.setting.flag}
 
 
 def keys() -> list[str]:
     """Return every key, dotted, in the order of `settings.toml`."""
-    return list(kinds_of(Settings))
+    return list(declarations())
 
 
 def variable(key: str) -> str:
@@ -74,16 +72,28 @@ def variable(key: str) -> str:
 
 def value_of(settings: Settings, key: str) -> Any:
     """Return a setting by its dotted key."""
+    section, _, name = key.rpartition(".")
+    for place, options in declared():
+        if place == section and name in declarations_of(options):
+            return getattr(settings.of(options), name)
     value: Any = settings
-    for name in key.split("."):
-        value = getattr(value, name)
+    for part in key.split("."):
+        value = getattr(value, part)
     return value
 
 
 def plain_value(settings: Settings, key: str) -> Any:
     """Return a setting as TOML and JSON have it: durations as text, tuples as lists."""
-    value = value_of(settings, key)
-    if kinds_of(Settings)[key] is DURATION:
+    return _plain(declarations()[key].kind, value_of(settings, key))
+
+
+def plain_default(declaration: Declaration) -> Any:
+    """Return a setting's default as TOML and JSON have it."""
+    return _plain(declaration.kind, declaration.default)
+
+
+def _plain(kind: Kind, value: Any) -> Any:
+    if kind is DURATION:
         return format_duration(value)
     if isinstance(value, Mapping):
         return {resource: _plain_retention(rule) for resource, rule in value.items()}
@@ -94,20 +104,23 @@ def _plain_retention(rule: Retention) -> dict[str, Any]:
     return {**asdict(rule), "keep_for": format_duration(rule.keep_for)}
 
 
-def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None) -> Loaded:
-    """Merge the three sources and check everything; `flags` are by dotted key, None where not given.
+def load(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None) -> Loaded:
+    """Merge the three sources and check everything; `given` are flags by dotted key, None where not given.
 
     Without `file` the one that `CTRLMGR_SETTINGS` names is read, if it names one. Raises `SettingsError`.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
         file = Path(environment["CTRLMGR_SETTINGS"])
+    known = flags()
     raw = {
-        **(_from_file(file) if file else {}),
-        **_from_environment(environment),
-        **{key: _Raw(value, FLAGS.get(key, f"--{value}")) for key, value in flags.items() if value is not None},
+        **_renamed(_from_file(file) if file else {}),
+        **_renamed(_from_environment(environment)),
+        **{key: _Raw(value, known.get(key, f"--{value}")) for key, value in given.items() if value is not None},
     }
     origins = {key: raw[key].origin if key in raw else "default" for key in keys()}
-    return Loaded(_build(Settings, raw), origins)
+    others = {options: _build(options, raw, f"{section}.") for section, options in declared()}
+    settings = dataclasses.replace(_build(Settings, raw), declared=others)
+    return Loaded(settings, origins, tuple(dict.fromkeys(each.warning for each in raw.values() if each.warning)))
 
 
 def _from_file(file: Path) -> dict[str, _Raw]:
@@ -121,14 +134,31 @@ def _from_file(file: Path) -> dict[str, _Raw]:
 
 
 def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tuple[str, Any]]:
+    known, former = keys(), _former()
     for name, value in table.items():
         key = prefix + name
-        if key in keys():
+        if key in known or key in former:
             yield key, value
-        elif isinstance(value, dict) and any(known.startswith(key + ".") for known in keys()):
+        elif isinstance(value, dict) and any(other.startswith(key + ".") for other in (*known, *former)):
             yield from _flatten(value, key + ".", origin)
         else:
-            raise SettingsError(f"{origin}: there is no setting {key!r}{_did_you_mean(key, keys())}")
+            raise SettingsError(f"{origin}: there is no setting {key!r}{_did_you_mean(key, known)}")
+
+
+def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
+    """Give settings that are said by a former name their present one; said by both, the present one counts."""
+    former = _former()
+    renamed = {
+        former[key]: each._replace(warning=f"{each.origin}: {key} is called {former[key]} now")
+        for key, each in raw.items()
+        if key in former
+    }
+    return renamed | {key: each for key, each in raw.items() if key not in former}
+
+
+def _former() -> dict[str, str]:
+    """Return the keys that settings had before, and what they are called now."""
+    return {each.setting.formerly: key for key, each in declarations().items() if each.setting.formerly}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
@@ -136,7 +166,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
 
     Others starting with CTRLMGR_ are left alone, above all those that Kubernetes puts into the pods beside a service.
     """
-    variables = {variable(key): key for key in keys()}
+    variables = {variable(key): key for key in (*_former(), *keys())}
     for name in environment.keys() - variables.keys() - {"CTRLMGR_SETTINGS"}:
         if name.startswith("CTRLMGR_") and not _OF_A_SERVICE.match(name) and (hint := _did_you_mean(name, variables)):
             raise SettingsError(f"environment: {name} is not a setting's variable{hint}")
@@ -153,7 +183,7 @@ def _did_you_mean(word: str, words: Iterable[str]) -> str:
 def _build(section: type[Any], raw: Mapping[str, _Raw], prefix: str = "") -> Any:
     hints = get_type_hints(section)
     values = {}
-    for name in (each.name for each in fields(section)):
+    for name in (each.name for each in fields(section) if each.name != "declared"):
         key = prefix + name
         if is_dataclass(hints[name]):
             values[name] = _build(hints[name], raw, key + ".")
@@ -163,7 +193,7 @@ def _build(section: type[Any], raw: Mapping[str, _Raw], prefix: str = "") -> Any
 
 
 def _read(key: str, raw: _Raw) -> Any:
-    kind = kinds_of(Settings)[key]
+    kind = declarations()[key].kind
     try:
         return kind.read(raw.value)
     except (ValueError, TypeError) as error:

@@ -10,8 +10,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
     ADDRESS,
     DURATION,
@@ -23,10 +24,11 @@ from ctrlmgr.settings.kinds import (
     SWITCH,
     TEXT,
     Kind,
-    kinds_of,
     one_of,
     whole,
 )
+
+T = TypeVar("T")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -75,9 +77,36 @@ class DatabaseSettings:
     `pool_size` is how many connections to PostgreSQL a process reads with.
     """
 
-    url: Annotated[str, TEXT] = ""
-    anchor: Annotated[str, TEXT] = ""
-    pool_size: Annotated[int, whole(2)] = 8
+    url: Annotated[
+        str,
+        TEXT,
+        Setting(
+            'Where the event log is: "sqlite:///relative.db", "sqlite:////absolute.db", '
+            '"postgresql://user:password@host/name", or "memory:" (gone when the process ends). Empty: the '
+            "SQLite file ctrlmgr.db in data_dir.",
+            flag="--database",
+            metavar="URL",
+        ),
+    ] = ""
+    anchor: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The file outside the database that remembers how far the log had come, so that a lost or "
+            "restored database is noticed. Empty: beside a SQLite file, as FILE-anchor; for PostgreSQL "
+            "HOST-NAME.anchor in data_dir.",
+            flag="--anchor",
+            metavar="FILE",
+        ),
+    ] = ""
+    pool_size: Annotated[
+        int,
+        whole(2),
+        Setting(
+            "How many connections to PostgreSQL a process reads with at the most; three more are for "
+            "appending, following and leadership. A request that finds none free is told to come back (503)."
+        ),
+    ] = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +117,56 @@ class ServerSettings:
     `max_reads` and `max_writes` are requests at a time.
     """
 
-    role: Annotated[str, one_of("all", "api-only", "controllers-only")] = "all"
-    listen: Annotated[str, LISTEN] = "127.0.0.1:6443"
-    advertise_address: Annotated[str, ADDRESS] = ""
-    certificate_names: Annotated[tuple[str, ...], NAMES] = ()
-    tokens: Annotated[str, TEXT] = ""
-    shutdown_delay: Annotated[float, DURATION] = 0.0
-    max_reads: Annotated[int, whole(1)] = 400
-    max_writes: Annotated[int, whole(1)] = 200
+    role: Annotated[
+        str,
+        one_of("all", "api-only", "controllers-only"),
+        Setting(
+            'What this process does: "all", "api-only" (it serves, others run the controllers) or '
+            '"controllers-only" (it is a candidate for running them, and answers nothing but health, metrics '
+            "and settings)."
+        ),
+    ] = "all"
+    listen: Annotated[
+        str,
+        LISTEN,
+        Setting("Where `serve` answers, over TLS. Port 0 takes any free one.", flag="--listen", metavar="HOST:PORT"),
+    ] = "127.0.0.1:6443"
+    advertise_address: Annotated[
+        str,
+        ADDRESS,
+        Setting(
+            "The address that the `kubernetes` service leads to, and one of the names in the certificate. "
+            "Empty: where `listen` is, or the address that the default route starts from when that is every "
+            "address.",
+            flag="--advertise-address",
+            metavar="IP",
+        ),
+    ] = ""
+    certificate_names: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting("More names for the serving certificate, for clients that reach this server by another name."),
+    ] = ()
+    tokens: Annotated[
+        str,
+        TEXT,
+        Setting(
+            'A file of bearer tokens, each line `token,user,uid,"group,group"` (mode 0600). Empty: tokens.csv '
+            "in data_dir, if there is one. The administrator's token is in the kubeconfig that `serve` writes "
+            "into data_dir."
+        ),
+    ] = ""
+    shutdown_delay: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long /readyz fails before the server stops taking requests, so that load balancers can turn away."
+        ),
+    ] = 0.0
+    max_reads: Annotated[
+        int, whole(1), Setting("How many reads are worked on at a time; who comes next is told to come back (429).")
+    ] = 400
+    max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
 
     @property
     def address(self) -> tuple[str, int]:
@@ -112,11 +183,39 @@ class ServiceSettings:
     `apiserver_count` is how many servers there are, for the reconciler that must be told.
     """
 
-    cluster_ip_range: Annotated[str, RANGES] = "10.96.0.0/16"
-    node_port_range: Annotated[str, PORTS] = "30000-32767"
-    kubernetes_service_node_port: Annotated[int, whole(0)] = 0
-    endpoint_reconciler_type: Annotated[str, one_of("lease", "master-count", "none")] = "lease"
-    apiserver_count: Annotated[int, whole(1)] = 1
+    cluster_ip_range: Annotated[
+        str,
+        RANGES,
+        Setting(
+            "Where ClusterIPs come from: one range, or one of IPv4 and one of IPv6, the first being the "
+            "default family.",
+            flag="--service-cluster-ip-range",
+            metavar="CIDR[,CIDR]",
+        ),
+    ] = "10.96.0.0/16"
+    node_port_range: Annotated[
+        str, PORTS, Setting("Where node ports come from.", flag="--service-node-port-range", metavar="A-B")
+    ] = "30000-32767"
+    kubernetes_service_node_port: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "The node port of the `kubernetes` service, through which the API can be reached on every node. "
+            "0: it has none.",
+            flag="--kubernetes-service-node-port",
+            metavar="PORT",
+        ),
+    ] = 0
+    endpoint_reconciler_type: Annotated[
+        str,
+        one_of("lease", "master-count", "none"),
+        Setting(
+            'Whose addresses the `kubernetes` service leads to: "lease" those of the processes that are '
+            'alive, "master-count" a fixed number that each process joins, "none" nobody\'s, because somebody '
+            "else keeps its Endpoints."
+        ),
+    ] = "lease"
+    apiserver_count: Annotated[int, whole(1), Setting('How many processes serve; for "master-count" only.')] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +225,33 @@ class ControllerSettings:
     `root_ca_file` is the certificate that is published in every namespace; empty: that of our own authority.
     """
 
-    enabled: Annotated[tuple[str, ...], LIST] = ("*",)
-    concurrent_service_endpoint_syncs: Annotated[int, whole(1)] = 2
-    mirroring_concurrent_service_endpoint_syncs: Annotated[int, whole(1)] = 2
-    concurrent_namespace_syncs: Annotated[int, whole(1)] = 5
-    concurrent_gc_syncs: Annotated[int, whole(1)] = 5
-    concurrent_ttl_after_finished_syncs: Annotated[int, whole(1)] = 5
-    start_interval: Annotated[float, DURATION] = 0.0
-    root_ca_file: Annotated[str, TEXT] = ""
+    enabled: Annotated[
+        tuple[str, ...],
+        LIST,
+        Setting(
+            'Which controllers run: "*" means all of them, "name" this one, "-name" not this one.',
+            flag="--controllers",
+            metavar="LIST",
+        ),
+    ] = ("*",)
+    start_interval: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long to wait, up to twice as long, between starting one controller and the next. Zero: all at once.",
+            flag="--controller-start-interval",
+            metavar="DURATION",
+        ),
+    ] = 0.0
+    root_ca_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) that is published in every namespace, for pods to verify the API server "
+            "by. Empty: ca.crt in data_dir/pki, which is the right one where controllers and API run in one "
+            "process or share that directory."
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,85 +261,153 @@ class LeaderElectionSettings:
     With `enabled` false this process runs them whoever else does.
     """
 
-    enabled: Annotated[bool, SWITCH] = True
-    lease_duration: Annotated[float, DURATION] = 15.0
-    renew_deadline: Annotated[float, DURATION] = 10.0
-    retry_period: Annotated[float, DURATION] = 2.0
-    resource_name: Annotated[str, TEXT] = "ctrlmgr"
-    resource_namespace: Annotated[str, TEXT] = "kube-system"
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndpointsSettings:
-    """The endpoints controller; `batch_period` is how long (seconds) a pod's change waits for more of them."""
-
-    workers: Annotated[int, whole(1)] = 2
-    batch_period: Annotated[float, DURATION] = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamespaceSettings:
-    """The namespace controller; `deletion_grace` is in seconds."""
-
-    deletion_grace: Annotated[float, DURATION] = 5.0
+    enabled: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether processes that share a database agree on one that runs the controllers. false: this one "
+            "does, whoever else does; for one process alone.",
+            flag="--leader-elect",
+            metavar="BOOL",
+        ),
+    ] = True
+    lease_duration: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long a leader counts as alive after it was last seen to be.",
+            flag="--leader-elect-lease-duration",
+            metavar="DURATION",
+        ),
+    ] = 15.0
+    renew_deadline: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "A leader that could not renew its lease for so long stops its controllers; less than lease_duration.",
+            flag="--leader-elect-renew-deadline",
+            metavar="DURATION",
+        ),
+    ] = 10.0
+    retry_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How often the leader renews its lease, and tries again what has failed.",
+            flag="--leader-elect-retry-period",
+            metavar="DURATION",
+        ),
+    ] = 2.0
+    resource_name: Annotated[
+        str, TEXT, Setting("The Lease that the leader holds.", flag="--leader-elect-resource-name", metavar="NAME")
+    ] = "ctrlmgr"
+    resource_namespace: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The namespace of the Lease that the leader holds.",
+            flag="--leader-elect-resource-namespace",
+            metavar="NAMESPACE",
+        ),
+    ] = "kube-system"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventSettings:
     """Events (core/v1); `ttl` is for how long (seconds) one is kept after it has last changed, 0: forever."""
 
-    ttl: Annotated[float, DURATION] = 3600.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class PodGarbageCollectorSettings:
-    """The pod garbage collector; `terminated_pod_threshold` is how many pods that have ended are kept, 0: all."""
-
-    terminated_pod_threshold: Annotated[int, whole(0)] = 12_500
+    ttl: Annotated[
+        float,
+        DURATION,
+        Setting('How long an Event is kept after it has last changed. "0s": until somebody deletes it.'),
+    ] = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
     """The bounded history that all readers share, in events."""
 
-    capacity: Annotated[int, whole(1)] = 10_000
+    capacity: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many of the newest events are held in memory for all readers; who falls further behind reads the log."
+        ),
+    ] = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionSettings:
     """When old events are forgotten and of which resources; of one that is not named everything is kept."""
 
-    every: Annotated[float, DURATION] = 300.0
-    min_age: Annotated[float, DURATION] = 600.0
-    min_revisions: Annotated[int, whole(0)] = 10_000
-    resources: Annotated[Mapping[str, Retention], _RETENTIONS] = field(default_factory=_default_retentions)
+    every: Annotated[float, DURATION, Setting("How often old events are looked for.")] = 300.0
+    min_age: Annotated[
+        float, DURATION, Setting("No event that was superseded more recently than this is ever forgotten.")
+    ] = 600.0
+    min_revisions: Annotated[
+        int, whole(0), Setting("At least this many of the newest revisions are kept whole, whatever their age.")
+    ] = 10_000
+    resources: Annotated[
+        Mapping[str, Retention],
+        _RETENTIONS,
+        Setting(
+            "What to keep, per resource; everything is kept of a resource that is not named. `keep` is how "
+            "many of each object's newest events stay (at least 1), `keep_for` the time for which all of them "
+            "do. An object's current state always stays. A table of your own takes the place of this one, "
+            "which has what processes write every few seconds to say that they serve and that they lead. For "
+            'example: "events" = { keep_for = "1d" }'
+        ),
+    ] = field(default_factory=_default_retentions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
     """What ctrlmgr says of itself on stderr."""
 
-    level: Annotated[str, one_of("debug", "info", "warning", "error")] = "info"
-    format: Annotated[str, one_of("console", "json")] = "console"
+    level: Annotated[
+        str,
+        one_of("debug", "info", "warning", "error"),
+        Setting(
+            'How much to say on stderr: "debug", "info", "warning" or "error".', flag="--log-level", metavar="LEVEL"
+        ),
+    ] = "info"
+    format: Annotated[
+        str,
+        one_of("console", "json"),
+        Setting('"console" for people, "json" for machines: one object a line.', flag="--log-format", metavar="FORMAT"),
+    ] = "console"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All of it. `data_dir` may start with `~`."""
 
-    data_dir: Annotated[str, TEXT] = "~/.local/state/ctrlmgr"
+    data_dir: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Directory for what ctrlmgr keeps on disk: the SQLite database and its anchor. `~` is your home directory.",
+            flag="--data-dir",
+            metavar="DIR",
+        ),
+    ] = "~/.local/state/ctrlmgr"
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
-    endpoints: EndpointsSettings = field(default_factory=EndpointsSettings)
-    namespace: NamespaceSettings = field(default_factory=NamespaceSettings)
-    pod_garbage_collector: PodGarbageCollectorSettings = field(default_factory=PodGarbageCollectorSettings)
     events: EventSettings = field(default_factory=EventSettings)
     watch_cache: WatchCacheSettings = field(default_factory=WatchCacheSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     log: LogSettings = field(default_factory=LogSettings)
+
+    declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)
+    """What `declaration.declare` added, by class; ask with `of`."""
+
+    def of(self, options: type[T]) -> T:
+        """Return what was set of a declared class: its defaults where nothing was."""
+        found = self.declared.get(options)
+        return options() if found is None else found
 
     @property
     def database_url(self) -> str:

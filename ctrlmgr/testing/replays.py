@@ -16,7 +16,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.errors import SettingsError
+from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
@@ -92,9 +92,8 @@ def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | Non
     if isinstance(controllers, Mapping):
         return controllers
     names = [controllers] if isinstance(controllers, str) else list(controllers)
-    if unknown := [name for name in names if name not in CONTROLLERS]:
-        raise SettingsError(f"there is no controller {unknown[0]!r}; there are: {', '.join(CONTROLLERS)}")
-    return {name: CONTROLLERS[name] for name in names}
+    replayed = [each for each in registry.ALL if each.replays]
+    return {each.name: CONTROLLERS[each.name] for each in registry.enabled(names, replayed).descriptors}
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def test_what_events_prints_can_be_replayed(run: Run, database: str, tmp_path: P
 
 
 def test_controllers_can_be_left_out(run: Run, diverging: Path) -> None:
-    finished = run("replay", str(diverging), "--controllers=-endpoint-controller", "-o", "json")
+    finished = run("replay", str(diverging), "--controllers=-endpoints-controller", "-o", "json")
     assert finished.code == 0
     assert json.loads(finished.out)["inputs"] == 2
 
@@ -105,7 +105,7 @@ def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
 def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
     """The log of a version without the endpoints controller, that replayed the same recording."""
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoint-controller")
+    run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoints-controller")
     return url
 
 

@@ -24,9 +24,8 @@ import yaml
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.errors import SettingsError
+from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
-from ctrlmgr.serve import CONTROLLERS, enabled_controllers
 
 DEADLINE = 30.0
 
@@ -122,10 +121,10 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
             200,
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/bootstrap-controller ok\n"
             "[+]leader-election ok\n"
-            + "".join(f"[+]controller/{name} ok\n" for name in CONTROLLERS)
+            + "".join(f"[+]controller/{name} ok\n" for name in registry.by_name())
             + "[+]shutdown ok\nreadyz check passed\n",
         )
-        assert 'workqueue_depth{name="endpoint-controller"} 0' in served.get("/metrics")[1]
+        assert 'workqueue_depth{name="endpoints-controller"} 0' in served.get("/metrics")[1]
         code, err = served.end(signal.SIGTERM)
     assert code == 0, err
     assert "stopped" in err
@@ -188,9 +187,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_a_disabled_controller_does_not_run(tmp_path: Path) -> None:
-    with serving(tmp_path, "--controllers", "*,-endpoint-controller") as served:
+    with serving(tmp_path, "--controllers", "*,-endpoints-controller") as served:
         served.become_ready()
-        assert "endpoint-controller" not in served.get("/readyz?verbose")[1]
+        assert "endpoints-controller" not in served.get("/readyz?verbose")[1]
 
 
 def test_retention_rules_are_applied_while_it_runs(tmp_path: Path) -> None:
@@ -225,25 +224,3 @@ def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
     events = [json.loads(line)["event"] for line in rest.splitlines()]
     assert (events[0], events[-1]) == ("stopping", "stopped")
     assert (process.returncode, out) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("enabled", "expected"),
-    [
-        pytest.param(["*"], ["a", "b"], id="the star is all"),
-        pytest.param(["b"], ["b"], id="only the one named"),
-        pytest.param(["*", "-a"], ["b"], id="all but one"),
-        pytest.param(["-a", "*"], ["b"], id="in whichever order"),
-        pytest.param(["a", "-a"], ["a"], id="the first word about a name counts"),
-        pytest.param(["-a"], [], id="without the star nothing else runs"),
-    ],
-)
-def test_controllers_are_chosen_as_kube_controller_manager_chooses(enabled: list[str], expected: list[str]) -> None:
-    assert enabled_controllers(enabled, ["a", "b"]) == expected
-
-
-def test_a_controller_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(SettingsError, match="no controller 'endpoint'; did you mean 'endpoints'"):
-        enabled_controllers(["endpoint"], ["endpoints"])
-    with pytest.raises(SettingsError, match="no controller 'zzz'; there are: endpoints"):
-        enabled_controllers(["-zzz"], ["endpoints"])

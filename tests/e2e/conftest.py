@@ -44,7 +44,9 @@ def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("server")
     # Nodes are only names to these tests: without an object of that name a node's pods would be removed after a while.
     flags = ("--database", database, *DUAL_STACK, "--controllers", "*,-pod-garbage-collector-controller")
-    server = Server(folder, *flags, CTRLMGR_NAMESPACE_DELETION_GRACE="0")  # Kubernetes' five seconds serve no test
+    server = Server(
+        folder, *flags, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0"
+    )  # Kubernetes' five seconds serve no test
     try:
         server.start()
         yield server

@@ -46,9 +46,9 @@ def test_the_page_works_through_kubectl_proxy(proxy: str, server: Server, namesp
     until(written)
     graph = fetched(f"{proxy}/ui/api/change?revision={written()[0]['revision']}")["graph"]
     named = {node.get("name") or node.get("controller") for node in graph["nodes"]}
-    assert {"web", "endpoint-controller"} <= named
+    assert {"web", "endpoints-controller"} <= named
     queues = fetched(f"{proxy}/ui/api/queues")["queues"]
-    assert {"endpoint-controller", "namespace-controller"} <= {queue["name"] for queue in queues}
+    assert {"endpoints-controller", "namespace-controller"} <= {queue["name"] for queue in queues}
     checks = {each["name"]: each["checks"] for each in fetched(f"{proxy}/ui/api/health")["endpoints"]}
     assert not [check for check in checks["readyz"] if check["problem"]]
 

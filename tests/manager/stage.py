@@ -79,6 +79,7 @@ class Stage:
         after_sync: bool = False,
         workers: int = 1,
         max_retries: int | None = None,
+        sees_own_writes: bool = False,
     ) -> None:
         uids = count(1)
         self.clock = FakeClock()
@@ -98,6 +99,7 @@ class Stage:
             random=Random(2),
             workers=workers,
             max_retries=max_retries,
+            seen=(lambda: self.informers.revision) if sees_own_writes else None,
         )
 
     def process_all(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from structlog.contextvars import get_contextvars
@@ -29,7 +29,7 @@ from ctrlmgr.eventlog import Event, Outcome, Reconcile
 from ctrlmgr.manager import Result
 from ctrlmgr.metrics import REGISTRY
 from tests.background import DEADLINE, background
-from tests.manager.stage import A, B, Scripted, Stage, creates, fails, pod, then
+from tests.manager.stage import A, B, Scripted, Stage, config_map, creates, fails, pod, then
 
 
 def metric(name: str, **labels: str) -> float | None:
@@ -179,6 +179,36 @@ def test_what_a_requeued_reconcile_has_not_answered_is_left_to_the_next() -> Non
     stage.clock.step(60)
     stage.process_all()
     assert last_reconcile(stage).cause.triggers == ()
+
+
+@pytest.mark.parametrize("ends", [lambda key, client: None, fails(OutcomeUnknown())])
+def test_a_key_waits_until_its_caches_show_its_own_last_write(
+    ends: Callable[[Key, Client], Result | None],
+) -> None:
+    reconciler = Scripted(then(creates("made"), ends), creates("more"))
+    stage = Stage(reconciler, sees_own_writes=True)
+    stage.controller.queue.add(A)
+    stage.controller.process_next(timeout=0)
+    stage.controller.queue.add(A, [7])
+    stage.clock.step(1)
+    for _ in range(3):  # the caches have not followed
+        assert stage.controller.process_next(timeout=0)
+        stage.clock.step(1)
+    assert reconciler.keys == [A]
+    stage.process_all()
+    assert reconciler.keys == [A, A]
+    assert last_reconcile(stage).cause.triggers == (7,)
+
+
+def test_a_key_does_not_wait_for_what_others_have_written() -> None:
+    reconciler = Scripted(creates("made"))
+    stage = Stage(reconciler, sees_own_writes=True)
+    stage.controller.queue.add(A)
+    stage.process_all()
+    stage.client.create(config_map("another"))
+    stage.controller.queue.add(B)
+    stage.controller.process_next(timeout=0)
+    assert reconciler.keys == [A, B]
 
 
 def test_a_failed_key_is_tried_again_later_and_later_with_the_same_triggers() -> None:

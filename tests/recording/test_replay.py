@@ -426,13 +426,13 @@ def test_controllers_that_go_round_in_circles_end_the_replay(tmp_path: Path) -> 
             Watch(informers.informer(resource), lambda change: [Key("shop", "s")]) for resource in (SERVICES, ENDPOINTS)
         ]
         return Controller(
-            "endpoint-controller", Restless(), watches=watches, client=client, log=log, clock=its_clock, random=random
+            "endpoints-controller", Restless(), watches=watches, client=client, log=log, clock=its_clock, random=random
         )
 
     clock = ReplayClock()
-    controllers: dict[str, ControllerBuilder] = {**CONTROLLERS, "endpoint-controller": build}
+    controllers: dict[str, ControllerBuilder] = {**CONTROLLERS, "endpoints-controller": build}
     run = Replay(open_replay_log("memory:", clock), clock, controllers=controllers)
     report = run.run(RecordingReader(shop().write(tmp_path)))
     [divergence] = report.divergences
     assert isinstance(divergence, Divergence)
-    assert (divergence.verdict, divergence.subject) == (Verdict.RESTLESS, "controller endpoint-controller")
+    assert (divergence.verdict, divergence.subject) == (Verdict.RESTLESS, "controller endpoints-controller")

@@ -28,7 +28,7 @@ LARGEST = 300_000
 """Bytes of a picture."""
 
 CONTROLLERS = (
-    "endpoint-controller",
+    "endpoints-controller",
     "endpoint-slice-controller",
     "garbage-collector-controller",
     "namespace-controller",

@@ -1,1 +1,16 @@
 """ClusterRole aggregation: ClusterRoles that have the rules of others, which they select by label."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="clusterrole-aggregation-controller",
+    aliases=("clusterrole-aggregation",),
+    does="the rules of ClusterRoles that have an `aggregationRule`: those of the roles that it selects",
+    watches=(Resource("rbac.authorization.k8s.io", "clusterroles"),),
+    builder="ctrlmgr.controllers.clusterrole_aggregation.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

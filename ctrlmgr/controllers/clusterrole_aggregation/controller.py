@@ -18,12 +18,14 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.clusterrole_aggregation import DESCRIPTOR
 from ctrlmgr.controllers.clusterrole_aggregation.decide import desired_rules, is_aggregated
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Watch
 
-CONTROLLER_NAME: Final = "clusterrole-aggregation-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io", "clusterroles")
 
 _WORKERS: Final = 5
@@ -68,4 +70,11 @@ def new_clusterrole_aggregation_controller(
         clock=clock,
         random=random,
         workers=_WORKERS,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_clusterrole_aggregation_controller(
+        context.informers, context.client(DESCRIPTOR), context.event_log, clock=context.clock, random=context.random
     )

@@ -22,6 +22,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.endpoint_slices import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpoint_slices.changes import desired_changes
 from ctrlmgr.controllers.endpoint_slices.nodes import NodeChanges, Zones
 from ctrlmgr.controllers.endpoint_slices.objects import MANAGER, appearance_of
@@ -34,7 +36,7 @@ from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
-CONTROLLER_NAME = "endpointslice-controller"
+CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
 """How often a service that fails is tried again before it is dropped: 5 ms, doubling, up to 82 s (`maxRetries`)."""
 
@@ -148,4 +150,18 @@ def new_endpoint_slice_controller(
         random=random,
         workers=workers,
         max_retries=MAX_RETRIES,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_endpoint_slice_controller(
+        context.informers,
+        context.log_client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_service_endpoint_syncs,
+        batch_period=options.endpointslice_updates_batch_period,
+        recorder=context.recorder(DESCRIPTOR),
     )

@@ -31,6 +31,8 @@ from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Revision
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
 from ctrlmgr.controllers.endpoints.subsets import desired_subsets, truncate
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes, format_trigger_time
@@ -44,7 +46,9 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME = "endpoint-controller"
+CONTROLLER_NAME = DESCRIPTOR.name
+MANAGER = "endpoint-controller"
+"""What Kubernetes' controller says of itself in the label `endpoints.kubernetes.io/managed-by`."""
 MAX_RETRIES = 15
 """How often a service that fails is tried again before it is dropped: 5 ms, doubling, up to 82 s (`maxRetries`)."""
 
@@ -108,7 +112,7 @@ def desired_endpoints(
 
 def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str, str]:
     """Return the labels of the Endpoints of a service with the labels `service`, in the order of their keys."""
-    labels = {**service, MANAGED_BY: CONTROLLER_NAME, HEADLESS: ""}
+    labels = {**service, MANAGED_BY: MANAGER, HEADLESS: ""}
     if not is_headless:
         del labels[HEADLESS]
     return dict(sorted(labels.items()))
@@ -119,7 +123,7 @@ def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -
 
     Whether it should have `HEADLESS` is not looked at: a service's cluster IP does not come or go while it has one.
     """
-    if endpoints.get(MANAGED_BY) != CONTROLLER_NAME:
+    if endpoints.get(MANAGED_BY) != MANAGER:
         return False
     return {label: value for label, value in endpoints.items() if label not in _OURS} == service
 
@@ -285,4 +289,18 @@ def new_endpoints_controller(
         random=random,
         workers=workers,
         max_retries=MAX_RETRIES,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_endpoints_controller(
+        context.informers,
+        context.log_client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_endpoint_syncs,
+        batch_period=options.endpoint_updates_batch_period,
+        recorder=context.recorder(DESCRIPTOR),
     )

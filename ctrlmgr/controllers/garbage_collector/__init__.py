@@ -1,1 +1,36 @@
 """The garbage collector: deletes objects whose owners are gone; foreground deletion; orphaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the garbage collector can be told."""
+
+    concurrent_gc_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many objects the garbage collector deals with at the same time.",
+            flag="--concurrent-gc-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="garbage-collector-controller",
+    aliases=("garbagecollector",),
+    account="generic-garbage-collector",
+    does="objects whose owners are gone, and foreground and orphaning deletions",
+    builder="ctrlmgr.controllers.garbage_collector.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

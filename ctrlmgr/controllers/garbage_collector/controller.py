@@ -23,6 +23,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.controllers.garbage_collector.decisions import (
     Decision,
     Delete,
@@ -42,7 +44,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME = "garbage-collector-controller"
+CONTROLLER_NAME = DESCRIPTOR.name
 
 _SYNCING = 0.1
 """Seconds until an object that was judged during a sync is judged again."""
@@ -169,4 +171,17 @@ def new_garbage_collector(
         clock=clock,
         random=random,
         workers=workers,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_garbage_collector(
+        context.informers,
+        context.engine.kinds,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_gc_syncs,
     )

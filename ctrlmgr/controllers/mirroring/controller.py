@@ -25,6 +25,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoint_slices.groups import Identity, PortSet, identity
 from ctrlmgr.controllers.endpoint_slices.objects import Appearance, name_prefix, owner
 from ctrlmgr.controllers.endpoint_slices.own import OwnSlices
@@ -32,12 +33,13 @@ from ctrlmgr.controllers.endpoint_slices.packing import Changes, Draft, is_same,
 from ctrlmgr.controllers.endpoint_slices.writer import SliceWriter
 from ctrlmgr.controllers.endpoints.controller import LEADER, TRIGGER_TIME
 from ctrlmgr.controllers.events.recorder import SILENT, WARNING, Recorder, failures_told
+from ctrlmgr.controllers.mirroring import DESCRIPTOR, Options
 from ctrlmgr.controllers.mirroring.subsets import MAX_ADDRESSES, mirrored_groups, skipped_addresses
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
-CONTROLLER_NAME = "endpointslice-mirroring-controller"
+CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpointslicemirroring-controller.k8s.io"
 """What the label `MANAGED_BY` says of a slice that mirrors Endpoints."""
 
@@ -226,4 +228,17 @@ def new_mirroring_controller(
         random=random,
         workers=workers,
         max_retries=MAX_RETRIES,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_mirroring_controller(
+        context.informers,
+        context.log_client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.mirroring_concurrent_service_endpoint_syncs,
+        recorder=context.recorder(DESCRIPTOR),
     )

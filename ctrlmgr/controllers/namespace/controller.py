@@ -27,6 +27,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
 from ctrlmgr.controllers.namespace.conditions import Content, desired_conditions
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
@@ -35,7 +37,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME = "namespace-controller"
+CONTROLLER_NAME = DESCRIPTOR.name
 FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
@@ -247,4 +249,23 @@ def new_namespace_controller(
         clock=clock,
         random=random,
         workers=workers,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    kinds = {
+        kind.storage: kind.gvk.api_version
+        for kind in context.engine.kinds
+        if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
+    }
+    return new_namespace_controller(
+        context.informers,
+        kinds.items(),
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        grace=options.namespace_deletion_grace,
+        workers=options.concurrent_namespace_syncs,
     )

@@ -1,1 +1,43 @@
 """The pod garbage collector: deletes pods that have ended or lost their node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import NODES, PODS
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the pod garbage collector can be told."""
+
+    terminated_pod_gc_threshold: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "How many pods that have succeeded or failed are kept; beyond that the oldest are deleted. 0: all are "
+            "kept.",
+            flag="--terminated-pod-gc-threshold",
+            metavar="COUNT",
+            formerly="pod_garbage_collector.terminated_pod_threshold",
+        ),
+    ] = 12500
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="pod-garbage-collector-controller",
+    aliases=("podgc",),
+    account="pod-garbage-collector",
+    does=(
+        "pods that no other component will remove: those of a node that has been gone for 40 s, those deleted before "
+        "they had a node, those on a node out of service, and the oldest that have ended beyond the threshold"
+    ),
+    watches=(PODS, NODES),
+    builder="ctrlmgr.controllers.pod_garbage_collector.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -24,6 +24,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.pod_garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.errors import ApiError, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, Lister
@@ -32,7 +34,7 @@ from ctrlmgr.metrics import POD_DELETIONS
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "pod-garbage-collector-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 PERIOD: Final = 20.0
 """Seconds between rounds (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
@@ -243,3 +245,15 @@ def new_pod_garbage_collector(
     quarantine = Quarantine(lambda name: event_log.get(NODES, Key("", name)) is not None, clock=clock)
     collector = PodGarbageCollector(pods.lister, nodes.lister, quarantine, threshold, clock=clock)
     return Controller(CONTROLLER_NAME, collector, watches=[], client=client, log=event_log, clock=clock, random=random)
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_pod_garbage_collector(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        options.terminated_pod_gc_threshold,
+        clock=context.clock,
+        random=context.random,
+    )

@@ -18,6 +18,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.root_ca_publisher import DESCRIPTOR
 from ctrlmgr.controllers.service_accounts.controller import active_namespace, namespace_is_active
 from ctrlmgr.errors import NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
@@ -26,7 +28,7 @@ from ctrlmgr.manager import Controller, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "root-ca-certificate-publisher-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 CONFIG_MAPS: Final = Resource("", "configmaps")
 NAME: Final = "kube-root-ca.crt"
 DESCRIPTION: Final = "kubernetes.io/description"
@@ -101,4 +103,16 @@ def new_root_ca_publisher(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_root_ca_publisher(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.root_ca,
+        clock=context.clock,
+        random=context.random,
     )

@@ -17,6 +17,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.service_accounts import DESCRIPTOR
 from ctrlmgr.errors import AlreadyExists, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers, Lister
@@ -24,7 +26,7 @@ from ctrlmgr.manager import Controller, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "serviceaccount-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
@@ -86,4 +88,11 @@ def new_service_account_controller(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_service_account_controller(
+        context.informers, context.client(DESCRIPTOR), context.event_log, clock=context.clock, random=context.random
     )

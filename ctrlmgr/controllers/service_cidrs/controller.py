@@ -22,7 +22,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.events.recorder import Recorder, failures_told
+from ctrlmgr.controllers.service_cidrs import DESCRIPTOR
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
@@ -32,7 +34,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "service-cidr-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
 """Seconds that every process has to hear of a deletion (`deletionGracePeriod`)."""
@@ -165,4 +167,16 @@ def new_service_cidr_controller(
         clock=clock,
         random=random,
         max_retries=MAX_RETRIES,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_service_cidr_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
     )

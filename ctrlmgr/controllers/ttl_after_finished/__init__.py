@@ -1,1 +1,37 @@
 """Deletes finished Jobs when their time to live is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the TTL-after-finished controller can be told."""
+
+    concurrent_ttl_after_finished_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many finished Jobs are cleaned up at the same time.",
+            flag="--concurrent-ttl-after-finished-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="ttl-after-finished-controller",
+    aliases=("ttl-after-finished",),
+    does="Jobs that have a `ttlSecondsAfterFinished`, once they have finished",
+    watches=(Resource("batch", "jobs"),),
+    builder="ctrlmgr.controllers.ttl_after_finished.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

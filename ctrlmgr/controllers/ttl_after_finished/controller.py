@@ -20,6 +20,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.ttl_after_finished import DESCRIPTOR, Options
 from ctrlmgr.errors import NotFound, TerminalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
@@ -27,7 +29,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "ttl-after-finished-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 JOBS: Final = Resource("batch", "jobs")
 
 _FINISHED: Final = ("Complete", "Failed")
@@ -115,4 +117,16 @@ def new_ttl_after_finished_controller(
         clock=clock,
         random=random,
         workers=workers,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_ttl_after_finished_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_ttl_after_finished_syncs,
     )

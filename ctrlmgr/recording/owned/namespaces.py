@@ -22,6 +22,7 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
+from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventType
@@ -29,7 +30,6 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.informer import Lister
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
-from ctrlmgr.recording.builders import DELETION_GRACE
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.stage import Stage
@@ -106,7 +106,7 @@ class OwnedNamespaces:
         ours = lister.get(obj.key)
         if ours is None:
             return True  # it has come to it already
-        if change.recorded_at - since < DELETION_GRACE * 1_000_000:
+        if change.recorded_at - since < Options.namespace_deletion_grace * 1_000_000:
             return False
         if change.type is EventType.DELETED:
             return not obj.is_terminating

@@ -1,0 +1,264 @@
+"""The deployment controller.
+
+Guarantees, Kubernetes' (`pkg/controller/deployment`):
+- There are never more pods than wanted and the surge, nor fewer available ones than wanted less those that may be
+  unavailable, as far as that is in the controller's hands; with the strategy Recreate no new pod comes before the last
+  old one has gone.
+- A Deployment that is scaled in the middle of a rollout is scaled in proportion; one that is paused is only scaled and
+  cleaned up.
+- The ReplicaSets that are kept as history are those of `spec.revisionHistoryLimit`; the annotation
+  `deprecated.deployment.rollback.to` takes the template back to one of them.
+- The status is of the generation it names. Progress is watched against `spec.progressDeadlineSeconds` by the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.deployment import decide, marks, status
+from ctrlmgr.controllers.deployment.replica_sets import API_VERSION, KIND, Rollout
+from ctrlmgr.controllers.deployment.view import DEPLOYMENTS, Deployment
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controller, owned, owned_or_orphaned
+from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS, ReplicaSet
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME: Final = "deployment-controller"
+
+
+def selects(deployment: Object, replica_set: Object) -> bool:
+    """Say whether a Deployment selects a ReplicaSet, by the labels that it has itself."""
+    selector = deployment.view(Deployment).selector
+    return selector is not None and not selector.is_empty and selector.matches(replica_set.labels)
+
+
+class DeploymentReconciler:
+    """Rolls one Deployment on by a step."""
+
+    def __init__(
+        self,
+        deployments: Lister,
+        replica_sets: Lister,
+        pods: Lister,
+        event_log: EventLog,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read from these caches; see `index_by_controller`, which ReplicaSets and pods need."""
+        self._deployments = deployments
+        self._sets = replica_sets
+        self._pods = pods
+        self._log = event_log
+        self._claimer = Claimer(event_log)
+        self._recorder = recorder
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Do what can be done now; raises what the API refuses."""
+        assert isinstance(client, EngineClient), "ReplicaSets are made as the API makes them"
+        deployment = self._deployments.get(key)
+        if deployment is None:
+            return None
+        selector = deployment.view(Deployment).selector
+        if selector is None:
+            log.error("deployment has no valid selector", deployment=str(key))
+            return None
+        if selector.is_empty:
+            self._refuse_all(deployment, client)
+            return None
+        owner = Owner(deployment, API_VERSION, KIND)
+        found = owned_or_orphaned(self._sets, deployment)
+        mine = self._claimer.claim(owner, found, lambda each: selects(deployment, each), client)
+        return self._sync(Rollout(deployment, mine, client, self._log, self._recorder, self._clock))
+
+    def _refuse_all(self, deployment: Object, client: EngineClient) -> None:
+        message = "This deployment is selecting all pods. A non-empty selector is required."
+        self._recorder.event(deployment, WARNING, "SelectingAll", message)
+        fields = deployment.to_dict()
+        generation = deployment.metadata.generation or 0
+        if deployment.view(Deployment).status.observed_generation < generation:
+            fields["status"] = {**(fields.get("status") or {}), "observedGeneration": generation}
+            client.update(Object.from_dict(fields), "status")
+
+    def _sync(self, rollout: Rollout) -> Result | None:
+        if rollout.deployment.is_terminating:
+            rollout.sync_revision()
+            self._write_numbers(rollout)
+            return None
+        if (told := status.pausing(rollout.view, self._clock.now())) is not None:
+            rollout.set_condition(told)
+        if rollout.view.spec.paused:
+            self._scale(rollout)
+            return None
+        if (revision := marks.rollback_to(rollout.deployment)) is not None:
+            return self._roll_back(rollout, revision)
+        rollout.sync_revision()
+        if decide.is_scaling(rollout.view, rollout.all):
+            self._scale(rollout)
+            return None
+        return self._recreate(rollout) if rollout.view.recreates else self._roll(rollout)
+
+    def _scale(self, rollout: Rollout) -> None:
+        new = rollout.sync_revision()
+        scaled = decide.scale(rollout.view, new, rollout.old)
+        rollout.resize(scaled.sizes, note=scaled.shared)
+        if rollout.view.spec.paused and marks.rollback_to(rollout.deployment) is None:
+            rollout.clean_up()
+        self._write_numbers(rollout)
+
+    def _roll(self, rollout: Rollout) -> Result | None:
+        new = rollout.require_new()
+        if new is None:
+            return _AT_ONCE
+        others = sum(map(decide.size, rollout.old))
+        wanted = decide.size_of_new(rollout.view, others, decide.size(new))
+        shrinks = decide.size(new) > rollout.view.replicas
+        if rollout.resize({new.name: rollout.view.replicas if shrinks else wanted}):
+            return self._write_rollout(rollout)
+        if rollout.resize(decide.shrink_old(rollout.view, new, rollout.old)):
+            return self._write_rollout(rollout)
+        return self._finish(rollout)
+
+    def _recreate(self, rollout: Rollout) -> Result | None:
+        if rollout.resize({each.name: 0 for each in decide.scaled_up(rollout.old)}):
+            return self._write_rollout(rollout)
+        if self._old_pods_run(rollout):
+            return self._write_rollout(rollout)
+        new = rollout.require_new()
+        if new is None:
+            return _AT_ONCE
+        rollout.resize({new.name: rollout.view.replicas})
+        return self._finish(rollout)
+
+    def _finish(self, rollout: Rollout) -> Result | None:
+        if status.is_complete(rollout.deployment, rollout.deployment.to_dict().get("status") or {}):
+            rollout.clean_up()
+        return self._write_rollout(rollout)
+
+    def _old_pods_run(self, rollout: Rollout) -> bool:
+        """Say whether a pod of an old ReplicaSet is left that has not ended, going or not."""
+        new = rollout.new
+        if any(each.view(ReplicaSet).status.replicas for each in rollout.old):
+            return True
+        old = [each for each in rollout.all if new is None or each.uid != new.uid]
+        pods = (pod for each in old for pod in owned(self._pods, each))
+        return any(not pod.view(Pod).is_terminal for pod in pods if selects(rollout.deployment, pod))
+
+    def _roll_back(self, rollout: Rollout, revision: int) -> Result | None:
+        """Give the Deployment the template of an earlier revision, if there is one."""
+        if rollout.require_new() is None:
+            return _AT_ONCE
+        wanted = revision or marks.last_revision(rollout.all)
+        fields = rollout.deployment.to_dict()
+        noted = dict(rollout.deployment.annotations)
+        target = next((each for each in rollout.all if marks.revision_of(each) == wanted), None)
+        done = ""
+        if not wanted:
+            rollout.tell(WARNING, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+        elif target is None:
+            message = "Unable to find the revision to rollback to."
+            rollout.tell(WARNING, "DeploymentRollbackRevisionNotFound", message)
+        elif decide.same_template(rollout.view.template, target.view(ReplicaSet).template):
+            message = (
+                f'The rollback revision contains the same template as current deployment "{rollout.deployment.name}"'
+            )
+            rollout.tell(WARNING, "DeploymentRollbackTemplateUnchanged", message)
+        else:
+            fields["spec"]["template"] = decide.without_hash(target.view(ReplicaSet).template)
+            noted = marks.of_rolled_back(noted, target.annotations)
+            done = f'Rolled back deployment "{rollout.deployment.name}" to revision {wanted}'
+        noted.pop(marks.ROLLBACK_TO, None)
+        fields["metadata"]["annotations"] = noted
+        rollout.update(fields)
+        if done:
+            rollout.tell(NORMAL, "DeploymentRollback", done)
+        return None
+
+    def _write_numbers(self, rollout: Rollout) -> None:
+        new = rollout.new
+        rollout.write_status(status.numbers(rollout.deployment, new, rollout.all, self._clock.now()))
+
+    def _write_rollout(self, rollout: Rollout) -> Result | None:
+        now = self._clock.now()
+        wanted = status.of_rollout(rollout.deployment, rollout.new, rollout.all, now)
+        rollout.write_status(wanted)
+        due = status.look_again_in(rollout.deployment, wanted, now)
+        return None if due is None else Result(requeue_after=due)
+
+
+_AT_ONCE: Final = Result(requeue_after=0.0)
+"""The name of the new ReplicaSet was taken: the next hash is another."""
+
+
+def _key(change: Change) -> Iterable[Key]:
+    return (change.object.key,)
+
+
+class _LastPods:
+    """Maps pods that go to the Deployments that wait for the last one to go."""
+
+    def __init__(self, deployments: Lister, replica_sets: Lister) -> None:
+        self._deployments = deployments
+        self._sets = replica_sets
+
+    def __call__(self, change: Change) -> Iterator[Key]:
+        if change.new is not None:
+            return
+        reference = controller_of(change.object)
+        if reference is None or reference.kind != "ReplicaSet":
+            return
+        replica_set = self._sets.get(Key(change.object.namespace, reference.name))
+        owner = controller_of(replica_set) if replica_set is not None else None
+        if owner is not None and owner.kind == KIND:
+            deployment = self._deployments.get(Key(change.object.namespace, owner.name))
+            if deployment is not None and deployment.view(Deployment).recreates:
+                yield deployment.key
+
+
+def new_deployment_controller(
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 5,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    deployments, sets, pods = (informers.informer(each) for each in (DEPLOYMENTS, REPLICA_SETS, PODS))
+    index_by_controller(sets)
+    index_by_controller(pods)
+    reconciler = DeploymentReconciler(deployments.lister, sets.lister, pods.lister, event_log, recorder, clock=clock)
+    changed = DependentChanges(deployments.lister, DEPLOYMENTS.group, KIND, selects)
+    return Controller(
+        CONTROLLER_NAME,
+        reconciler,
+        watches=[
+            Watch(deployments, _key, after_sync=True),
+            Watch(sets, changed),
+            Watch(pods, _LastPods(deployments.lister, sets.lister)),
+        ],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+        seen=lambda: informers.revision,
+    )

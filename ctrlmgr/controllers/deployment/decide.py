@@ -1,0 +1,188 @@
+"""How large each ReplicaSet of a Deployment shall be, decided without writing anything.
+
+Sizes are told apart by name. Rules come from Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and
+`util/deployment_util.go`; what is said of "all" ReplicaSets means the old ones and the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.deployment.marks import DESIRED_REPLICAS, MAX_REPLICAS, replicas_annotation, revision_of
+from ctrlmgr.controllers.deployment.view import Deployment
+from ctrlmgr.controllers.workloads.pods import created_at
+from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
+
+HASH_LABEL: Final = "pod-template-hash"
+
+
+def size(replica_set: Object) -> int:
+    """Return how many pods a ReplicaSet shall have."""
+    return replica_set.view(ReplicaSet).replicas
+
+
+def available(replica_set: Object) -> int:
+    """Return how many of its pods are available."""
+    return replica_set.view(ReplicaSet).status.available_replicas
+
+
+def by_age(replica_sets: Iterable[Object]) -> list[Object]:
+    """Return them, the oldest first; of one moment, by name."""
+    return sorted(replica_sets, key=lambda each: (created_at(each), each.name))
+
+
+def scaled_up(replica_sets: Iterable[Object]) -> list[Object]:
+    """Return those that shall have pods (`FilterActiveReplicaSets`)."""
+    return [each for each in replica_sets if size(each) > 0]
+
+
+def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Say whether two templates are equal but for the label of their hash."""
+    return without_hash(one) == without_hash(other)
+
+
+def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a template without the label of its hash, and without empty metadata."""
+    metadata = dict(template.get("metadata") or {})
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    kept = {key: value for key, value in {**metadata, "labels": labels}.items() if value not in (None, {}, [])}
+    return {"metadata": kept, "spec": template.get("spec") or {}}
+
+
+def find_new(view: Deployment, replica_sets: Iterable[Object]) -> Object | None:
+    """Return the ReplicaSet that has the Deployment's template: the oldest, should there be several."""
+    matching = (each for each in by_age(replica_sets) if same_template(each.view(ReplicaSet).template, view.template))
+    return next(matching, None)
+
+
+def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
+    """Say whether the Deployment has been scaled since its ReplicaSets were (`isScalingEvent`)."""
+    sizes = (replicas_annotation(each, DESIRED_REPLICAS) for each in scaled_up(replica_sets))
+    return any(each is not None and each != view.replicas for each in sizes)
+
+
+def size_of_new(view: Deployment, others: int, current: int) -> int:
+    """Return how large the new ReplicaSet, of size `current`, shall be beside `others` pods (`NewRSNewReplicas`)."""
+    if not view.is_rolling:
+        return view.replicas
+    room = view.replicas + view.surge_alone - others - current
+    if room <= 0:
+        return current
+    return current + min(room, view.replicas - current)
+
+
+class Sizes(NamedTuple):
+    """The sizes that ReplicaSets shall have, by name."""
+
+    sizes: Mapping[str, int]
+    shared: bool = False
+    """Whether they share the Deployment's pods, so that also one that keeps its size has to know for what it did."""
+
+
+def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
+    """Return the sizes of those ReplicaSets that a scaled, or paused, Deployment concerns (`scale`)."""
+    replica_sets = [*old, *((new,) if new is not None else ())]
+    up = scaled_up(replica_sets)
+    if len(up) <= 1:
+        only = up[0] if up else new or next(iter(reversed(by_age(old))), None)
+        return Sizes({} if only is None else {only.name: view.replicas})
+    if new is not None and is_saturated(view, new):
+        return Sizes({each.name: 0 for each in scaled_up(old)})
+    return Sizes(_proportional(view, up), shared=True) if view.is_rolling else Sizes({})
+
+
+def is_saturated(view: Deployment, new: Object) -> bool:
+    """Say whether the new ReplicaSet has all the pods that the Deployment wants, and they are available."""
+    wanted = view.replicas
+    return size(new) == wanted == replicas_annotation(new, DESIRED_REPLICAS) and available(new) == wanted
+
+
+def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:
+    """Spread what is to be added or taken away in proportion to the sizes; the largest takes what is left over."""
+    allowed = view.replicas + view.surge if view.replicas else 0
+    to_add = allowed - sum(map(size, replica_sets))
+    ordered = _larger_first(replica_sets, newer_first=to_add > 0) if to_add else by_age(replica_sets)
+    sizes, added = {}, 0
+    for each in ordered:
+        share = _share(view, each, to_add, added)
+        sizes[each.name] = size(each) + share
+        added += share
+    if to_add:
+        first = ordered[0].name
+        sizes[first] = max(sizes[first] + to_add - added, 0)
+    return sizes
+
+
+def _larger_first(replica_sets: Sequence[Object], *, newer_first: bool) -> list[Object]:
+    ages = [*reversed(by_age(replica_sets))] if newer_first else by_age(replica_sets)
+    return sorted(ages, key=lambda each: -size(each))
+
+
+def _share(view: Deployment, replica_set: Object, to_add: int, added: int) -> int:
+    if to_add == added:
+        return 0
+    fraction = _fraction(view, replica_set)
+    return min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
+
+
+def _fraction(view: Deployment, replica_set: Object) -> int:
+    """Return by how much a ReplicaSet changes with the Deployment, whose size it was made for it remembers."""
+    current = size(replica_set)
+    if not view.replicas:
+        return -current
+    before = replicas_annotation(replica_set, MAX_REPLICAS) or view.status.replicas
+    if not before:
+        return 0
+    return int(current * (view.replicas + view.surge) / before + 0.5) - current
+
+
+def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str, int]:
+    """Return the sizes of the old ReplicaSets that can shrink now: unavailable pods first, then the oldest ReplicaSets.
+
+    What is available stays as much as the Deployment demands, what the new one has not got ready yet counted against it
+    (`reconcileOldReplicaSets`).
+    """
+    up = scaled_up(old)
+    least = view.replicas - view.unavailable
+    room = sum(map(size, (*up, new))) - least - (size(new) - available(new))
+    if not up or room <= 0:
+        return {}
+    sizes: dict[str, int] = {}
+    for each in by_age(up):
+        unavailable = size(each) - available(each)
+        if unavailable < 0:  # its status is behind its size: what it says of availability cannot be counted on
+            return sizes
+        if taken := min(room, unavailable):
+            sizes[each.name] = size(each) - taken
+            room -= taken
+    return _without_spare(up, sizes, sum(map(available, (*up, new))) - least)
+
+
+def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) -> dict[str, int]:
+    """Return the sizes when `spare` available pods more can go, of the oldest ReplicaSets first."""
+    left = dict(sizes)
+    for each in by_age(old):
+        current = left.get(each.name, size(each))
+        taken = min(current, max(spare, 0))
+        if taken:
+            left[each.name] = current - taken
+            spare -= taken
+    return left
+
+
+def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:
+    """Return the old ReplicaSets beyond the limit that may be deleted: lowest revisions first, empty and settled."""
+    if view.history_limit is None:
+        return []
+    alive = [each for each in by_age(old) if not each.is_terminating]
+    alive.sort(key=lambda each: revision_of(each) or 0)
+    surplus = max(len(alive) - view.history_limit, 0)
+    return [each for each in alive[:surplus] if _is_settled(each)]
+
+
+def _is_settled(replica_set: Object) -> bool:
+    status = replica_set.view(ReplicaSet).status
+    is_observed = (replica_set.metadata.generation or 0) <= status.observed_generation
+    return not status.replicas and not size(replica_set) and is_observed

@@ -1,0 +1,103 @@
+"""What a Deployment and its ReplicaSets tell each other in annotations: revisions, and the sizes they were scaled for.
+
+Rules come from Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ctrlmgr.api.go_numbers import parse_int
+from ctrlmgr.api.object import Object
+
+REVISION: Final = "deployment.kubernetes.io/revision"
+REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
+ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+
+_NOT_COPIED: Final = frozenset(
+    (
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
+        ROLLBACK_TO,
+    )
+)
+_LONGEST_HISTORY: Final = 2000
+"""Characters of the annotation `REVISION_HISTORY` (`maxRevHistoryLengthInChars`)."""
+
+
+def revision_of(obj: Object) -> int | None:
+    """Return the revision that an object has by its annotation, 0 without one, None for what is no number."""
+    text = obj.annotations.get(REVISION)
+    return 0 if text is None else _number(text)
+
+
+def max_revision(replica_sets: Iterable[Object]) -> int:
+    """Return the highest revision; what is no number does not count."""
+    return max((revision_of(each) or 0 for each in replica_sets), default=0)
+
+
+def last_revision(replica_sets: Iterable[Object]) -> int:
+    """Return the second highest revision, 0 if there is none: the one before the present."""
+    highest = sorted((revision_of(each) or 0 for each in replica_sets), reverse=True)
+    return max(highest[1], 0) if len(highest) > 1 else 0
+
+
+def rollback_to(deployment: Object) -> int | None:
+    """Return the revision that a Deployment is to be rolled back to, 0 for the last one, None for none."""
+    text = deployment.annotations.get(ROLLBACK_TO, "")
+    return _number(text) if text else None
+
+
+def replicas_annotation(obj: Object, name: str) -> int | None:
+    """Return a number of replicas that an annotation of a ReplicaSet says, None without one or for another text."""
+    number = _number(obj.annotations.get(name, ""))
+    return number if number is not None and 0 <= number < 2**31 else None
+
+
+def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
+    """Return the annotations of a ReplicaSet that was scaled for a Deployment of `desired` pods, at `most` so many."""
+    return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
+
+
+def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
+    """Return the annotations of the new ReplicaSet of a Deployment: what is copied, and its revision.
+
+    When it had a lower revision before, it is being rolled back to: the history keeps that, as far as there is room.
+    """
+    wanted = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
+    text = current.get(REVISION, "")
+    old = _number(text) if text else 0
+    if old is None or old >= revision:
+        return wanted
+    wanted[REVISION] = str(revision)
+    if REVISION in current:
+        wanted[REVISION_HISTORY] = _history(current.get(REVISION_HISTORY, ""), text)
+    return wanted
+
+
+def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of a Deployment that is rolled back to a ReplicaSet: that one's, but for our own."""
+    own = {key: value for key, value in deployment.items() if key in _NOT_COPIED and key != ROLLBACK_TO}
+    return {**own, **{key: value for key, value in replica_set.items() if key not in _NOT_COPIED}}
+
+
+def _history(history: str, old: str) -> str:
+    if not history:
+        return old
+    revisions = history.split(",")
+    while revisions and len(",".join((*revisions, old))) > _LONGEST_HISTORY:
+        revisions = revisions[1:]
+    return ",".join((*revisions, old))
+
+
+def _number(text: str) -> int | None:
+    try:
+        return parse_int(text)
+    except ValueError:
+        return None

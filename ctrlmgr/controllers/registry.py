@@ -1,0 +1,112 @@
+"""Every controller there is: one line each.
+
+Importing this module declares the controllers' options as settings; it loads no controller.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ctrlmgr.controllers import (
+    clusterrole_aggregation,
+    cron_job,
+    endpoint_slices,
+    endpoints,
+    garbage_collector,
+    horizontal_pod_autoscaler,
+    mirroring,
+    namespace,
+    pod_garbage_collector,
+    root_ca_publisher,
+    service_accounts,
+    service_cidrs,
+    ttl_after_finished,
+)
+from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import declare
+
+ALL: tuple[ControllerDescriptor[Any], ...] = (
+    clusterrole_aggregation.DESCRIPTOR,
+    cron_job.DESCRIPTOR,
+    endpoints.DESCRIPTOR,
+    endpoint_slices.DESCRIPTOR,
+    garbage_collector.DESCRIPTOR,
+    horizontal_pod_autoscaler.DESCRIPTOR,
+    mirroring.DESCRIPTOR,
+    namespace.DESCRIPTOR,
+    pod_garbage_collector.DESCRIPTOR,
+    root_ca_publisher.DESCRIPTOR,
+    service_accounts.DESCRIPTOR,
+    service_cidrs.DESCRIPTOR,
+    ttl_after_finished.DESCRIPTOR,
+)
+"""In the order in which they are started, but for those that start first."""
+
+ELSEWHERE: Mapping[str, str] = {
+    "service-lb-controller": "service",
+    "node-route-controller": "route",
+    "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
+}
+"""Names and aliases of controllers that need a cloud: known, and skipped, as in kube-controller-manager."""
+
+
+class Enabled(NamedTuple):
+    """Which controllers run, and what the caller is to be told of how that was said."""
+
+    descriptors: tuple[ControllerDescriptor[Any], ...]
+    warnings: tuple[str, ...] = ()
+
+
+def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
+    """Return controllers by name, in the order in which they are started; raises ValueError for a name used twice."""
+    found: dict[str, ControllerDescriptor[Any]] = {}
+    for each in sorted(descriptors, key=lambda each: not each.starts_first):
+        if each.name in found:
+            raise ValueError(f"two controllers are called {each.name}")
+        found[each.name] = each
+    return found
+
+
+def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
+    """Return which controllers run; raises `SettingsError` for a name that no controller has.
+
+    Each entry is `name`, `-name` or `*`, by any name that the controller goes by; a name given outright beats the star,
+    the first entry about a controller counts, and the star leaves out those that are off by default
+    (kube-controller-manager's `IsControllerEnabled`).
+    """
+    known = by_name(descriptors)
+    names = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
+    former = {alias for each in known.values() for alias in each.former_names}
+    said: dict[str, bool] = {}
+    warnings = []
+    for entry in wanted:
+        alias = entry.removeprefix("-")
+        if entry == "*" or alias in ELSEWHERE or alias in ELSEWHERE.values():
+            said.setdefault(alias, True)
+            continue
+        name = names.get(alias, alias)
+        if name not in known:
+            raise SettingsError(_unknown(alias, [*known, *names]))
+        if alias in former:
+            warnings.append(f"controllers.enabled: {alias} is called {name} now")
+        said.setdefault(name, entry == alias)
+    star = "*" in said
+    running = (each for name, each in known.items() if said.get(name, star and each.enabled_by_default))
+    return Enabled(tuple(running), tuple(warnings))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+    return f"controllers.enabled: there is no controller {name!r}; {hint}"
+
+
+def _declare_options() -> None:
+    for each in ALL:
+        declare(each.options, SECTION)
+
+
+_declare_options()

@@ -1,0 +1,182 @@
+"""The controllers of ReplicaSets and ReplicationControllers, which are one.
+
+Guarantees, Kubernetes' (`pkg/controller/replicaset`, `pkg/controller/replication`):
+- Active pods, that is such as have not ended and are not going, are as many as wanted; those that are too many go in
+  the order of `deletion_order`, the missing ones come in a slow start, `BURST` at a time.
+- Matching orphans are adopted, pods that no longer match are released. What is being deleted makes no pods.
+- The status is written when it or the generation has changed, also after pods could not be made: then the condition
+  ReplicaFailure says why, and it is tried again, rate limited.
+- A set decides again only once its cache shows what it did last, so it never makes one pod too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
+from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
+from ctrlmgr.controllers.workloads.pods import (
+    active,
+    controller_of,
+    index_by_controller,
+    is_controlled_by,
+    is_terminating,
+    next_availability,
+    owned_or_orphaned,
+)
+from ctrlmgr.controllers.workloads.replica_sets import (
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    ReplicaSet,
+    controller_selects,
+    selects,
+)
+from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+
+class Flavour(NamedTuple):
+    """One of the two kinds, and where they differ."""
+
+    name: str
+    component: str
+    """What its Events say they come from."""
+    resource: Resource
+    api_version: str
+    kind: str
+    selects: Callable[[Object, Object], bool]
+    counts_terminating: bool
+
+
+REPLICA_SET: Final = Flavour(
+    "replicaset-controller", "replicaset-controller", REPLICA_SETS, "apps/v1", "ReplicaSet", selects, True
+)
+REPLICATION_CONTROLLER: Final = Flavour(
+    "replicationcontroller-controller",
+    "replication-controller",
+    REPLICATION_CONTROLLERS,
+    "v1",
+    "ReplicationController",
+    controller_selects,
+    False,
+)
+
+
+class ReplicaSetReconciler:
+    """Keeps the pods of one ReplicaSet, or ReplicationController."""
+
+    def __init__(
+        self, flavour: Flavour, sets: Lister, pods: Lister, claimer: Claimer, recorder: Recorder, *, clock: Clock
+    ) -> None:
+        """Read from these caches; see `index_by_controller`, which both need."""
+        self._flavour = flavour
+        self._sets = sets
+        self._pods = pods
+        self._claimer = claimer
+        self._recorder = recorder
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Make or delete pods and write the status; raises what the API refuses."""
+        assert isinstance(client, EngineClient), "pods are made as the API makes them"
+        obj = self._sets.get(key)
+        if obj is None:
+            return None
+        owner = Owner(obj, self._flavour.api_version, self._flavour.kind)
+        found = owned_or_orphaned(self._pods, obj)
+        pods = self._claimer.claim(owner, active(found), lambda pod: self._flavour.selects(obj, pod), client)
+        failure = None if obj.is_terminating else self._manage(owner, pods, client)
+        status = desired_status(obj, pods, self._terminating(obj, found), _said(failure), self._clock.now())
+        wanted = with_status(obj, status)
+        if wanted is not None:
+            client.update(wanted, "status")
+        if failure is not None:
+            raise failure
+        due = next_availability(pods, obj.view(ReplicaSet).spec.min_ready_seconds, self._clock.now())
+        return None if due is None else Result(requeue_after=due)
+
+    def _manage(self, owner: Owner, pods: list[Object], client: EngineClient) -> CtrlmgrError | None:
+        """Do the next step, and return what was wrong with it."""
+        view = owner.object.view(ReplicaSet)
+        related = self._related(owner.object) if len(pods) > view.replicas > 0 else ()
+        step = next_step(view.replicas, pods, related, self._clock.now())
+        return self._do(step, PodControl(owner, client, self._recorder), owner, view.template)
+
+    def _do(self, step: Step, control: PodControl, owner: Owner, template: Mapping[str, Any]) -> CtrlmgrError | None:
+        if step.create:
+            new = pod_from_template(template, owner)
+            return in_batches(step.create, lambda number: control.create(new))[1]
+        failure: CtrlmgrError | None = None
+        for pod in step.delete:
+            try:
+                control.delete(pod)
+            except ApiError as error:
+                failure = failure or error
+        return failure
+
+    def _related(self, obj: Object) -> list[Object]:
+        """Return the pods that any set of the same controller selects."""
+        reference = controller_of(obj)
+        if reference is None:
+            return []
+        related = [each for each in self._sets.list(obj.namespace) if _has_controller(each, reference.uid)]
+        return [pod for pod in self._pods.list(obj.namespace) if any(selects(each, pod) for each in related)]
+
+    def _terminating(self, obj: Object, pods: Iterable[Object]) -> int | None:
+        if not self._flavour.counts_terminating:
+            return None
+        mine = (pod for pod in pods if is_terminating(pod) and is_controlled_by(pod, obj))
+        return sum(1 for pod in mine if self._flavour.selects(obj, pod))
+
+
+def _has_controller(obj: Object, uid: str) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference.uid == uid
+
+
+def _said(failure: CtrlmgrError | None) -> str | None:
+    return None if failure is None else str(failure)
+
+
+def _key(change: Change) -> Iterable[Key]:
+    return (change.object.key,)
+
+
+def new_replica_set_controller(
+    flavour: Flavour,
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 5,
+) -> Controller:
+    """Put the controller of one flavour together; ask before `informers` sync. `recorder` tells of its component."""
+    sets, pods = informers.informer(flavour.resource), informers.informer(PODS)
+    index_by_controller(pods)
+    reconciler = ReplicaSetReconciler(flavour, sets.lister, pods.lister, Claimer(event_log), recorder, clock=clock)
+    changed = DependentChanges(sets.lister, flavour.resource.group, flavour.kind, flavour.selects)
+    return Controller(
+        flavour.name,
+        reconciler,
+        watches=[Watch(sets, _key, after_sync=True), Watch(pods, changed)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+        seen=lambda: informers.revision,
+    )

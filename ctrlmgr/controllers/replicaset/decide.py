@@ -1,0 +1,91 @@
+"""What becomes of a ReplicaSet's pods, and what its status says; decided without writing anything.
+
+Rules come from Kubernetes' `pkg/controller/replicaset/{replica_set,replica_set_utils}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.workloads.conditions import condition_of, with_condition, without
+from ctrlmgr.controllers.workloads.deletion_order import deletion_order
+from ctrlmgr.controllers.workloads.pods import is_available, is_ready
+from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
+
+BURST: Final = 500
+"""How many pods are made or deleted in one go (`BurstReplicas`)."""
+REPLICA_FAILURE: Final = "ReplicaFailure"
+
+
+class Step(NamedTuple):
+    """What is to be done next: so many pods to be made, or these to be deleted."""
+
+    create: int = 0
+    delete: Sequence[Object] = ()
+
+
+def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], now: int) -> Step:
+    """Return what brings the active `pods` to the number wanted; `related` and `now` are for `deletion_order`."""
+    surplus = len(pods) - replicas
+    if surplus < 0:
+        return Step(create=min(-surplus, BURST))
+    if surplus == 0:
+        return Step()
+    if surplus == len(pods):
+        return Step(delete=pods[:BURST])
+    return Step(delete=deletion_order(pods, related, now)[: min(surplus, BURST)])
+
+
+def desired_status(
+    owner: Object, pods: Sequence[Object], terminating: int | None, failure: str | None, now: int
+) -> dict[str, Any]:
+    """Return the status, observed generation apart, that goes with the active `pods`.
+
+    `terminating` is how many are on their way out, None where the kind does not say; `failure` is why pods could not
+    be made or deleted. Zeros are left out, as Go writes them.
+    """
+    view = owner.view(ReplicaSet)
+    labels = ((view.template.get("metadata") or {}).get("labels") or {}).items()
+    ready = [pod for pod in pods if is_ready(pod)]
+    counts = {
+        "fullyLabeledReplicas": sum(1 for pod in pods if labels <= pod.labels.items()),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(1 for pod in ready if is_available(pod, view.spec.min_ready_seconds, now)),
+    }
+    status: dict[str, Any] = {"replicas": len(pods), **{name: count for name, count in counts.items() if count}}
+    if terminating is not None:
+        status["terminatingReplicas"] = terminating
+    conditions = desired_conditions(view, len(pods), failure, now)
+    return {**status, "conditions": conditions} if conditions else status
+
+
+def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: int) -> list[dict[str, Any]]:
+    """Return the conditions: one of a failure is set once, and stays as it was set until nothing fails."""
+    conditions = view.status.conditions
+    if failure is None:
+        return without(conditions, REPLICA_FAILURE)
+    if condition_of(conditions, REPLICA_FAILURE) is not None:
+        return list(conditions or ())
+    reason = "FailedCreate" if pods < view.replicas else "FailedDelete" if pods > view.replicas else ""
+    failed = {
+        "type": REPLICA_FAILURE,
+        "status": "True",
+        "lastTransitionTime": format_time_seconds(now),
+        "reason": reason,
+        "message": failure,
+    }
+    return with_condition(conditions, failed)
+
+
+def with_status(owner: Object, status: Mapping[str, Any]) -> Object | None:
+    """Return the owner with a status and the generation that it was made for; None if it has that already."""
+    fields = owner.to_dict()
+    current = dict(fields.get("status") or {})
+    observed = current.pop("observedGeneration", 0)
+    generation = owner.metadata.generation or 0
+    if current == status and observed == generation:
+        return None
+    return Object.from_dict({**fields, "status": {**status, "observedGeneration": generation}})

@@ -1,0 +1,113 @@
+"""Whose things are: a controller keeps what it owns, adopts what it selects, releases what it no longer selects.
+
+Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
+- An object has one controller at most, and only its controller releases it.
+- Nothing is adopted by what is being deleted, nor what is being deleted; before the first adoption the log, not the
+  cache, says that the adopter is the one that was read and lives on.
+- Both patches carry the object's uid: what took its name meanwhile is neither adopted nor released.
+- What is gone when it is to be adopted or released is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.workloads.pods import controller_of
+from ctrlmgr.errors import Conflict, Invalid, NotFound
+from ctrlmgr.eventlog import EventLog
+
+log = structlog.get_logger(__name__)
+
+Matches = Callable[[Object], bool]
+
+
+class Claims(NamedTuple):
+    """What a controller is to do about objects that are its own or nobody's."""
+
+    kept: Sequence[Object] = ()
+    adopted: Sequence[Object] = ()
+    released: Sequence[Object] = ()
+
+
+class Owner(NamedTuple):
+    """A controller's object, and how references name its kind."""
+
+    object: Object
+    api_version: str
+    kind: str
+
+    def reference(self) -> dict[str, Any]:
+        """Return the reference that its dependents have to it."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.object.name,
+            "uid": self.object.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
+    """Return which of `objects` are `owner`'s, are to be adopted, and are to be released."""
+    kept, adopted, released = [], [], []
+    for obj in objects:
+        reference = controller_of(obj)
+        if reference is None:
+            if not owner.is_terminating and not obj.is_terminating and matches(obj):
+                adopted.append(obj)
+        elif reference.uid == owner.uid:
+            if matches(obj):
+                kept.append(obj)
+            elif not owner.is_terminating:
+                released.append(obj)
+    return Claims(kept, adopted, released)
+
+
+class Claimer:
+    """Carries out `decide_claims`."""
+
+    def __init__(self, event_log: EventLog) -> None:
+        """Ask `event_log` before something is adopted: a cache may not know that the adopter is going."""
+        self._log = event_log
+
+    def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
+        """Return which of `objects` are the owner's, those among them that it adopts just now.
+
+        Raises `Conflict` when the owner may not adopt any more, and what `client` raises.
+        """
+        claims = decide_claims(owner.object, objects, matches)
+        for obj in claims.released:
+            self._release(owner, obj, client)
+        if not claims.adopted:
+            return [*claims.kept]
+        self._check_may_adopt(owner.object)
+        adopted = [self._adopt(owner, obj, client) for obj in claims.adopted]
+        return sorted([*claims.kept, *(obj for obj in adopted if obj is not None)], key=lambda each: each.name)
+
+    def _check_may_adopt(self, owner: Object) -> None:
+        current = self._log.get(owner.resource, owner.key)
+        if current is None or current.uid != owner.uid:
+            raise Conflict(f"can't adopt: original {owner.resource} {owner.key} is gone")
+        if current.is_terminating:
+            deleted = current.metadata.deletion_timestamp
+            raise Conflict(f"can't adopt: {owner.key} has just been deleted at {deleted}")
+
+    def _adopt(self, owner: Owner, obj: Object, client: EngineClient) -> Object | None:
+        patch = {"metadata": {"ownerReferences": [owner.reference()], "uid": obj.uid}}
+        try:
+            return client.patch(obj, patch)
+        except NotFound:
+            return None
+
+    def _release(self, owner: Owner, obj: Object, client: EngineClient) -> None:
+        reference = {"$patch": "delete", "uid": owner.object.uid}
+        try:
+            client.patch(obj, {"metadata": {"ownerReferences": [reference], "uid": obj.uid}})
+        except (NotFound, Invalid) as error:  # it is gone, has been released already, or is another one
+            log.debug("nothing to release", object=str(obj.key), error=str(error))

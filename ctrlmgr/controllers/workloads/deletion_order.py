@@ -1,0 +1,105 @@
+"""Which pod goes first when there are too many.
+
+Guarantee: `deletion_order` sorts by the criteria of kube-controller-manager 1.36, all of them in its order
+(`pkg/controller/controller_utils.go`, `ActivePodsWithRanks`):
+
+1. without a node before with one;
+2. Pending before Unknown before Running;
+3. not ready before ready;
+4. the lower `controller.kubernetes.io/pod-deletion-cost` first (KEP 2255);
+5. the one with more pods of related ReplicaSets on its node first;
+6. ready for a shorter time before longer, times compared by their binary logarithm, the uid deciding (KEP 2185);
+7. more restarts before fewer: of containers, then of sidecars;
+8. younger before older, again by the logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cmp_to_key
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.go_numbers import parse_int
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.workloads.pods import created_at, is_active, ready_since
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_NANOSECONDS: Final = 1000
+_FIRST: Final = frozenset("-123456789")
+
+
+class _Ranked(NamedTuple):
+    """A pod with what it is compared by; the first five criteria are `plain`, as a tuple compares."""
+
+    pod: Object
+    plain: tuple[bool, int, bool, int, int]
+    is_ready: bool
+    ready_since: int
+    restarts: tuple[int, int]
+    created_at: int
+
+
+def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) -> list[Object]:
+    """Return `pods` in the order in which they go; `related` are the pods of all ReplicaSets of the same owner.
+
+    `now` is in microseconds since 1970.
+    """
+    on_node = Counter(pod.view(Pod).spec.node_name for pod in related if is_active(pod))
+    ranked = [_ranked(pod, on_node[pod.view(Pod).spec.node_name]) for pod in pods]
+
+    def compare(one: _Ranked, other: _Ranked) -> int:
+        return _compare(one, other, now)
+
+    ranked.sort(key=cmp_to_key(compare))
+    return [each.pod for each in ranked]
+
+
+def deletion_cost(pod: Object) -> int:
+    """Return what a pod's annotation says it costs to delete it, 0 where that is not a 32-bit number."""
+    text = pod.annotations.get(DELETION_COST, "")
+    if text != "0" and text[:1] not in _FIRST:  # no plus sign, no leading zero
+        return 0
+    try:
+        cost = parse_int(text)
+    except ValueError:
+        return 0
+    return cost if -(2**31) <= cost < 2**31 else 0
+
+
+def _ranked(pod: Object, rank: int) -> _Ranked:
+    view = pod.view(Pod)
+    phase = _PHASES.get(view.status.phase, 0)
+    plain = (bool(view.spec.node_name), phase, view.is_ready, deletion_cost(pod), -rank)
+    return _Ranked(pod, plain, view.is_ready, ready_since(pod) or 0, view.restarts, created_at(pod))
+
+
+def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
+    if one.plain != other.plain:
+        return -1 if one.plain < other.plain else 1
+    if one.is_ready and one.ready_since != other.ready_since:
+        return _younger(one, other, lambda each: each.ready_since, now)
+    if one.restarts != other.restarts:
+        return -1 if one.restarts > other.restarts else 1
+    if one.created_at != other.created_at:
+        return _younger(one, other, lambda each: each.created_at, now)
+    return 0
+
+
+def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
+    """Compare two times that differ: none before some, then the later one, as far as the logarithm of ages tells."""
+    first, second = since(one), since(other)
+    if not first or not second:
+        return -1 if not first else 1
+    difference = _magnitude(now - first) - _magnitude(now - second)
+    if difference:
+        return difference
+    return -1 if one.pod.uid < other.pod.uid else 1
+
+
+def _magnitude(age: int) -> int:
+    return int(math.log2(age * _NANOSECONDS)) if age > 0 else -1

@@ -1,0 +1,64 @@
+"""Hashes that names are made of: of pod templates, and of revisions.
+
+Guarantees: `template_hash` and `revision_hash` are byte for byte those of kube-controller-manager 1.36
+(`pkg/controller/controller_utils.go`, `ComputeHash`; `pkg/controller/history/controller_history.go`,
+`HashControllerRevision`), so a cluster that changes hands keeps its ReplicaSets and ControllerRevisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.controllers.workloads.go_print import print_value
+
+_OFFSET: Final = 2166136261
+_PRIME: Final = 16777619
+_MASK: Final = 2**32 - 1
+_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""What names are made of: no vowels and nothing that looks like one, lest words come out (`rand.alphanums`)."""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def fnv1a_32(data: bytes) -> int:
+    """Return the 32-bit FNV-1a hash."""
+    value = _OFFSET
+    for byte in data:
+        value = ((value ^ byte) * _PRIME) & _MASK
+    return value
+
+
+def fnv1_32(data: bytes) -> int:
+    """Return the 32-bit FNV-1 hash, which multiplies first."""
+    value = _OFFSET
+    for byte in data:
+        value = ((value * _PRIME) & _MASK) ^ byte
+    return value
+
+
+def safe_encoded(text: str) -> str:
+    """Return `text`, character by character, in the alphabet of generated names (`rand.SafeEncodeString`)."""
+    return "".join(_SAFE[byte % len(_SAFE)] for byte in text.encode())
+
+
+def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
+    """Return the hash of a PodTemplateSpec as it is stored; `collisions` is the owner's collisionCount."""
+    return _template_hash(_encode(template), collisions)
+
+
+@lru_cache(maxsize=512)
+def _template_hash(template: bytes, collisions: int | None) -> str:
+    data = print_value("v1.PodTemplateSpec", _decode(template)).encode()
+    if collisions is not None:
+        data += (collisions & _MASK).to_bytes(4, "little") + bytes(4)
+    return safe_encoded(str(fnv1a_32(data)))
+
+
+def revision_hash(data: bytes, collisions: int | None) -> str:
+    """Return the hash of a ControllerRevision's data, as JSON; `collisions` is the owner's collisionCount."""
+    return safe_encoded(str(fnv1_32(data if collisions is None else data + str(collisions).encode())))

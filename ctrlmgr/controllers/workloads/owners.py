@@ -1,0 +1,51 @@
+"""Which controllers' objects have to be looked at when one of their dependents changes.
+
+Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and their like):
+- What changes concerns its controller, and the one it had before.
+- An orphan concerns all that select it: when it appears, when its labels change, when it is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ctrlmgr.api.object import Object, OwnerReference
+from ctrlmgr.api.resource import Key, group_of
+from ctrlmgr.controllers.workloads.pods import controller_of
+from ctrlmgr.informer import Change, Lister
+
+
+class DependentChanges:
+    """Maps the changes of dependents to the keys of owners of one kind."""
+
+    def __init__(
+        self, owners: Lister, group: str, kind: str, selects: Callable[[Object, Object], bool] | None = None
+    ) -> None:
+        """Look at `owners`, objects of `kind` in `group`; `selects` says whether one selects an orphan (None: no)."""
+        self._owners = owners
+        self._group = group
+        self._kind = kind
+        self._selects = selects
+
+    def __call__(self, change: Change) -> Iterator[Key]:
+        """Yield whose dependents have changed."""
+        before = controller_of(change.old) if change.old is not None else None
+        after = controller_of(change.new) if change.new is not None else None
+        found = [self._owner(change.object.namespace, each) for each in (before, after) if each is not None]
+        yield from dict.fromkeys(key for key in found if key is not None)
+        if change.new is not None and after is None and not change.new.is_terminating:
+            old = change.old
+            if old is None or before is not None or old.labels != change.new.labels:
+                yield from self._selecting(change.new)
+
+    def _owner(self, namespace: str, reference: OwnerReference) -> Key | None:
+        if reference.kind != self._kind or group_of(reference.api_version) != self._group:
+            return None
+        owner = self._owners.get(Key(namespace, reference.name))
+        return owner.key if owner is not None and owner.uid == reference.uid else None
+
+    def _selecting(self, orphan: Object) -> Iterator[Key]:
+        if self._selects is not None:
+            for owner in self._owners.list(orphan.namespace):
+                if self._selects(owner, orphan):
+                    yield owner.key

@@ -1,0 +1,120 @@
+"""Pods made from templates and deleted, and what is told of it on the owner.
+
+Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`):
+- A pod has its template's labels, annotations and finalizers, and its owner as controller.
+- Each pod made or deleted, and each failure, is an Event on the owner: `SuccessfulCreate`, `FailedCreate`,
+  `SuccessfulDelete`, `FailedDelete`. A namespace on its way out refuses pods silently.
+- Many are made in a slow start: 1, 2, 4 … at a time, and no more after a batch in which one failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
+
+CREATED: Final = "SuccessfulCreate"
+NOT_CREATED: Final = "FailedCreate"
+DELETED: Final = "SuccessfulDelete"
+NOT_DELETED: Final = "FailedDelete"
+
+
+def name_prefix(owner: str) -> str:
+    """Return what the generated names of an owner's pods begin with: its name and a dash, where that is valid."""
+    prefix = f"{owner}-"
+    return owner if subdomain_name(prefix, True) else prefix
+
+
+def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any) -> dict[str, Any]:
+    """Return a pod made of a template; `metadata` are further fields of it, `generateName` without any."""
+    given = template.get("metadata") or {}
+    kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
+    named = metadata if "name" in metadata or "generateName" in metadata else _generated(owner, metadata)
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "namespace": owner.object.namespace,
+            **named,
+            **{key: type(value)(value) for key, value in kept.items()},
+            "ownerReferences": [owner.reference()],
+        },
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def _generated(owner: Owner, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {"generateName": name_prefix(owner.object.name), **metadata}
+
+
+def slow_start(count: int, first: int = 1) -> Iterator[int]:
+    """Yield how many to do in each batch: `first`, then twice as many each time, `count` in all."""
+    size = first
+    while count > 0:
+        batch = min(size, count)
+        yield batch
+        count -= batch
+        size *= 2
+
+
+def in_batches(count: int, act: Callable[[int], object]) -> tuple[int, CtrlmgrError | None]:
+    """Call `act` with 0 … `count` - 1 in a slow start; return how often it succeeded, and the first error.
+
+    A batch is gone through to its end; after one in which a call failed there is no other.
+    """
+    succeeded, at = 0, 0
+    for batch in slow_start(count):
+        failure: CtrlmgrError | None = None
+        for number in range(at, at + batch):
+            try:
+                act(number)
+            except ApiError as error:
+                failure = failure or error
+            else:
+                succeeded += 1
+        if failure is not None:
+            return succeeded, failure
+        at += batch
+    return succeeded, None
+
+
+class PodControl:
+    """Makes and deletes the pods of one owner during one reconcile."""
+
+    def __init__(self, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
+        """Write through `client`; `recorder` is told of it."""
+        self._owner = owner
+        self._client = client
+        self._recorder = recorder
+
+    def create(self, pod: Mapping[str, Any]) -> Object | None:
+        """Create a pod; None when its namespace is on its way out. Raises what `EngineClient.create` raises."""
+        try:
+            created = self._client.create(Object.from_dict(pod))
+        except NamespaceTerminating:
+            return None
+        except ApiError as error:
+            self._tell(WARNING, NOT_CREATED, f"Error creating: {error}")
+            raise
+        self._tell(NORMAL, CREATED, f"Created pod: {created.name}")
+        return created
+
+    def delete(self, pod: Object) -> None:
+        """Delete a pod, unless it is gone; raises what else `EngineClient.delete` raises."""
+        try:
+            self._client.delete(pod)
+        except NotFound:
+            return
+        except ApiError as error:
+            self._tell(WARNING, NOT_DELETED, f"Error deleting: {error}")
+            raise
+        self._tell(NORMAL, DELETED, f"Deleted pod: {pod.name}")
+
+    def _tell(self, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(self._owner.object, type_, reason, message)

@@ -1,0 +1,112 @@
+"""What controllers of workloads read of pods, and how they find those that may be theirs.
+
+Guarantees: "active", "ready" and "available" mean what they mean in Kubernetes (`pkg/controller/controller_utils.go`,
+`pkg/api/v1/pod/util.go`). Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object, OwnerReference
+from ctrlmgr.clock import parse_time
+from ctrlmgr.informer import Informer, Lister
+
+CONTROLLER_INDEX: Final = "controller"
+"""The index under which an informer finds what a controller owns, by its uid, or what none owns, by namespace."""
+
+_SECOND: Final = 1_000_000
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """Return the reference to the controller of an object, None if it has none."""
+    return next((each for each in obj.metadata.owner_references or () if each.controller), None)
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    """Say whether `owner`, this very incarnation, is the controller of an object."""
+    reference = controller_of(obj)
+    return reference is not None and reference.uid == owner.uid
+
+
+def index_by_controller(informer: Informer) -> None:
+    """Let `owned_or_orphaned` find what is in the informer's store; asked for before it syncs, by any who need it."""
+    informer.add_index(CONTROLLER_INDEX, _controller)
+
+
+def _controller(obj: Object) -> Iterator[str]:
+    reference = controller_of(obj)
+    yield reference.uid if reference is not None else _orphans(obj.namespace)
+
+
+def _orphans(namespace: str) -> str:
+    return f"orphans of {namespace}"  # no uid has a blank
+
+
+def owned(lister: Lister, owner: Object) -> list[Object]:
+    """Return what `owner` controls, by the references alone; sorted by name."""
+    return [each for each in lister.by_index(CONTROLLER_INDEX, owner.uid) if each.namespace == owner.namespace]
+
+
+def orphaned(lister: Lister, namespace: str) -> list[Object]:
+    """Return what no controller owns in a namespace; sorted by name."""
+    return lister.by_index(CONTROLLER_INDEX, _orphans(namespace))
+
+
+def owned_or_orphaned(lister: Lister, owner: Object) -> list[Object]:
+    """Return what `owner` controls or may adopt; sorted by name."""
+    found = [*owned(lister, owner), *orphaned(lister, owner.namespace)]
+    return sorted(found, key=lambda each: each.name)
+
+
+def is_active(pod: Object) -> bool:
+    """Say whether a pod counts as a replica: it has not ended and is not being deleted (`IsPodActive`)."""
+    return not pod.is_terminating and not pod.view(Pod).is_terminal
+
+
+def active(pods: Iterable[Object]) -> list[Object]:
+    """Return the pods that count as replicas."""
+    return [pod for pod in pods if is_active(pod)]
+
+
+def is_terminating(pod: Object) -> bool:
+    """Say whether a pod is on its way out and has not ended yet (`IsPodTerminating`)."""
+    return pod.is_terminating and not pod.view(Pod).is_terminal
+
+
+def is_ready(pod: Object) -> bool:
+    """Say whether a pod's condition Ready is True."""
+    return pod.view(Pod).is_ready
+
+
+def ready_since(pod: Object) -> int | None:
+    """Return when a ready pod became ready; None if it is not, or does not say."""
+    view = pod.view(Pod)
+    return view.ready_changed_at if view.is_ready else None
+
+
+def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
+    """Say whether a pod has been ready for long enough."""
+    if not is_ready(pod):
+        return False
+    if not min_ready_seconds:
+        return True
+    since = ready_since(pod)
+    return since is not None and since + min_ready_seconds * _SECOND <= now
+
+
+def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) -> float | None:
+    """Return the seconds until the next of the pods becomes available, None if none is going to by time alone."""
+    if not min_ready_seconds:
+        return None
+    dues = [since + min_ready_seconds * _SECOND for pod in pods if (since := ready_since(pod)) is not None]
+    left = [due - now for due in dues if due > now]
+    return min(left) / _SECOND if left else None
+
+
+def created_at(obj: Object) -> int:
+    """Return when an object was created; 0 if it does not say."""
+    text = obj.metadata.creation_timestamp
+    return parse_time(text) if text else 0

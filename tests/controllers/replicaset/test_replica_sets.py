@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import PODS
+from tests.controllers.workloads.makers import replica_sets, replication_controllers
+from tests.controllers.workloads.stage import WorkloadStage, names, pods_of, template
+
+SETS = "apps/v1/replicasets"
+
+
+def replica_set(replicas: int, **spec: Any) -> dict[str, Any]:
+    labels = {"app": "web"}
+    wanted = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template(labels), **spec}
+    return {"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": {"name": "web"}, "spec": wanted}
+
+
+def bare_pod(name: str, **labels: str) -> dict[str, Any]:
+    made = template(labels)
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, **made["metadata"]}, "spec": made["spec"]}
+
+
+@pytest.fixture
+def stage() -> WorkloadStage:
+    return WorkloadStage(replica_sets)
+
+
+def test_as_many_pods_are_made_as_wanted_and_their_owner_says_so(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(3))
+    stage.work()
+    pods = stage.pods()
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["metadata"]["name"].startswith("web-")
+        assert pod["metadata"]["ownerReferences"][0]["name"] == "web"
+        assert pod["metadata"]["ownerReferences"][0]["controller"]
+    assert stage.get(SETS, "web")["status"] == {
+        "replicas": 3,
+        "fullyLabeledReplicas": 3,
+        "terminatingReplicas": 0,
+        "observedGeneration": 1,
+    }
+    assert sorted(stage.told.all) == sorted(f"SuccessfulCreate: Created pod: {name}" for name in names(pods))
+
+
+def test_pods_that_end_or_go_are_replaced(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(2))
+    stage.work()
+    first, second = stage.pods()
+    stage.report(first, "Failed")
+    stage.report(second)
+    stage.delete("pods", second["metadata"]["name"])
+    stage.work()
+    active = [pod for pod in stage.pods() if pod["status"]["phase"] == "Pending"]
+    assert len(active) == 2
+    assert stage.get(SETS, "web")["status"]["terminatingReplicas"] == 1
+
+
+def test_a_smaller_number_takes_the_least_useful_pods(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(3))
+    stage.work()
+    ready = stage.pods()[1]
+    stage.report(ready)
+    stage.patch(SETS, "web", {"spec": {"replicas": 1}}, "scale")
+    stage.work()
+    assert names(stage.pods()) == names([ready])
+
+
+def test_an_orphan_that_matches_is_adopted_and_counts(stage: WorkloadStage) -> None:
+    stage.create("pods", bare_pod("lonely", app="web"))
+    stage.create("pods", bare_pod("foreign", app="db"))
+    stage.create(SETS, replica_set(2))
+    stage.work()
+    assert len(stage.pods(app="web")) == 2
+    assert stage.get("pods", "lonely")["metadata"]["ownerReferences"][0]["name"] == "web"
+    assert "ownerReferences" not in stage.get("pods", "foreign")["metadata"]
+
+
+def test_a_pod_that_no_longer_matches_is_released_and_replaced(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(1))
+    stage.work()
+    (pod,) = names(stage.pods())
+    stage.patch("pods", pod, {"metadata": {"labels": {"app": "debug"}}})
+    stage.work()
+    assert "ownerReferences" not in stage.get("pods", pod)["metadata"]
+    assert len(stage.pods(app="web")) == 1
+
+
+def test_a_pod_is_available_once_it_has_been_ready_for_long_enough(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(1, minReadySeconds=10))
+    stage.work()
+    stage.report(stage.pods()[0])
+    stage.work()
+    status = stage.get(SETS, "web")["status"]
+    assert status["readyReplicas"] == 1
+    assert "availableReplicas" not in status
+    stage.pass_by(9)
+    assert "availableReplicas" not in stage.get(SETS, "web")["status"]
+    stage.pass_by(1.1)
+    assert stage.get(SETS, "web")["status"]["availableReplicas"] == 1
+
+
+def test_what_is_refused_is_said_and_tried_again_ever_more_rarely(stage: WorkloadStage) -> None:
+    # The pod template of a ReplicaSet is checked less strictly than a pod: this one is refused.
+    stage.create(SETS, replica_set(2, template=template({"app": "web"}, priorityClassName="none-such")))
+    stage.work()
+    (condition,) = stage.get(SETS, "web")["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("ReplicaFailure", "FailedCreate")
+    assert "none-such" in condition["message"]
+    assert stage.told.all[0].startswith("FailedCreate: Error creating: pods ")
+    before = len(stage.told.all)
+    stage.pass_by(60)
+    assert len(stage.told.all) - before < 15
+    assert len(stage.written()) == 1  # the status, once
+
+
+def test_what_is_being_deleted_makes_no_pods(stage: WorkloadStage) -> None:
+    wanted = replica_set(2)
+    wanted["metadata"]["finalizers"] = ["example.com/wait"]
+    stage.create(SETS, wanted)
+    stage.delete(SETS, "web")
+    stage.work()
+    assert stage.pods() == []
+
+
+@pytest.mark.parametrize("replicas", [1, 7, 40])
+def test_there_is_never_a_pod_too_many_however_often_the_process_is_replaced(replicas: int) -> None:
+    stage = WorkloadStage(replica_sets, killed_at_every_write=True)
+    stage.create(SETS, replica_set(replicas))
+    stage.work()
+    assert len(stage.pods()) == replicas
+    assert max(len(pods_of(there)) for there in stage.states(PODS)) == replicas
+
+
+def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) -> None:
+    stage.create(SETS, replica_set(3))
+    stage.settle()
+    written = len(stage.written())
+    stage.start()
+    stage.work()
+    stage.pass_by(3600)
+    assert len(stage.written()) == written
+
+
+def test_a_replication_controller_does_the_same() -> None:
+    stage = WorkloadStage(replication_controllers)
+    spec = {"replicas": 2, "selector": {"app": "web"}, "template": template({"app": "web"})}
+    head = {"kind": "ReplicationController", "apiVersion": "v1"}
+    stage.create("replicationcontrollers", {**head, "metadata": {"name": "web"}, "spec": spec})
+    stage.settle()
+    assert len(stage.pods()) == 2
+    assert stage.pods()[0]["metadata"]["ownerReferences"][0]["kind"] == "ReplicationController"
+    assert stage.get("replicationcontrollers", "web")["status"] == {
+        "replicas": 2,
+        "fullyLabeledReplicas": 2,
+        "readyReplicas": 2,
+        "availableReplicas": 2,
+        "observedGeneration": 1,
+    }

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.workloads.go_print import print_value
+from ctrlmgr.controllers.workloads.hashes import revision_hash, safe_encoded, template_hash
+from ctrlmgr.controllers.workloads.revisions import patch_bytes, revision_name, template_patch
+
+
+def stored(labels: dict[str, str], image: str, **metadata: Any) -> dict[str, Any]:
+    """Return a template as the API server stores it, its defaults filled in."""
+    container = {
+        "name": "c",
+        "image": image,
+        "resources": {},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    }
+    spec = {
+        "containers": [container],
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+    }
+    return {"metadata": {"labels": labels, **metadata}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        (stored({"app": "web", "v": "1"}, "registry.example/app:1"), "7c6dfd9664"),
+        (stored({"app": "web", "v": "2"}, "registry.example/app:2"), "fb7666478"),
+        (stored({"app": "web", "v": "3"}, "registry.example/app:3"), "584c88c964"),
+        (stored({"app": "back", "v": "1"}, "registry.example/app:1"), "b95979957"),
+        (
+            stored(
+                {"app": "web", "v": "2"},
+                "registry.example/app:3",
+                annotations={"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"},
+            ),
+            "c987b5787",
+        ),
+    ],
+)
+def test_a_template_has_the_hash_that_kubernetes_gave_its_replica_set(template: dict[str, Any], name: str) -> None:
+    assert template_hash(template, None) == name
+
+
+def test_a_revision_has_the_name_that_kubernetes_gave_it() -> None:
+    data = patch_bytes(template_patch(stored({"app": "db"}, "registry.example/app:1")))
+    assert revision_name("db", revision_hash(data, 0)) == "db-66897bfb94"
+
+
+def test_a_collision_gives_another_hash() -> None:
+    template = stored({"app": "web"}, "a")
+    hashes = {template_hash(template, count) for count in (None, 0, 1, 2)}
+    assert len(hashes) == 4
+
+
+def test_the_order_of_keys_makes_no_difference() -> None:
+    template = stored({"app": "web", "v": "1"}, "a")
+    turned = {"spec": dict(reversed(template["spec"].items())), "metadata": {"labels": {"v": "1", "app": "web"}}}
+    assert template_hash(template, None) == template_hash(turned, None)
+
+
+def test_names_have_no_vowels() -> None:
+    encoded = safe_encoded("0123456789")
+    assert len(encoded) == 10
+    assert not set("aeiou013") & set(encoded)
+
+
+def test_markup_is_escaped_as_go_escapes_it() -> None:
+    assert patch_bytes({"b": "<&>", "a": 1}) == b'{"a":1,"b":"\\u003c\\u0026\\u003e"}'
+
+
+def amount(value: int, scale: int, text: str, format_: str) -> str:
+    number = f"{{value:(int64){value} scale:(resource.Scale){scale}}}"
+    return (
+        f"(resource.Quantity){{i:(resource.int64Amount){number} d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} "
+        f"s:(string){text} Format:(resource.Format){format_}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("0", amount(0, 0, "0", "")),
+        ("100m", amount(100, -3, "100m", "DecimalSI")),
+        ("1", amount(1, 0, "1", "DecimalSI")),
+        ("64Mi", amount(64 << 20, 0, "64Mi", "BinarySI")),
+        ("2k", amount(2, 3, "2k", "DecimalSI")),
+        ("1e3", amount(1, 3, "1e3", "DecimalExponent")),
+    ],
+)
+def test_quantities_are_printed_with_what_go_remembers_of_them(text: str, printed: str) -> None:
+    assert print_value("resource.Quantity", text) == printed
+
+
+def test_a_quantity_of_too_many_digits_is_printed_as_a_decimal() -> None:
+    printed = print_value("resource.Quantity", "9223372036854775807")
+    assert (
+        "Dec:(*inf.Dec){unscaled:(big.Int){neg:(bool)false abs:(big.nat)[9223372036854775807]} scale:(inf.Scale)0}"
+        in printed
+    )
+    assert "s:(string) " in printed
+
+
+def test_embedded_structs_are_fields_of_their_own() -> None:
+    volume = print_value("v1.Volume", {"name": "data", "emptyDir": {}})
+    assert volume.startswith("(v1.Volume){Name:(string)data VolumeSource:(v1.VolumeSource){HostPath:(*v1.Host")
+    probe = print_value("v1.Probe", {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 5})
+    assert probe.startswith("(v1.Probe){ProbeHandler:(v1.ProbeHandler){Exec:(*v1.ExecAction)<nil> HTTPGet:(*v1.HTTPGet")
+    assert "Port:(intstr.IntOrString){Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string)web}" in probe
+    key = print_value("v1.SecretKeySelector", {"name": "s", "key": "k"})
+    assert key == (
+        "(v1.SecretKeySelector){LocalObjectReference:(v1.LocalObjectReference){Name:(string)s} "
+        "Key:(string)k Optional:(*bool)<nil>}"
+    )
+
+
+def test_what_is_empty_is_absent() -> None:
+    assert print_value("[]string", []) == "([]string)<nil>"
+    assert print_value("v1.ResourceList", {}) == "(v1.ResourceList)<nil>"
+    assert print_value("map[string]string", {"b": "2", "a": "1"}) == "(map[string]string)map[a:1 b:2]"

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.controllers.workloads.pod_control import in_batches, name_prefix, slow_start
+from ctrlmgr.controllers.workloads.scaling import Fenceposts, fenceposts, scaled
+from ctrlmgr.errors import Forbidden
+
+
+@pytest.mark.parametrize(
+    ("count", "batches"),
+    [(0, []), (1, [1]), (2, [1, 1]), (7, [1, 2, 4]), (10, [1, 2, 4, 3]), (500, [1, 2, 4, 8, 16, 32, 64, 128, 245])],
+)
+def test_a_slow_start_doubles(count: int, batches: list[int]) -> None:
+    assert [*slow_start(count)] == batches
+
+
+def test_after_a_batch_that_failed_there_is_no_other() -> None:
+    done: list[int] = []
+
+    def act(number: int) -> None:
+        done.append(number)
+        if number == 3:
+            raise Forbidden("enough")
+
+    succeeded, failure = in_batches(20, act)
+    assert done == [0, 1, 2, 3, 4, 5, 6]  # 1, 2, 4: the last to its end
+    assert succeeded == 6
+    assert str(failure) == "enough"
+
+
+def test_a_name_that_would_be_too_long_gets_no_dash() -> None:
+    assert name_prefix("web") == "web-"
+    assert name_prefix("w" * 254) == "w" * 254
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "up", "down"),
+    [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 7, 7, 7), ("33%", 1, 1, 0), (None, 5, 0, 0)],
+)
+def test_percentages_are_rounded_as_asked(value: int | str | None, total: int, up: int, down: int) -> None:
+    assert scaled(value, total, round_up=True) == up
+    assert scaled(value, total, round_up=False) == down
+
+
+def test_a_text_that_is_no_percentage_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a percentage"):
+        scaled("5", 10, round_up=True)
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "desired", "posts"),
+    [
+        ("25%", "25%", 10, Fenceposts(3, 2)),
+        ("25%", "25%", 1, Fenceposts(1, 0)),
+        (0, "25%", 1, Fenceposts(0, 1)),
+        (0, "0%", 5, Fenceposts(0, 1)),
+        (2, 0, 5, Fenceposts(2, 0)),
+    ],
+)
+def test_a_rollout_always_has_room(surge: int | str, unavailable: int | str, desired: int, posts: Fenceposts) -> None:
+    assert fenceposts(surge, unavailable, desired) == posts

@@ -1,0 +1,139 @@
+"""The files that are written from declarations: `settings.toml` and the tables of `docs/`.
+
+`scripts/generate` writes them; a test compares them with what they should be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ctrlmgr.controllers import registry
+from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, plain_default, variable
+
+ROOT = Path(__file__).parents[1]
+
+_SETTINGS_HEAD = """\
+# Every setting of ctrlmgr at its default. Copy what you change into a file of your own and pass it with
+# `--settings FILE` (or CTRLMGR_SETTINGS=FILE). A flag beats the variable CTRLMGR_SECTION_KEY, which beats the file.
+# `ctrlmgr settings` prints what is in force and where each value came from.
+#
+# Written by scripts/generate from what the settings declare.
+"""
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Yield each generated file and what it should hold."""
+    yield ROOT / "settings.toml", settings_toml()
+    yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())
+    cli = ROOT / "docs" / "cli.md"
+    yield cli, with_table(cli, "settings flags", settings_flags(), with_table(cli, "serve", serve_flags()))
+    yield ROOT / "docs" / "controllers.md", with_table(ROOT / "docs" / "controllers.md", "controllers", controllers())
+
+
+def with_table(page: Path, name: str, table: str, text: str | None = None) -> str:
+    """Return a page (or the `text` made of it so far) with what stands between its marks replaced."""
+    text = page.read_text(encoding="utf-8") if text is None else text
+    begin, end = f"<!-- generated: {name} -->\n", "<!-- end -->\n"
+    assert begin in text, f"{page} has no mark {begin!r}"
+    head, _, rest = text.partition(begin)
+    return head + begin + table + end + rest.partition(end)[2]
+
+
+def settings_toml() -> str:
+    """Return every setting at its default, explained."""
+    tables: list[str] = []
+    parts = [_SETTINGS_HEAD]
+    for section, group in _sections():
+        lines = [f"[{section}]"] if section else []
+        for each in group:
+            value = plain_default(each)
+            comment = textwrap.wrap(each.setting.text, 117, break_on_hyphens=False)
+            if isinstance(value, dict):
+                tables.append("\n".join([*(f"# {line}" for line in comment), f"[{each.key}]", *_rows(value)]))
+            else:
+                lines += [*(f"# {line}" for line in comment), f"{each.key.rpartition('.')[2]} = {_inline(value)}"]
+        parts.append("\n".join(lines))
+        parts += tables
+        tables.clear()
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def settings_tables() -> str:
+    """Return the tables of docs/settings.md."""
+    lines = []
+    for section, group in _sections():
+        lines += [
+            "",
+            f"## `[{section}]`" if section else "## Top level",
+            "",
+            "| key | default | variable | flag | |",
+            "|---|---|---|---|---|",
+        ]
+        for each in group:
+            flag = f"`{each.setting.flag}`" if each.setting.flag else ""
+            text = each.setting.text.replace("|", "\\|")
+            lines.append(
+                f"| `{each.key}` | `{_inline(plain_default(each))}` | `{variable(each.key)}` | {flag} | {text} |"
+            )
+    return "\n".join([*lines, "", ""])
+
+
+def serve_flags() -> str:
+    """Return the table of the settings' flags in docs/cli.md."""
+    flags = [(each.flag, each.metavar, each.help) for each in _with_flags()]
+    switches = [(flag, "", text) for texts in SWITCHES.values() for flag, text in texts.items()]
+    rows = [f"| `{flag}{' ' + metavar if metavar else ''}` | {text} |" for flag, metavar, text in (*flags, *switches)]
+    return "\n".join(["", "| option | |", "|---|---|", *rows, "", ""])
+
+
+def settings_flags() -> str:
+    """Return the sentence of docs/cli.md that names them all."""
+    names = ", ".join(f"`{each.flag} {each.metavar}`" for each in _with_flags())
+    return f"\nIt takes the flags of `serve` that are settings: {names}.\n\n"
+
+
+def _with_flags() -> list[Setting]:
+    return [each.setting for each in declarations().values() if each.setting.flag]
+
+
+def controllers() -> str:
+    """Return the table of docs/controllers.md."""
+    lines = ["", "| controller | alias | what it sees to |", "|---|---|---|"]
+    for each in sorted(registry.ALL, key=lambda each: each.name):
+        aliases = ", ".join(f"`{alias}`" for alias in each.aliases)
+        off = "" if each.enabled_by_default else " (off by default)"
+        lines.append(f"| `{each.name}` | {aliases} | {each.does}{off} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _sections() -> Iterator[tuple[str, Iterator[Declaration]]]:
+    return groupby(declarations().values(), key=lambda each: each.key.rpartition(".")[0])
+
+
+def _rows(table: dict[str, Any]) -> list[str]:
+    names = {key: key if re.fullmatch(r"[a-z_]+", key) else json.dumps(key) for key in table}
+    return [f"{names[key]} = {_inline(value)}" for key, value in table.items()]
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        rows = ", ".join(
+            f"{key if re.fullmatch(r'[a-z_]+', key) else json.dumps(key)} = {_inline(item)}"
+            for key, item in value.items()
+        )
+        return "{ " + rows + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    for path, content in files():
+        if path.read_text(encoding="utf-8") != content:
+            path.write_text(content, encoding="utf-8")
+            sys.stderr.write(f"wrote {path.relative_to(ROOT)}\n")
