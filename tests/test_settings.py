@@ -10,6 +10,7 @@ from typing import Annotated
 
 import pytest
 
+from ctrlmgr.controllers import registry as _registry  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.controllers.endpoints import Options
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import (
