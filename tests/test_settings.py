@@ -128,6 +128,14 @@ VALUES = {
     "controllers.horizontal_pod_autoscaler_tolerance": "0.25",
     "controllers.horizontal_pod_autoscaler_cpu_initialization_period": "1m",
     "controllers.horizontal_pod_autoscaler_initial_readiness_delay": "10s",
+    "controllers.concurrent_serviceaccount_token_syncs": "9",
+    "controllers.legacy_service_account_token_clean_up_period": "1d",
+    "controllers.cluster_signing_duration": "1h",
+    **{
+        f"controllers.cluster_signing_{signer}{part}_file": f"/elsewhere/{part}"
+        for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
+        for part in ("cert", "key")
+    },
     "controllers.start_interval": "1s",
     "leader_election.enabled": "false",
     "leader_election.lease_duration": "30s",

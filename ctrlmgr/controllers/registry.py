@@ -10,18 +10,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
+    bootstrap_signer,
     clusterrole_aggregation,
     cron_job,
+    csr_approving,
+    csr_cleaner,
+    csr_signing,
     endpoint_slices,
     endpoints,
     garbage_collector,
     horizontal_pod_autoscaler,
+    legacy_token_cleaner,
     mirroring,
     namespace,
     pod_garbage_collector,
     root_ca_publisher,
+    service_account_tokens,
     service_accounts,
     service_cidrs,
+    token_cleaner,
     ttl_after_finished,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -29,6 +36,13 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
 ALL: tuple[ControllerDescriptor[Any], ...] = (
+    service_account_tokens.DESCRIPTOR,
+    bootstrap_signer.DESCRIPTOR,
+    csr_approving.DESCRIPTOR,
+    csr_cleaner.DESCRIPTOR,
+    csr_signing.DESCRIPTOR,
+    legacy_token_cleaner.DESCRIPTOR,
+    token_cleaner.DESCRIPTOR,
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
     endpoints.DESCRIPTOR,

@@ -42,6 +42,7 @@ from ctrlmgr.serve.controllers import (
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
+from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
@@ -105,6 +106,7 @@ class Application(Fronted):
             backend.run,
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
+            identity_of(front, backend, authorizer),
             leadership.elector.fence if leadership is not None else None,
         )
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
@@ -152,7 +154,8 @@ class Application(Fronted):
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:
+        published = cluster_authentication(parts, front)
+        for runnable in () if self._role == CONTROLLERS_ONLY else (published, *self._bootstrap.runnables):
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
             self.manager.add(runnable, Phase.LEADER)

@@ -18,6 +18,7 @@ from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
+from ctrlmgr.controllers.identity import Identity
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Fenced, SettingsError
@@ -43,6 +44,8 @@ class Parts(NamedTuple):
     broadcaster: EventBroadcaster
     root_ca: str
     """The certificate of the authority that signs for this server, as PEM."""
+    identity: Identity
+    """What the identity controllers sign with."""
     fencing: Fencing | None
     """What every write of a controller carries; None when no other process can lead."""
 
@@ -75,10 +78,14 @@ class Parts(NamedTuple):
         """Return the same for what every process does, whichever leads."""
         return self._replace(fencing=None).internal(user)
 
+    def apiserver_client(self) -> EngineClient:
+        """Return a client for what every process that serves writes, whichever leads."""
+        requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
+        return EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
+
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""
-        requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
-        client = EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
+        client = self.apiserver_client()
         internal = self.unfenced(f"system:controller:{bootstrap.CONTROLLER_NAME}")
         return bootstrap_assembly.Parts(
             self.informers, self.event_log, client, internal, self.broadcaster, self.clock, self.random

@@ -6,10 +6,10 @@ It lives on one event loop, the server's. Before that runs nothing here does any
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.clock import Clock
@@ -92,9 +92,17 @@ class Backend:
 
         Raises what the operation raises, and `ServiceUnavailable` when the loop does not run.
         """
+        return self.wait_for(self._driver.run(operation, cause, fence))
+
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have `work` done on the event loop and return its result; called on any thread but the event loop's.
+
+        Raises what it raises, and `ServiceUnavailable` when the loop does not run.
+        """
         if self._loop is None:
+            work.close()
             raise ServiceUnavailable("the API is not being served")
-        return asyncio.run_coroutine_threadsafe(self._driver.run(operation, cause, fence), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def step(self) -> None:
         """Take in what has been acknowledged, as far as that is known without waiting."""

@@ -89,6 +89,15 @@ def test_rules_that_somebody_else_writes_are_put_right(stage: WorkedStage) -> No
     assert rules(stage, "all") == [rule("pods")]
 
 
+def test_rules_that_a_role_was_given_stay_while_it_selects_none(stage: WorkedStage) -> None:
+    stage.create(ROLES, role("all", rule("secrets"), aggregationRule=selecting("a")))
+    stage.work()
+    assert rules(stage, "all") == [rule("secrets")]
+    stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
+    stage.work()
+    assert rules(stage, "all") == [rule("pods")]
+
+
 def test_rules_are_applied_by_name_and_the_rest_stays(stage: WorkedStage) -> None:
     stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
     stage.create(ROLES, role("all", labels=("mine",), aggregationRule=selecting("a")))

@@ -1,1 +1,21 @@
 """Signs `kube-public/cluster-info` with bootstrap tokens, so that nodes which have one can trust it."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="bootstrap-signer-controller",
+    aliases=("bootstrapsigner",),
+    account="bootstrap-signer",
+    does="the signatures of the ConfigMap `kube-public/cluster-info` by bootstrap tokens",
+    watches=(
+        Resource("", "configmaps"),
+        Resource("", "secrets"),
+    ),
+    builder="ctrlmgr.controllers.bootstrap_signer.controller:build",
+    options=NoOptions,
+    enabled_by_default=False,
+)
+"""The declaration of this controller."""

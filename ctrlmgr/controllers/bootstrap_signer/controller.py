@@ -19,13 +19,15 @@ from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
 from ctrlmgr.authentication.service_account_claims import SECRETS
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.bootstrap_signer import DESCRIPTOR
 from ctrlmgr.controllers.bootstrap_signer.decide import NAME, NAMESPACE, desired_cluster_info, signing_tokens
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
-CONTROLLER_NAME: Final = "bootstrap-signer-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _CONFIG_MAPS: Final = Resource("", "configmaps")
 _INFO: Final = Key(NAMESPACE, NAME)
@@ -83,4 +85,15 @@ def new_bootstrap_signer(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_bootstrap_signer(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
     )

@@ -16,6 +16,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import NAME, NAMESPACE, Current, desired_config_map
+from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -25,6 +26,7 @@ CONTROLLER_NAME: Final = "cluster-authentication-info"
 _CONFIG_MAPS: Final = Resource("", "configmaps")
 _KEY: Final = Key(NAMESPACE, NAME)
 _EVERY: Final = 60.0
+_SOON: Final = 1.0
 
 
 class ClusterAuthenticationPublisher:
@@ -44,11 +46,15 @@ class ClusterAuthenticationPublisher:
         """Create or correct it; raises what `client` raises."""
         current = self._config_maps.get(key)
         wanted = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
-        if wanted is not None:
+        if wanted is None:
+            return Result(_EVERY)
+        try:
             if current is None:
                 client.create(wanted)
             else:
                 client.update(wanted)
+        except NotFound:  # its namespace, on the very first start
+            return Result(_SOON)
         return Result(_EVERY)
 
 

@@ -48,7 +48,8 @@ class ClusterRoleAggregator:
         if rules is None:
             return
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role.name}}
-        client.apply(Object.from_dict({**head, "rules": rules}), CONTROLLER_NAME, force=True)
+        # Without a rule nothing is said of rules: what others gave the role stays, as in Kubernetes.
+        client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 
 
 def new_clusterrole_aggregation_controller(

@@ -10,32 +10,28 @@ Rules: `pkg/controller/certificates/approver/sarapprove.go`.
 from __future__ import annotations
 
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authentication.user import User
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.csr_approving import DESCRIPTOR
 from ctrlmgr.controllers.csr_approving.decide import recognized
 from ctrlmgr.controllers.csr_signing.controller import request_keys
 from ctrlmgr.controllers.csr_signing.requests import CSRS, SigningRequest, Spec, with_condition
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.identity import IdentityContext, MayAsk
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
-CONTROLLER_NAME: Final = "certificatesigningrequest-approving-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _SOONEST, _LATEST = 0.2, 1000.0
 """Seconds until a request that may not be approved is looked at again."""
-
-
-class MayAsk(Protocol):
-    """Says who may ask for what, as a SubjectAccessReview does."""
-
-    def __call__(self, user: User, subresource: str) -> bool:
-        """Whether `user` may create a subresource of `certificatesigningrequests`; called on any thread."""
 
 
 class Approver:
@@ -89,4 +85,16 @@ def new_csr_approving_controller(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: IdentityContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_csr_approving_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        may_ask=context.identity.may_ask,
+        clock=context.clock,
+        random=context.random,
     )

@@ -20,13 +20,15 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.csr_cleaner import DESCRIPTOR
 from ctrlmgr.controllers.csr_signing.requests import CSRS, Condition, SigningRequest
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, Lister
 from ctrlmgr.manager import Controller, Result
 
-CONTROLLER_NAME: Final = "certificatesigningrequest-cleaner-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _EVERY: Final = 3600.0
 _HOUR: Final = 3600 * 1_000_000
@@ -100,4 +102,15 @@ def new_csr_cleaner(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_csr_cleaner(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -17,15 +18,27 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.csr_signing import DESCRIPTOR, Options
 from ctrlmgr.controllers.csr_signing.authority import SERIAL_BITS, SigningAuthority
+from ctrlmgr.controllers.csr_signing.authority_files import AuthorityFiles
 from ctrlmgr.controllers.csr_signing.decide import Order, decide
-from ctrlmgr.controllers.csr_signing.requests import CSRS, SigningRequest, with_condition, with_status
-from ctrlmgr.errors import NotFound
+from ctrlmgr.controllers.csr_signing.requests import (
+    CLIENT_SIGNER,
+    CSRS,
+    KUBELET_CLIENT_SIGNER,
+    KUBELET_SERVING_SIGNER,
+    LEGACY_SIGNER,
+    SigningRequest,
+    with_condition,
+    with_status,
+)
+from ctrlmgr.controllers.identity import Identity, IdentityContext
+from ctrlmgr.errors import NotFound, SettingsError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Watch
 
-CONTROLLER_NAME: Final = "certificatesigningrequest-signing-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 
 class Signer:
@@ -106,4 +119,51 @@ def new_csr_signing_controller(
         clock=clock,
         random=random,
         workers=1,
+    )
+
+
+def signing_authorities(options: Options, identity: Identity) -> dict[str, Callable[[], SigningAuthority]]:
+    """Return the authorities by signer; raises `SettingsError` for files that cannot sign, or half of a pair."""
+    pairs = {
+        CLIENT_SIGNER: (
+            options.cluster_signing_kube_apiserver_client_cert_file,
+            options.cluster_signing_kube_apiserver_client_key_file,
+        ),
+        KUBELET_CLIENT_SIGNER: (
+            options.cluster_signing_kubelet_client_cert_file,
+            options.cluster_signing_kubelet_client_key_file,
+        ),
+        KUBELET_SERVING_SIGNER: (
+            options.cluster_signing_kubelet_serving_cert_file,
+            options.cluster_signing_kubelet_serving_key_file,
+        ),
+        LEGACY_SIGNER: (
+            options.cluster_signing_legacy_unknown_cert_file,
+            options.cluster_signing_legacy_unknown_key_file,
+        ),
+    }
+    usual = options.cluster_signing_cert_file, options.cluster_signing_key_file
+    files: dict[tuple[Path, Path], AuthorityFiles] = {}
+    found: dict[str, Callable[[], SigningAuthority]] = {}
+    for signer, named in pairs.items():
+        certificate, key = named if any(named) else usual
+        if bool(certificate) != bool(key):
+            raise SettingsError(f"controllers: {signer} has a certificate or a key, and needs both or neither")
+        pair = (Path(certificate), Path(key)) if certificate else (identity.authority, identity.authority_key)
+        if pair not in files:
+            files[pair] = AuthorityFiles(*pair)
+        found[signer] = files[pair].current
+    return found
+
+
+def build(context: IdentityContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_csr_signing_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        authorities=signing_authorities(options, context.identity),
+        longest=round(options.cluster_signing_duration),
+        clock=context.clock,
+        random=context.random,
     )

@@ -22,6 +22,8 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.legacy_token_cleaner import DESCRIPTOR, Options
 from ctrlmgr.controllers.legacy_token_cleaner.decide import Fate, day, fate, invalidated, is_day, mounted_secrets
 from ctrlmgr.controllers.service_account_tokens.controller import is_token_secret
 from ctrlmgr.errors import Conflict, NotFound
@@ -29,7 +31,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, Lister
 from ctrlmgr.manager import Controller, Result
 
-CONTROLLER_NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 PERIOD: Final = 365 * 24 * 3600.0
 """Seconds without use after which a token is retired, by default."""
 
@@ -126,4 +128,16 @@ def new_legacy_token_cleaner(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_legacy_token_cleaner(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        period=options.legacy_service_account_token_clean_up_period,
+        clock=context.clock,
+        random=context.random,
     )

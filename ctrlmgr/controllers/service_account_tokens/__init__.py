@@ -1,1 +1,38 @@
 """Service account tokens: Secrets of type `kubernetes.io/service-account-token` hold a token of their account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the controller can be told."""
+
+    concurrent_serviceaccount_token_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "Service accounts and Secrets that are seen to at the same time.",
+            flag="--concurrent-serviceaccount-token-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="serviceaccount-token-controller",
+    aliases=("serviceaccount-token",),
+    does="the tokens in Secrets of type `kubernetes.io/service-account-token`, which go with their account",
+    watches=(Resource("", "serviceaccounts"), Resource("", "secrets")),
+    builder="ctrlmgr.controllers.service_account_tokens.controller:build",
+    options=Options,
+    starts_first=True,
+)
+"""The declaration of this controller."""

@@ -22,13 +22,15 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.service_account_tokens.decide import NewToken, desired_secret, without_reference
+from ctrlmgr.controllers.identity import IdentityContext
+from ctrlmgr.controllers.service_account_tokens import DESCRIPTOR, Options
+from ctrlmgr.controllers.service_account_tokens.decide import NewToken, desired_secret, token_maker, without_reference
 from ctrlmgr.errors import NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Watch
 
-CONTROLLER_NAME: Final = "serviceaccount-token-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 RETRIES: Final = 10
 
 _BY_ACCOUNT: Final = "service account"
@@ -150,4 +152,18 @@ def new_service_account_token_controller(
         random=random,
         workers=workers,
         max_retries=RETRIES,
+    )
+
+
+def build(context: IdentityContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_service_account_token_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        root_ca=context.root_ca,
+        new_token=token_maker(context.identity.token_key),
+        workers=options.concurrent_serviceaccount_token_syncs,
+        clock=context.clock,
+        random=context.random,
     )

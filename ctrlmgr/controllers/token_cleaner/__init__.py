@@ -1,1 +1,18 @@
 """Removes bootstrap tokens whose time is over."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="token-cleaner-controller",
+    aliases=("tokencleaner",),
+    account="token-cleaner",
+    does="bootstrap tokens whose time is over",
+    watches=(Resource("", "secrets"),),
+    builder="ctrlmgr.controllers.token_cleaner.controller:build",
+    options=NoOptions,
+    enabled_by_default=False,
+)
+"""The declaration of this controller."""

@@ -14,12 +14,14 @@ from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
 from ctrlmgr.authentication.service_account_claims import SECRETS
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.token_cleaner import DESCRIPTOR
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
-CONTROLLER_NAME: Final = "token-cleaner-controller"
+CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 
 class TokenCleaner:
@@ -65,4 +67,15 @@ def new_token_cleaner(
         log=event_log,
         clock=clock,
         random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_token_cleaner(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
     )
