@@ -51,7 +51,8 @@ RULES: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"resources": ["*", "pods"]},
         [
-            'resources: Invalid value: ["*","pods"]: if \'*\' is present, must not specify other resources without subresources'
+            'resources: Invalid value: ["*","pods"]: if \'*\' is present, must not specify'
+            " other resources without subresources"
         ],
     ),
     (
@@ -224,4 +225,4 @@ def test_a_binding_s_restriction_is_defaulted() -> None:
 )
 def test_the_table_shows_which_parameters_a_binding_names(reference: dict[str, Any] | None, cell: str) -> None:
     fields = {"metadata": {"name": "x"}, "spec": {"policyName": "p", "paramRef": reference}}
-    assert ADMISSION_POLICY_BINDING.row(fields, ages_at(0))[1] == cell
+    assert list(ADMISSION_POLICY_BINDING.row(fields, ages_at(0)))[1] == cell
