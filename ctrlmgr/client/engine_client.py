@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
@@ -95,6 +96,10 @@ class EngineClient:
             manager=self._manager,
             canonical=True,
         )
+
+    def list_all(self, resource: Resource) -> Sequence[Object]:
+        """Return every object of a resource as it is stored: what is acknowledged before this call is in it."""
+        return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""

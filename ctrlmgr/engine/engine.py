@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import DEFINITIONS, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
@@ -55,6 +55,7 @@ class Engine(WriteEngine):
         super().__init__(kinds, cacher, clock=clock, random=random, admission=admission, subresources=subresources)
         self.cacher = cacher
         self._log = log
+        cacher.follow(DEFINITIONS, lambda: kinds.refresh(cacher.list(DEFINITIONS)))
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""

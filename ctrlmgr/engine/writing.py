@@ -76,10 +76,14 @@ class WriteEngine:
         self._subresources = subresources
         self.admission = admission
         self._plans: dict[Kind, Plan] = {}
+        self._epoch = kinds.epoch
         self._marks: dict[str, FieldMarks] = {}
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan, made on first use."""
+        if self._epoch != self.kinds.epoch:
+            self._epoch = self.kinds.epoch
+            self._plans = {each: plan for each, plan in self._plans.items() if self.kinds.by_gvk(each.gvk) is each}
         plan = self._plans.get(kind)
         if plan is None:
             plan = self._plans[kind] = Plan(kind, self.kinds)
@@ -112,6 +116,11 @@ class WriteEngine:
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
         return reading.get(self.state, target, options)
+
+    def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
+        """Return every object of a resource as it is stored."""
+        yield REFRESH
+        return self.state.list(resource)
 
     def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
         """Return the objects of a kind in one namespace as they are now, in the served version."""
@@ -166,7 +175,7 @@ class WriteEngine:
         def patched(ctx: Context, current: Object) -> Unstructured:
             plan = request.plan
             live = plan.live(current)
-            fields, warnings = patch.apply(live, plan.codec, plan.kind.schema)
+            fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
             request.warnings += warnings
             check_place(request, fields)
             return plan.owned(live, fields, request.manager, request.now, target.subresource)
