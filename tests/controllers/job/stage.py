@@ -11,23 +11,11 @@ from ctrlmgr.controllers.job.controller import JOBS, new_job_controller
 from ctrlmgr.controllers.job.indexes import INDEX
 from ctrlmgr.controllers.job.views import TRACKING
 from ctrlmgr.manager import Controller
+from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 COLLECTION = "/apis/batch/v1/namespaces/a/jobs"
 POD_COLLECTION = "/api/v1/namespaces/a/pods"
-
-
-class Told:
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, subject: Any, type: str, reason: str, message: str) -> None:
-        self.events.append((type, reason, message))
-
-    def reasons(self) -> list[str]:
-        return [reason for _, reason, _ in self.events]
 
 
 class JobStage(WorkedStage):
