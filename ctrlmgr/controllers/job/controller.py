@@ -17,7 +17,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
@@ -63,9 +63,8 @@ class JobReconciler:
         # A key is reconciled by one worker at a time, and dictionaries take care of themselves.
         self._backoffs: dict[Key, Backoff] = {}
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Do what is to be done about a Job; raises what the API refuses."""
-        assert isinstance(client, EngineClient), "pods are made as the API makes them"
         if key.name.startswith(_ORPHAN):
             self._let_go(Key(key.namespace, key.name.removeprefix(_ORPHAN)), client)
             return None
