@@ -1,0 +1,105 @@
+"""What Kubernetes does with a CustomResourceDefinition on its way into storage.
+
+The first deletion leaves a definition in place until its instances are gone.
+Expressions (`x-kubernetes-validations`) are kept, but not evaluated; the caller is warned of each.
+
+Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.extensions.canonical import canonicalize
+from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.defaults import prepare_changed, prepare_new, set_defaults
+from ctrlmgr.extensions.validation import validate_definition, validate_status, warnings
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer that keeps a definition until its instances are gone."""
+
+_PENDING = {
+    "type": "Terminating",
+    "status": "True",
+    "reason": "InstanceDeletionPending",
+    "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+}
+_REFUSED = 'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: '
+
+
+class DefinitionStrategy(Strategy):
+    """CustomResourceDefinition."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    any_finalizer = True
+    revalidates = False
+    own_preconditions = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Bring nested schemas into their form, and fill in names, conversion and stored versions."""
+        try:
+            canonicalize(obj.get("spec") or {})
+        except ValueError as error:
+            raise BadRequest(f"{_REFUSED}{error}") from error
+        set_defaults(obj)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Give it its first status."""
+        prepare_new(obj)
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Keep the status, in which a new storage version is noted."""
+        if not ctx.subresource:
+            prepare_changed(new, old)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check a new definition; `validate_update` checks a changed one, which depends on what it was."""
+        return validate_definition(obj) if ctx.old is None else []
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check a changed definition, or its status."""
+        return validate_status(new) if ctx.subresource else validate_definition(new, old)
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of formats that mean nothing, and of expressions that are not evaluated."""
+        return [] if ctx.subresource else warnings(obj, old) + _not_evaluated(obj, old)
+
+    def finalizers(self, obj: Object) -> Sequence[str]:
+        """Hold a definition that has not begun to go."""
+        return () if obj.is_terminating else (CLEANUP,)
+
+    def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
+        """Mark it for deletion as Kubernetes does the first time: whatever the options say, its instances go first."""
+        before = ctx.view.get(DEFINITIONS, Key("", metadata_of(obj)["name"]))
+        if before is None or before.is_terminating:
+            return
+        metadata = metadata_of(obj)
+        metadata.pop("deletionGracePeriodSeconds", None)
+        metadata["generation"] = before.metadata.generation
+        finalizers = [*(before.metadata.finalizers or ())]
+        metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
+        status = obj.setdefault("status", {})
+        conditions = [each for each in status.get("conditions") or () if each.get("type") != _PENDING["type"]]
+        status["conditions"] = [*conditions, {"lastTransitionTime": ctx.now, **_PENDING}]
+
+
+def _not_evaluated(new: Unstructured, old: Unstructured | None) -> list[str]:
+    known = set(_rules(old)) if old is not None else set()
+    return [f"{each}: x-kubernetes-validations is not evaluated" for each in _rules(new) if each not in known]
+
+
+def _rules(definition: Unstructured) -> list[str]:
+    """Return where there are expressions: version, path and expression of each."""
+    found = []
+    for version in (definition.get("spec") or {}).get("versions") or ():
+        schema = Schema((version.get("schema") or {}).get("openAPIV3Schema"))
+        found += [f"{version['name']} {path or '.'}: {rule.get('rule', '')!r}" for path, rule in schema.rules]
+    return found
