@@ -19,12 +19,14 @@ import structlog
 from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.resource import NAMESPACES
+from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
@@ -48,6 +50,7 @@ from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING
@@ -75,7 +78,11 @@ class Application(Fronted):
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         front = Front(
-            settings, lambda resource, key: backend.engine.cacher.get(resource, key), clock=clock, random=random
+            settings,
+            lambda resource, key: backend.engine.cacher.get(resource, key),
+            clock=clock,
+            random=random,
+            on_use=lambda secret: backend.last_used.note(secret),
         )
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
@@ -89,18 +96,19 @@ class Application(Fronted):
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
-            issuer=front.service_accounts,
+            tokens=front.authentication.token_requests,
             admission=GuardedLeases(default_chain(clock), leader_lease(settings)),
         )
+        informers.informer(NAMESPACES)
+        state = InformerState(informers, event_log)
         parts = Parts(
             settings,
             informers,
             event_log,
             clock,
             random,
-            informers.informer(NAMESPACES).lister,
-            backend.engine,
-            backend.run,
+            WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
+            ControllerRunner(event_log, state, informers.reach),
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
             leadership.elector.fence if leadership is not None else None,
@@ -110,14 +118,17 @@ class Application(Fronted):
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None
         if leadership is not None:
-            recorder = parts.broadcaster.recorder(COMPONENT, parts.unfenced(f"system:controller:{COMPONENT}"))
+            recorder = parts.recorder_of(COMPONENT, f"system:controller:{COMPONENT}")
             self._election = leadership.election(led, informers, recorder)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
         self._ready = checks
         self._alive_checks = self._alive(leadership, controllers)
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
-        more = debug_pages(_shown(settings), backend.workers, clock=clock)
+        more = {
+            **debug_pages(_shown(settings), backend.workers, clock=clock),
+            **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
+        }
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
         page = Site(reader, Process(reader, health, clock=clock, role=self._role), clock=clock)
@@ -147,7 +158,8 @@ class Application(Fronted):
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:
+        members = () if self._role == CONTROLLERS_ONLY else (*self._bootstrap.runnables, parts.definitions())
+        for runnable in members:
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
             self.manager.add(runnable, Phase.LEADER)
@@ -212,6 +224,12 @@ class Application(Fronted):
     def _runs(self, controller: Watched) -> str | None:
         """Return what is wrong with a controller: not to run is right for one of a process that does not lead."""
         return controller.problem() if self._election is None or self._election.is_leading() else None
+
+
+def _external(settings: Settings, port: int) -> str:
+    """Return where others reach this server."""
+    address = advertised_address(settings)
+    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
