@@ -30,6 +30,10 @@ class GuardedLeases:
         """Whether anything is to be asked of such writes."""
         return resource == LEASES or self._admission.handles(resource, subresource, operation)
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Whether the other admission needs the object; this asks only for its name, and who writes it."""
+        return self._admission.wants_object(attributes)
+
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed."""
         yield from self._admission.admit(attributes)
