@@ -10,10 +10,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
+from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import History
-from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Answer, Append, Listing, Operation, Target
@@ -41,7 +41,7 @@ from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.engine.watch import Selection, Start
-from ctrlmgr.errors import AlreadyExists, Conflict, MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.log import EventLog
 
 BINDINGS = Resource("", "bindings")
@@ -144,6 +144,33 @@ class Engine:
         bodies = _Bodies(request, body)
         return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
 
+    def admit(
+        self,
+        target: Target,
+        operation: Verb,
+        body: Unstructured,
+        kind: GroupVersionKind | None,
+        options: WriteOptions,
+        requester: Requester,
+    ) -> Operation[Answer]:
+        """Let admission have its say about what is answered and not kept: a review, a token, a connection.
+
+        `body` is what was sent, of `kind`, and is changed in place; the answer has nothing but what else is to be told.
+        """
+        request = self.request(target, options, requester)
+        ctx = request.context()
+        attributes = request.attributes(ctx, operation, body, None, kind)
+        try:
+            yield from self.admission.admit(attributes)
+            yield from self.admission.validate(attributes)
+        except ApiError as error:
+            error.warnings, error.annotations = error.warnings or request.told(), request.annotations
+            raise
+        if attributes.object is not body:
+            body.clear()
+            body.update(attributes.fields)
+        return Answer(200, warnings=tuple(request.told()), annotations=request.annotations)
+
     def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Replace what is there by what the body says; where its kind allows it, create it."""
         if target.subresource and (handler := self._handler(target)) is not None:
@@ -228,6 +255,8 @@ class Engine:
         listing = yield from self.list(kind, namespace, list_options)
         write = WriteOptions(dry_run=bool(options.dry_run))
         requests = [self.request(Target(kind, *obj.key), write, requester) for obj in listing.objects]
+        for request in requests:
+            request.is_of_collection = True
         for start in range(0, len(requests), _DELETED_TOGETHER):
             yield from _delete_all(requests[start : start + _DELETED_TOGETHER], options)
         return listing

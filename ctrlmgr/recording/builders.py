@@ -102,7 +102,8 @@ class _Engine:
         self._log = log
         self._feed = WatchCache(log, capacity=_WINDOW, clock=LogClock(clock))
         self._cacher = Cacher(log, self._feed, window=_WINDOW)
-        self.engine = Engine(kinds, self._cacher, log, clock=clock, random=random, admission=default_chain(clock))
+        admission = default_chain(kinds, clock)
+        self.engine = Engine(kinds, self._cacher, log, clock=clock, random=random, admission=admission)
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         return Driver(self._log, self._feed, self._cacher, patience=0, fence=fence, cause=cause).run(operation)

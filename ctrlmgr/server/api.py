@@ -8,11 +8,14 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from ctrlmgr.api import status
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
     Body,
@@ -30,7 +33,7 @@ from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connecting import object_name, unreachable
+from ctrlmgr.server.connecting import connect_options, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
@@ -43,6 +46,7 @@ from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.watch.watching import Watches
 
 _ANY = GetOptions()
+_NO_OPTIONS = WriteOptions()
 
 
 class Call:
@@ -182,6 +186,7 @@ class Api:
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
         fields = self._engine.plan(kind).decode(body, options, told)
+        told += await self._admit(call, Verb.CREATE, fields, None, options)
         answer = await self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
 
@@ -193,8 +198,11 @@ class Api:
         fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
+        metadata = {"name": account.name, "namespace": account.namespace, "uid": account.uid}
+        fields["metadata"] = {**(fields.get("metadata") or {}), **metadata}
+        told = [*(problems if options.field_validation == "Warn" else ())]
+        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
         answer = codec.encode(self._tokens.answer(account, fields))
-        told = problems if options.field_validation == "Warn" else ()
         await self._sender.whole(call.request, 201, answer + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
@@ -229,8 +237,26 @@ class Api:
         return Body(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
+        gvk = call.endpoint.shown
+        await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
         target = call.target._replace(subresource="", name=object_name(call.path.name))
-        raise unreachable(target, await self._driver.run(self._engine.get(target, _ANY)))
+        obj = await self._driver.run(self._engine.get(target, _ANY))
+        raise unreachable(target, obj, self._engine.cacher)
+
+    async def _admit(
+        self,
+        call: Call,
+        operation: Verb,
+        body: Unstructured,
+        kind: GroupVersionKind | None,
+        options: WriteOptions = _NO_OPTIONS,
+    ) -> Sequence[str]:
+        """Let admission have its say about what is not kept, and return what else it tells the caller."""
+        requester = call.request.requester
+        target = call.target
+        if not self._engine.admission.handles(target.kind.resource, target.subresource, operation):
+            return ()
+        return (await self._driver.run(self._engine.admit(target, operation, body, kind, options, requester))).warnings
 
     async def _done(self, call: Call, operation: Operation[Answer]) -> None:
         """Run a write and show what it came to."""

@@ -25,6 +25,7 @@ from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -71,9 +72,10 @@ class Backend:
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
         self.engine = Engine(
-            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(clock)
+            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(kinds, clock)
         )
-        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds)
+        self._caller = Caller(clock)
+        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds, caller=self._caller)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
@@ -114,6 +116,7 @@ class Backend:
                     self.end_watches()
         finally:
             self._loop = None
+            await self._caller.close()
             for workers in (self.workers, self._readers, self._followers):
                 workers.stop()
 

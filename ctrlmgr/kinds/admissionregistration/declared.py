@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
-from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.kinds.admissionregistration import printers
+from ctrlmgr.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
 from ctrlmgr.kinds.declaration import Declaration
 
 
 class AdmissionStrategy(Strategy):
-    """All of them (Kubernetes `pkg/registry/admissionregistration`)."""
+    """Admission policies and their bindings, which are kept (Kubernetes `pkg/registry/admissionregistration`)."""
 
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn that nothing obeys it."""
+        return [f"{ctx.kind.name}: this server stores admission policies, but does not evaluate them"]
 
 
 _V1 = "admissionregistration.k8s.io/v1"
@@ -36,7 +42,7 @@ KINDS = (
     Declaration(
         _V1,
         "MutatingWebhookConfiguration",
-        strategy=AdmissionStrategy(),
+        strategy=WebhookConfigurationStrategy(mutates=True),
         printer=printers.WEBHOOK_CONFIGURATION,
     ),
     Declaration(
@@ -55,7 +61,7 @@ KINDS = (
     Declaration(
         _V1,
         "ValidatingWebhookConfiguration",
-        strategy=AdmissionStrategy(),
+        strategy=WebhookConfigurationStrategy(mutates=False),
         printer=printers.WEBHOOK_CONFIGURATION,
     ),
 )
