@@ -23,6 +23,4 @@ def test_warnings_are_told_as_long_as_they_fit(texts: list[str], told: list[str]
 
 
 def test_a_warning_stays_in_its_line() -> None:
-    assert warnings(['a "b"\\é', "a\r\nset-cookie: c=d", "\x00"]) == [
-        (b"warning", '299 - "a \\"b\\"\\\\é"'.encode())
-    ]
+    assert warnings(['a "b"\\é', "a\r\nset-cookie: c=d", "\x00"]) == [(b"warning", '299 - "a \\"b\\"\\\\é"'.encode())]
