@@ -41,7 +41,13 @@ def test_options_are_read_from_queries() -> None:
     assert (found.limit, found.timeout_seconds, found.watch, found.allow_watch_bookmarks) == (5, 9, True, True)
     wanted = {"dryRun": "All", "fieldManager": "me", "fieldValidation": "Strict"}
     assert options.parse_update(query({**wanted})) == (True, "me", "Strict", False, "Strict")
-    assert options.parse_patch(query({**wanted, "force": "true"}), APPLY_PATCH) == (True, "me", "Strict", True)
+    assert options.parse_patch(query({**wanted, "force": "true"}), APPLY_PATCH) == (
+        True,
+        "me",
+        "Strict",
+        True,
+        "Strict",
+    )
     deletion: Query = {"gracePeriodSeconds": "7", "propagationPolicy": "Orphan", "dryRun": ["All"]}
     assert options.parse_delete(query(deletion)) == DeleteOptions(["All"], 7, "Orphan")
     assert options.parse_delete(query({"orphanDependents": "false"})).orphan_dependents is False
