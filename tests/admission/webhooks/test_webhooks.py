@@ -34,6 +34,15 @@ def test_a_hook_is_asked_once_about_what_it_denies() -> None:
         return deny()(request)
 
     hooked = Hooked(no=slowly)
+    here = {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}
+    hooked.configure("validating", "c", {"name": "no.example.com", "namespaceSelector": here})
+    assert hooked.create("x").code == 400
+    assert hooked.paths == ["no"]
+
+
+def test_validating_hooks_see_the_whole_object_and_mutating_ones_what_was_sent() -> None:
+    hooked = Hooked(m=patch(LABELS), v=allow(warnings=["careful"]))
+    hooked.configure("mutating", "c", {"name": "m.example.com"})
     hooked.configure("validating", "c", {"name": "v.example.com"})
     answer = hooked.create("x")
     assert (answer.code, answer.body["metadata"]["labels"], answer.warnings) == (201, {"seen": "1"}, ("careful",))
