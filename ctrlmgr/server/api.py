@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ctrlmgr.api import status
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import GroupVersionKind
@@ -193,17 +194,20 @@ class Api:
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
             raise unknown_resource()
-        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
         fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
+        self._tokens.check(call.target.name, call.target.namespace, fields)
+        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
         metadata = {"name": account.name, "namespace": account.namespace, "uid": account.uid}
         fields["metadata"] = {**(fields.get("metadata") or {}), **metadata}
         told = [*(problems if options.field_validation == "Warn" else ())]
         told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
-        answer = codec.encode(self._tokens.answer(account, fields))
-        await self._sender.whole(call.request, 201, answer + b"\n", call.how, warnings(told))
+        answer = self._tokens.answer(account, fields)
+        call.request.told.annotations[ISSUED] = answer.credential_id
+        told += answer.warnings
+        await self._sender.whole(call.request, 201, codec.encode(answer.fields) + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request
@@ -260,7 +264,12 @@ class Api:
 
     async def _done(self, call: Call, operation: Operation[Answer]) -> None:
         """Run a write and show what it came to."""
-        answer = await self._driver.run(operation)
+        try:
+            answer = await self._driver.run(operation)
+        except ApiError as error:
+            call.request.told.annotations.update(error.annotations)
+            raise
+        call.request.told.annotations.update(answer.annotations)
         if answer.object is not None:
             body = self._presentation(call).one(answer.object)
         else:
