@@ -152,7 +152,8 @@ class Application(Fronted):
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:
+        members = () if self._role == CONTROLLERS_ONLY else (*self._bootstrap.runnables, parts.definitions())
+        for runnable in members:
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
             self.manager.add(runnable, Phase.LEADER)
