@@ -11,4 +11,4 @@ class UnevaluatedStrategy(Strategy):
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn that nothing obeys the object."""
-        return [f"{ctx.kind.name}: this server stores admission policies, but does not evaluate them"]
+        return ["this server stores admission policies and their bindings, but does not evaluate them"]
