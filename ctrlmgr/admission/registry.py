@@ -25,6 +25,8 @@ from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
+from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 
@@ -61,6 +63,10 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
 )
 """Every plugin, in the order they are called."""
+
+
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING)
+"""What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
 def default_chain(kinds: Kinds, clock: Clock) -> Chain:

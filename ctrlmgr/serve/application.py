@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import structlog
 
+from ctrlmgr.admission.registry import READ
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -96,7 +97,8 @@ class Application(Fronted):
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
         )
-        informers.informer(NAMESPACES)
+        for resource in (NAMESPACES, *READ):
+            informers.informer(resource)
         state = InformerState(informers, event_log)
         parts = Parts(
             settings,
@@ -105,7 +107,7 @@ class Application(Fronted):
             clock,
             random,
             WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
-            ControllerRunner(event_log, state, informers.reach),
+            ControllerRunner(event_log, state, informers.reach, backend.call),
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
             leadership.elector.fence if leadership is not None else None,

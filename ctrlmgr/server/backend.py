@@ -6,7 +6,7 @@ It lives on one event loop, the server's. Before that runs nothing here does any
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeVar
@@ -17,7 +17,7 @@ from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.operations import Call, Operation, Reply
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -101,6 +101,12 @@ class Backend:
     def step(self) -> None:
         """Take in what has been acknowledged, as far as that is known without waiting."""
         self._follower.is_current()
+
+    def call(self, calls: Sequence[Call]) -> list[Reply]:
+        """Call other processes and wait for their replies; called on any thread but the event loop's."""
+        if self._loop is None:
+            return [Reply(problem="dial tcp: the server does not run") for _ in calls]
+        return asyncio.run_coroutine_threadsafe(self._caller.call(calls), self._loop).result()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

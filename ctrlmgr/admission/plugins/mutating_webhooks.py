@@ -59,6 +59,10 @@ class MutatingAdmissionWebhook(Plugin):
         """Look at everything: a configuration may come at any time."""
         return True
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where there are hooks."""
+        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+
     def admit(self, attributes: Attributes) -> Decision:
         """Ask, if there are hooks."""
         hooks = self._hooks.found(attributes.view)

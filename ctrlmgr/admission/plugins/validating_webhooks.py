@@ -36,6 +36,10 @@ class ValidatingAdmissionWebhook(Plugin):
         """Look at everything: a configuration may come at any time."""
         return True
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where there are hooks."""
+        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+
     def validate(self, attributes: Attributes) -> Decision:
         """Ask, if any hook matches."""
         hooks = self._hooks.found(attributes.view)

@@ -39,11 +39,7 @@ class Request:
         "_attempt",
         "admission",
         "annotations",
-<<<<<<< HEAD
-        "cacher",
         "is_of_collection",
-=======
->>>>>>> main
         "now",
         "options",
         "plan",
