@@ -122,6 +122,7 @@ VALUES = {
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",
     "controllers.concurrent_cron_job_syncs": "9",
+    "controllers.concurrent_job_syncs": "9",
     "controllers.concurrent_horizontal_pod_autoscaler_syncs": "9",
     "controllers.horizontal_pod_autoscaler_sync_period": "20s",
     "controllers.horizontal_pod_autoscaler_downscale_stabilization": "1m",

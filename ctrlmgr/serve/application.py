@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import structlog
 
-from ctrlmgr.admission.registry import READ
+from ctrlmgr.admission.guarded_leases import GuardedLeases
+from ctrlmgr.admission.registry import READ, default_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -45,7 +46,7 @@ from ctrlmgr.serve.controllers import (
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
-from ctrlmgr.serve.leadership import COMPONENT, Leadership
+from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
@@ -87,15 +88,17 @@ class Application(Fronted):
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
         authorizer = KnownUsersAuthorizer()
+        kinds = builtin_kinds(ranges)
         backend = Backend(
             event_log,
             feed,
-            builtin_kinds(ranges),
+            kinds,
             Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
+            admission=GuardedLeases(default_chain(kinds, clock), leader_lease(settings)),
         )
         for resource in (NAMESPACES, *READ):
             informers.informer(resource)
