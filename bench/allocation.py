@@ -20,6 +20,7 @@ import msgspec
 
 from bench.report import Claim, report
 from ctrlmgr import interpreter
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import SERVICES, Resource, Revision
 from ctrlmgr.clock import SystemClock
@@ -79,7 +80,14 @@ class Cluster:
         feed = WatchCache(log, clock=SystemClock())
         self.cacher = Cacher(log, feed)
         kinds = builtin_kinds(RANGES)
-        self.engine = Engine(kinds, self.cacher, log, clock=SystemClock(), random=random.Random(2))
+        self.engine = Engine(
+            kinds,
+            self.cacher,
+            log,
+            clock=SystemClock(),
+            random=random.Random(2),
+            admission=default_chain(SystemClock()),
+        )
         self.driver = Driver(log, feed, self.cacher)
         log.append([Proposal(EventType.ADDED, Object.from_dict(namespace), 0)], author=_AUTHOR)
         kind = kinds.stored(SERVICES)

@@ -40,7 +40,7 @@ A class says how to react to it in `retryable` and `lost_race`; nobody matches o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 
@@ -87,6 +87,10 @@ class ApiError(CtrlmgrError):
     reason: ClassVar[str] = "InternalError"
     warnings: Sequence[str] = ()
     """What else the caller is told in `Warning` headers."""
+    annotations: Mapping[str, str] = {}
+    """What the audit log is told of the refusal."""
+    is_final: bool = False
+    """Whether it stands whatever else is true now, because another process was asked: a webhook, say."""
 
     def __init__(self, message: str | None = None, *, details: StatusDetails | None = None) -> None:
         """Take `details` too, where there is more to say than a message."""

@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
     """Set up structlog for the process; `level` and `format` are the values of `[log]`, `stream` is stderr by default.
 
-    Libraries that log through the standard library (APScheduler, uvicorn) go the same way, from warnings up.
+    Libraries that log through the standard library (APScheduler, alembic) go the same way, from warnings up.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]

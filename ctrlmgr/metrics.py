@@ -381,3 +381,86 @@ POD_DELETIONS = PodDeletionMetrics(
         ["namespace", "reason"],
     ),
 )
+
+_ADMISSION_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
+
+
+class AdmissionTimes:
+    """kube-apiserver's `apiserver_admission_*_duration_seconds` of one plugin or step; kept and used by one thread."""
+
+    def __init__(self, name: str, type_: str, operation: str) -> None:
+        """Take the plugin's name, "" for a whole step; the type is `admit` or `validate`."""
+        self.route = (name, type_, operation)
+        self.counts = ([0] * (len(_ADMISSION_BUCKETS) + 1), [0] * (len(_ADMISSION_BUCKETS) + 1))
+        """Observations by bucket, of what was let in and of what was refused; the last is beyond every bound."""
+        self.totals = [0.0, 0.0]
+        _admissions.watch(self)
+
+    def observe(self, seconds: float, *, rejected: bool = False) -> None:
+        """Count one decision."""
+        self.counts[rejected][bisect_left(_ADMISSION_BUCKETS, seconds)] += 1
+        self.totals[rejected] += seconds
+
+
+class _Admissions(Collector):
+    """The same, read from what has been counted when somebody scrapes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._times: WeakSet[AdmissionTimes] = WeakSet()  # guarded by _lock, because scrapes walk it
+
+    def watch(self, times: AdmissionTimes) -> None:
+        with self._lock:
+            self._times.add(times)
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            counted = sorted(self._times, key=lambda each: each.route)
+        labels = ["type", "operation", "rejected"]
+        plugins = HistogramMetricFamily(
+            "apiserver_admission_controller_admission_duration_seconds",
+            "Admission controller latency histogram in seconds, identified by name and broken out for each operation",
+            labels=["name", *labels],
+        )
+        steps = HistogramMetricFamily(
+            "apiserver_admission_step_admission_duration_seconds",
+            "Admission sub-step latency histogram in seconds, broken out for each operation",
+            labels=labels,
+        )
+        for route, same in groupby(counted, key=lambda each: each.route):
+            times = list(same)
+            name, *rest = route
+            for rejected in (False, True):
+                counts = [sum(numbers) for numbers in zip(*(each.counts[rejected] for each in times), strict=True)]
+                if not any(counts):
+                    continue
+                values = [*([name] if name else []), *rest, str(rejected).lower()]
+                family, total = plugins if name else steps, sum(each.totals[rejected] for each in times)
+                family.add_metric(values, _at_or_below(_ADMISSION_BUCKETS, counts), total)
+        return plugins, steps
+
+
+_admissions = _Admissions()
+REGISTRY.register(_admissions)
+
+WEBHOOK_REJECTIONS = Counter(
+    "apiserver_admission_webhook_rejection_count",
+    "Admission webhook rejection count, identified by name and broken out for each admission type and operation",
+    ["name", "type", "operation", "error_type", "rejection_code"],
+)
+WEBHOOK_FAIL_OPEN = Counter(
+    "apiserver_admission_webhook_fail_open_count",
+    "Admission webhook fail open count, identified by name and broken out for each admission type",
+    ["name", "type"],
+)
+WEBHOOK_REQUESTS = Counter(
+    "apiserver_admission_webhook_request",
+    "Admission webhook request total, identified by name and broken out for each admission type, code and operation",
+    ["name", "type", "operation", "code", "rejected"],
+)
+WEBHOOK_SECONDS = Histogram(
+    "apiserver_admission_webhook_admission_duration_seconds",
+    "Admission webhook latency histogram in seconds, identified by name and broken out for each operation",
+    ["name", "type", "operation", "rejected"],
+    buckets=(0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
+)

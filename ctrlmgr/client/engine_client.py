@@ -6,7 +6,7 @@ Every write carries the author, the fence as it stands when it begins, and the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import APPLY_PATCH, Body, Requester, WriteOptions, parse_delete
+from ctrlmgr.engine.options import APPLY_PATCH, Body, GetOptions, ListOptions, Requester, WriteOptions, parse_delete
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
 
@@ -87,6 +87,19 @@ class EngineClient:
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
         return self._write(self._engine.patch(self._target(obj), body, options, self._requester))
+
+    def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
+        """Return the objects of a kind in one namespace as they are now, as a request for them would."""
+        return self._run(self._engine.list(kind, namespace, ListOptions())).objects
+
+    def scale(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the Scale of an object as it is now; raises `NotFound`, also for a kind that has no such thing."""
+        return self._run(self._engine.get(Target(kind, namespace, name, "scale"), GetOptions()))
+
+    def rescale(self, kind: Kind, scale: Object) -> Object:
+        """Replace the Scale read at `scale.revision` and return it as stored; see `update`."""
+        target = Target(kind, scale.namespace, scale.name, "scale")
+        return self._write(self._engine.update(target, _body(scale), self._options, self._requester))
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
         """Patch the object of this name by a strategic merge patch, whatever it has become, and return it as stored.

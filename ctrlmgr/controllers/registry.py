@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
     clusterrole_aggregation,
+    cron_job,
     endpoint_slices,
     endpoints,
     garbage_collector,
+    horizontal_pod_autoscaler,
     mirroring,
     namespace,
     pod_garbage_collector,
@@ -28,9 +30,11 @@ from ctrlmgr.settings import declare
 
 ALL: tuple[ControllerDescriptor[Any], ...] = (
     clusterrole_aggregation.DESCRIPTOR,
+    cron_job.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
     garbage_collector.DESCRIPTOR,
+    horizontal_pod_autoscaler.DESCRIPTOR,
     mirroring.DESCRIPTOR,
     namespace.DESCRIPTOR,
     pod_garbage_collector.DESCRIPTOR,

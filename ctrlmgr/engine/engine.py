@@ -10,6 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import History
 from ctrlmgr.engine.kind import Kind
@@ -61,11 +62,12 @@ class Engine:
         *,
         clock: Clock,
         random: Random,
+        admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
         """Serve `kinds` from `cacher`; `log` is what commands read, `random` what names and uids are drawn from.
 
-        `subresources` are the handlers of those that have their own, by name.
+        `admission` has a say in every write. `subresources` are the handlers of those that have their own, by name.
         """
         self.kinds = kinds
         self.cacher = cacher
@@ -73,6 +75,7 @@ class Engine:
         self._timestamps = Timestamps(clock)
         self._random = random
         self._subresources = subresources
+        self.admission = admission
         self._plans: dict[Kind, Plan] = {}
 
     def plan(self, kind: Kind) -> Plan:
@@ -92,6 +95,7 @@ class Engine:
             cacher=self.cacher,
             timestamps=self._timestamps,
             random=self._random,
+            admission=self.admission,
         )
 
     def _handler(self, target: Target) -> Handler | None:
@@ -187,7 +191,12 @@ class Engine:
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         if options.propagation_policy is None and options.orphan_dependents is None:
             request.warnings += request.plan.strategy.default_propagation_warnings
-        return settle(request, lambda: delete(request, options)._replace(warnings=request.told()), limit=RETRIES)
+
+        def decide() -> Operation[Decision]:
+            decision = yield from delete(request, options)
+            return decision._replace(warnings=request.told())
+
+        return settle(request, decide, limit=RETRIES)
 
     def delete_collection(
         self,
@@ -229,7 +238,7 @@ def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[No
     decisions: list[Decision] = []
     for request in requests:
         try:
-            decisions.append(delete(request, options))
+            decisions.append((yield from delete(request, options)))
         except NotFound:
             continue
     proposals = [proposal for decision in decisions for proposal in decision.proposals]

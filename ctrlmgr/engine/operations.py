@@ -15,7 +15,7 @@ Between the commands an operation runs on one thread, the cacher's; after any co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ctrlmgr.api.object import Object
@@ -74,6 +74,8 @@ class Answer(NamedTuple):
     status: Unstructured | None = None
     warnings: tuple[str, ...] = ()
     """What else the caller is told in `Warning` headers; an error carries its own in `ApiError.warnings`."""
+    annotations: Mapping[str, str] = {}
+    """What the audit log is told of the decision; an error carries its own in `ApiError.annotations`."""
 
 
 class Listing(NamedTuple):

@@ -7,8 +7,10 @@ The order of calls is that of apiserver's `registry/generic/registry/store.go` a
 
     create:  default → begin_create → prepare_for_create → (generated name) → validate → warnings → canonicalize
     update:  default → begin_update → prepare_for_update → validate + validate_update → warnings → canonicalize
-    delete:  check_deletion → (graceful deletion, finalizers) → begin_termination, when the object stays for now,
-             or begin_delete, when it goes
+    delete:  (graceful deletion, finalizers) → begin_termination, when the object stays for now, or begin_delete, when
+             it goes
+
+Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it when it is valid.
 
 All of them take `Unstructured` objects that are theirs to change (`new`, `obj`) or must be left alone (`old`).
 Object metadata common to all kinds is defaulted and validated by the engine, not here (`validation.metadata`, with
@@ -126,9 +128,6 @@ class Strategy:
 
     def canonicalize(self, obj: Unstructured) -> None:
         """Give a valid object its final form, in place; only here is a generated name known."""
-
-    def check_deletion(self, ctx: Context, obj: Object) -> None:
-        """Raise `Forbidden` for what may not be deleted at all."""
 
     def grace_period(self, obj: Object, asked: int | None) -> int | None:
         """Return the seconds to leave a deleted object in place for, None when its kind knows no graceful deletion.

@@ -10,7 +10,6 @@ Definitions as objects of a kind
                                                those of metadata other than the name's and the approval annotation's
     `validation.validate_status(new)`          the same for the status subresource
     `validation.warnings(new, old)`            what is accepted, but answered with a `Warning` header
-    `naming.decide(definition, others)`        accepted names and the conditions NamesAccepted and Established
     `approval.condition(definition)`           the condition KubernetesAPIApprovalPolicyConformant, None for most groups
     `validation.structure.condition(definition)`
                                                the condition NonStructuralSchema, None for a structural one
@@ -26,9 +25,6 @@ Definitions as kinds
     `Version.has_status`, `.scale`             subresources; `scale` has the paths
     `Version.columns`, `.cells(object, age)`   printer columns and an object's cells
     `Version.selectable`                       selectable fields: `.name` and `.read(object) -> str`
-    `openapi.definitions(definition, version, v2=...)`
-                                               the OpenAPI definitions of the kind and its list, as Kubernetes publishes
-                                               them, with references to ObjectMeta
 
 A compiled schema (`compiled.Schema`; all calls take decoded JSON, and what changes a value changes it in place)
     `read(object) -> (unknown, error)`         what decoding does to a request or a stored object: prunes, drops nulls,

@@ -117,15 +117,15 @@ class Schema:
 
     def validate_lists(self, value: Any, *, old: Any = MISSING) -> list[FieldError]:
         """Return what is there twice in lists that are sets or maps; nothing if the old value had such mistakes."""
-        if not self._has_unique_lists:
+        if self._is_unique is None or self._is_unique(value):
             return []
         if old is not MISSING and lists.validate_lists(old, self.structural):
             return []
         return lists.validate_lists(value, self.structural)
 
     @cached_property
-    def _has_unique_lists(self) -> bool:
-        return lists.has_unique_lists(self.structural)
+    def _is_unique(self) -> Callable[[Any], bool] | None:
+        return lists.compile_unique(self.structural)
 
     @cached_property
     def rules(self) -> list[tuple[str, Raw]]:

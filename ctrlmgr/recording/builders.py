@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from ctrlmgr import __version__
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
@@ -101,7 +102,7 @@ class _Engine:
         self._log = log
         self._feed = WatchCache(log, capacity=_WINDOW, clock=LogClock(clock))
         self._cacher = Cacher(log, self._feed, window=_WINDOW)
-        self.engine = Engine(kinds, self._cacher, log, clock=clock, random=random)
+        self.engine = Engine(kinds, self._cacher, log, clock=clock, random=random, admission=default_chain(clock))
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         return Driver(self._log, self._feed, self._cacher, patience=0, fence=fence, cause=cause).run(operation)

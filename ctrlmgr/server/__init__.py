@@ -8,7 +8,7 @@ up, then in the `hub`, which tells everybody at once. What is no resource is amo
 
 from ctrlmgr.server.app import App
 from ctrlmgr.server.backend import Backend
-from ctrlmgr.server.http.front import HttpServer
+from ctrlmgr.server.http.server import HttpServer
 from ctrlmgr.server.pages.health import Check, Health, LogProbe
 from ctrlmgr.server.pages.pages import Pages
 

@@ -1,4 +1,4 @@
-"""The ASGI application: it leads each request through the chain, and whatever happens there, it answers.
+"""The application: it leads each request through the chain, and whatever happens there, it answers.
 
 Guarantees:
 - Every error is answered with a `Status`; one that nobody expected is logged and answered as 500 without details.
@@ -21,8 +21,9 @@ from ctrlmgr.server import limits
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.chain import Behind, Chain
 from ctrlmgr.server.endpoints import Places
+from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Receive, Scope, Send, refused, warnings
+from ctrlmgr.server.http.responses import refused, warnings
 from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
@@ -62,13 +63,11 @@ class App:
         self._errors = Accepts(transforms=False)
         self._chain = Chain(backend, pages, authenticator, authorizer, InFlightLimits(max_reads, max_writes))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
-        if scope["type"] != "http":
-            raise ValueError(f"this server speaks HTTP only, not {scope['type']}")
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one request."""
         began = self._clock.monotonic()
-        place = self._places.find(scope["raw_path"])
-        request = Request(scope, receive, send, place.location)
+        place = self._places.find(exchange.path)
+        request = Request(exchange, place.location)
         try:
             await self._chain.answer(request, place)
         except Disconnected:

@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeVar
 
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kinds import Kinds
@@ -53,11 +55,13 @@ class Backend:
         window: int = 10_000,
         issuer: TokenIssuer | None = None,
         rewinds: bool = False,
+        admission: Admission | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
         Service accounts get their tokens from `issuer`, if there is one. `rewinds` says that clients may know revisions
-        that are no more, because the log was taken back.
+        that are no more, because the log was taken back. `admission` has a say in writes; if it is left out, the
+        plugins have that are on by default.
         """
         self.kinds = kinds
         # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
@@ -66,7 +70,9 @@ class Backend:
         self._hub = Hub(cacher, clock=clock, rewinds=rewinds)
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
-        self.engine = Engine(kinds, cacher, event_log, clock=clock, random=random)
+        self.engine = Engine(
+            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(clock)
+        )
         self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(

@@ -6,6 +6,7 @@ Durations are float seconds here and `"15s"` in text.
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -104,6 +105,19 @@ def whole(minimum: int) -> Kind:
         return number
 
     return Kind(f"a whole number of at least {minimum}", read)
+
+
+def decimal(minimum: int) -> Kind:
+    """Return the kind of numbers, with a fraction or without, of at least `minimum`."""
+
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise TypeError(value)
+        if not minimum <= (number := float(value)) < math.inf:
+            raise ValueError(value)
+        return number
+
+    return Kind(f"a number of at least {minimum}", read)
 
 
 def one_of(*words: str) -> Kind:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from importlib.resources import files
 
 from ctrlmgr.server.describe.document import Document, document
+from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import NO_SNIFFING, PAGE_NOT_FOUND, Header, Response
+from ctrlmgr.server.http.responses import NO_SNIFFING, PAGE_NOT_FOUND, Response
 
 INDEX = "index.html"
 

@@ -22,8 +22,9 @@ import msgspec
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Header, Response, text
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Response, text
 from ctrlmgr.ui.assets import SECURITY, Assets
 from ctrlmgr.ui.graph import Graphs
 from ctrlmgr.ui.objects import Objects

@@ -250,7 +250,7 @@ def test_each_error_has_an_exit_code(error: errors.CtrlmgrError, code: int) -> N
 
 
 def test_help_starts_quickly_because_it_imports_nothing_heavy() -> None:
-    heavy = ("sqlalchemy", "alembic", "uvicorn", "asyncio", "rich", "structlog", "apscheduler", "prometheus_client")
+    heavy = ("sqlalchemy", "alembic", "uvloop", "asyncio", "rich", "structlog", "apscheduler", "prometheus_client")
     program = "import sys; from ctrlmgr import cli; cli.run(['--help'])"
     code = f"{program}; sys.exit(str([module for module in {heavy} if module in sys.modules]))"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

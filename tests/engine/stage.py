@@ -8,9 +8,11 @@ from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import options
+from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
@@ -58,13 +60,27 @@ def builtin_kinds() -> Kinds:
 class Stage:
     """One cluster; `step` moves its clock."""
 
-    def __init__(self, *, log: EventLog | None = None, window: int = 10_000, seed: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        log: EventLog | None = None,
+        window: int = 10_000,
+        seed: int = 1,
+        admission: Admission | None = None,
+    ) -> None:
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
         self.feed = WatchCache(self.log, clock=self.clock)
         self.cacher = Cacher(self.log, self.feed, window=window)
         self.kinds = builtin_kinds()
-        self.engine = Engine(self.kinds, self.cacher, self.log, clock=self.clock, random=Random(seed))
+        self.engine = Engine(
+            self.kinds,
+            self.cacher,
+            self.log,
+            clock=self.clock,
+            random=Random(seed),
+            admission=admission or default_chain(self.clock),
+        )
         self.driver = Driver(self.log, self.feed, self.cacher, patience=0)
 
     def namespace(self, name: str) -> Response:

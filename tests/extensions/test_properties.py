@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.clean import compile_clean
+from ctrlmgr.extensions.shaping.lists import validate_lists
 from ctrlmgr.extensions.shaping.nulls import drop_nulls
 from ctrlmgr.extensions.shaping.prune import prune
 from ctrlmgr.extensions.structural import Structural
@@ -173,3 +174,20 @@ def test_defaults_that_are_valid_are_never_found_wrong(
     value.pop(name, None)
     schema.read(value, drop_invalid=True)
     assert not [error for error in schema.validate(value) if error.field.split(".")[0].split("[")[0] == name]
+
+
+MAPS_AND_SETS = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "array", "x-kubernetes-list-type": "set"},
+        "b": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]},
+        "c": {"type": "object", "additionalProperties": {"type": "array", "x-kubernetes-list-type": "set"}},
+    },
+}
+
+
+@given(OBJECTS)
+@settings(max_examples=200)
+def test_the_quick_answer_on_lists_is_that_of_the_exact_one(value: dict[str, Any]) -> None:
+    schema = Schema(MAPS_AND_SETS)
+    assert schema.validate_lists(value) == validate_lists(value, schema.structural)

@@ -8,14 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
+from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
+from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
+from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
+from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.api.field import FieldError, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import Invalid
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.testing import FakeClock
 
 NOW = "2026-01-02T03:04:05Z"
 KINDS = builtin_kinds()
@@ -42,6 +52,20 @@ def find_kind(path: str) -> Kind:
     kind = KINDS.find(group, version, plural)
     assert kind is not None, path
     return kind
+
+
+CHAIN = Chain(
+    [
+        Priority(),
+        DefaultTolerationSeconds(),
+        DefaultStorageClass(),
+        PersistentVolumeClaimResize(),
+        DefaultIngressClass(),
+        PodTopologyLabels(),
+    ],
+    FakeClock(),
+)
+"""What the expectations were recorded with, besides the strategies."""
 
 
 class Stage:
@@ -73,6 +97,9 @@ class Stage:
         new["metadata"].setdefault("namespace", "default")
         new["metadata"]["uid"] = "uid-1"
         ctx = self.context()
+        attributes = self._attributes(ctx, Verb.CREATE, new)
+        for _ in CHAIN.admit(attributes):
+            raise AssertionError("no plugin waits for anything")
         self.strategy.begin_create(ctx, new)
         if self.strategy.has_status and not self.strategy.status_on_create:
             new.pop("status", None)
@@ -88,6 +115,9 @@ class Stage:
         new = self.read(merged(copy.deepcopy(old), changes))
         before = copy.deepcopy(old)
         ctx = self.context(old, subresource)
+        attributes = self._attributes(ctx, Verb.UPDATE, new, old)
+        for _ in CHAIN.admit(attributes):
+            raise AssertionError("no plugin waits for anything")
         self.strategy.begin_update(ctx, new, old)
         if subresource == "status":
             for field in new.keys() | old.keys():
@@ -100,6 +130,8 @@ class Stage:
         if self.strategy.has_generation and subresource != "status" and desires[0] != desires[1]:
             new["metadata"]["generation"] = old["metadata"]["generation"] + 1
         self._refuse(new, self.strategy.validate(ctx, new) + self.strategy.validate_update(ctx, new, old))
+        for _ in CHAIN.validate(attributes):
+            raise AssertionError("no plugin waits for anything")
         self.warnings = [*ctx.warnings, *self.strategy.warnings(ctx, new, old)]
         assert old == before, "the old object is nobody's to change"
         return self.stored(new)
@@ -118,6 +150,25 @@ class Stage:
         """Return an object as it comes back from the log."""
         read: Unstructured = json.loads(self.kind.codec.encode(fields))
         return read
+
+    def _attributes(
+        self, ctx: Context, operation: Verb, new: Unstructured, old: Unstructured | None = None
+    ) -> Attributes:
+        metadata = new["metadata"]
+        return Attributes(
+            self.kind,
+            "",
+            metadata["name"],
+            operation,
+            Requester("alice"),
+            ctx.view,
+            ctx.now,
+            ctx.random,
+            new,
+            old,
+            ctx.subresource,
+            warnings=ctx.warnings,
+        )
 
     def _refuse(self, fields: Unstructured, errors: list[FieldError]) -> None:
         if errors:

@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.validation import names
-from ctrlmgr.errors import Forbidden, StatusDetails
 from ctrlmgr.kinds.core.namespace import NamespaceStrategy
 from tests.kinds.write import Written, context, create, stored, update
 
@@ -115,18 +114,6 @@ def test_the_phase_fits_the_deletion_timestamp(old: dict[str, Any], phase: str, 
     written = updated(old, "status", spec={"finalizers": []}, status={"phase": phase})
     assert written.messages == messages
     assert written.object["spec"] == old["spec"]
-
-
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_some_namespaces_are_immortal(name: str) -> None:
-    with pytest.raises(Forbidden) as refused:
-        STRATEGY.check_deletion(context(), stored("v1", "Namespace", {"metadata": {"name": name}}))
-    assert str(refused.value) == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
-    assert refused.value.details == StatusDetails(name=name, kind="namespaces")
-
-
-def test_others_are_not() -> None:
-    STRATEGY.check_deletion(context(), stored("v1", "Namespace", {"metadata": {"name": "kube-node-lease"}}))
 
 
 def test_a_deleted_namespace_says_so_and_has_no_grace_period() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import NOT_A_CIDR
-from ctrlmgr.kinds.core.node import NOT_READY, NodeStrategy
+from ctrlmgr.kinds.core.node import NodeStrategy
 from tests.kinds.write import Written, create, stored, update
 
 STRATEGY = NodeStrategy()
@@ -17,13 +17,6 @@ def created(**fields: Any) -> Written:
 
 def updated(old: dict[str, Any], subresource: str = "", **change: Any) -> Written:
     return update(STRATEGY, {**NODE, **old}, change, namespaced=False, subresource=subresource)
-
-
-def test_a_new_node_is_tainted_as_not_ready_once() -> None:
-    other = {"key": "a", "effect": "NoExecute"}
-    assert created().object["spec"] == {"taints": [NOT_READY]}
-    assert created(spec={"taints": [other]}).object["spec"] == {"taints": [other, NOT_READY]}
-    assert created(spec={"taints": [NOT_READY]}).object["spec"] == {"taints": [NOT_READY]}
 
 
 def test_what_is_not_said_to_be_reserved_is_allocatable() -> None:

@@ -32,7 +32,7 @@ def test_a_binding_gives_a_pod_its_node() -> None:
     bind(stage.context(), pod, binding)
     assert pod["spec"]["nodeName"] == "n"
     assert pod["metadata"]["annotations"] == {"x": "y"}
-    assert pod["metadata"]["labels"] == {**LABELS, "l": "m", ZONE: "z"}
+    assert pod["metadata"]["labels"] == {**LABELS, "l": "m"}
     assert pod["metadata"]["generation"] == 1
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort", "conditions": [condition]}

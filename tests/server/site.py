@@ -26,6 +26,7 @@ from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
+from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
@@ -78,9 +79,9 @@ def make(
 
 
 @contextmanager
-def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[str]:
+def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bounds = DEFAULT) -> Iterator[str]:
     """Serve `app` while the block runs, and stop it cleanly."""
-    server, stop = HttpServer(app, address, clock=SystemClock()), threading.Event()
+    server, stop = HttpServer(app, address, clock=SystemClock(), bounds=bounds), threading.Event()
     thread = threads.start("server under test", lambda: server.run(stop))
     try:
         yield server.url
@@ -159,11 +160,11 @@ class Watch:
 
 
 @contextmanager
-def running(made: Made | None = None) -> Iterator[Site]:
+def running(made: Made | None = None, bounds: Bounds = DEFAULT) -> Iterator[Site]:
     """Serve an application with the namespace `default`."""
     made = made or make()
     add(made.log, a_namespace())
-    with serving(made.app) as url:
+    with serving(made.app, bounds=bounds) as url:
         yield Site(url, made.log)
 
 

@@ -20,6 +20,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.cron_job import DESCRIPTOR, Options
 from ctrlmgr.controllers.cron_job.decide import (
     desired_job,
     look_after_change,
@@ -30,6 +31,7 @@ from ctrlmgr.controllers.cron_job.decide import (
     without,
 )
 from ctrlmgr.controllers.cron_job.views import API_VERSION, CRON_JOBS, JOBS, CronJob
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.errors import AlreadyExists, ApiError, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog
@@ -40,7 +42,6 @@ from ctrlmgr.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "cronjob-controller"
 _OWNER_INDEX: Final = "cron job"
 _SECOND: Final = 1_000_000
 
@@ -227,7 +228,7 @@ def new_cron_job_controller(
     jobs.add_index(_OWNER_INDEX, _by_owner)
     changes = CronJobChanges(cron_jobs.lister, recorder, clock=clock)
     controller = Controller(
-        CONTROLLER_NAME,
+        DESCRIPTOR.name,
         CronJobReconciler(jobs.lister, event_log, recorder, clock=clock),
         watches=[Watch(cron_jobs, changes.of_cron_job), Watch(jobs, changes.of_job)],
         client=client,
@@ -238,3 +239,16 @@ def new_cron_job_controller(
     )
     changes.queue = controller.queue
     return controller
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_cron_job_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_cron_job_syncs,
+    )

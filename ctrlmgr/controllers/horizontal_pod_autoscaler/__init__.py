@@ -1,1 +1,84 @@
-"""The HorizontalPodAutoscaler controller: sets the replicas of a workload by what is measured of it."""
+"""Sets the replicas of a workload by what is measured of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import DURATION, decimal, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the autoscaler's controller can be told; durations are seconds."""
+
+    concurrent_horizontal_pod_autoscaler_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many HorizontalPodAutoscalers are seen to at the same time.",
+            flag="--concurrent-horizontal-pod-autoscaler-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+    horizontal_pod_autoscaler_sync_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How often each HorizontalPodAutoscaler is looked at.",
+            flag="--horizontal-pod-autoscaler-sync-period",
+            metavar="DURATION",
+        ),
+    ] = 15.0
+    horizontal_pod_autoscaler_downscale_stabilization: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long the highest recommendation counts before replicas are taken away.",
+            flag="--horizontal-pod-autoscaler-downscale-stabilization",
+            metavar="DURATION",
+        ),
+    ] = 300.0
+    horizontal_pod_autoscaler_tolerance: Annotated[
+        float,
+        decimal(0),
+        Setting(
+            "How far, as a part of the target, a metric may be from it without a change.",
+            flag="--horizontal-pod-autoscaler-tolerance",
+            metavar="PART",
+        ),
+    ] = 0.1
+    horizontal_pod_autoscaler_cpu_initialization_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long after its start the CPU of a pod counts only while it is ready.",
+            flag="--horizontal-pod-autoscaler-cpu-initialization-period",
+            metavar="DURATION",
+        ),
+    ] = 300.0
+    horizontal_pod_autoscaler_initial_readiness_delay: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long after its start a pod that becomes unready is taken for one that has not been ready yet.",
+            flag="--horizontal-pod-autoscaler-initial-readiness-delay",
+            metavar="DURATION",
+        ),
+    ] = 30.0
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="horizontal-pod-autoscaler-controller",
+    aliases=("horizontalpodautoscaling",),
+    component="horizontal-pod-autoscaler",
+    account="horizontal-pod-autoscaler",
+    does="the replicas of what HorizontalPodAutoscalers point at, by metrics",
+    watches=(Resource("autoscaling", "horizontalpodautoscalers"), PODS),
+    builder="ctrlmgr.controllers.horizontal_pod_autoscaler.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -9,11 +9,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.namespace_lifecycle import admit_create
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.subresources.handler import Handler, decode
+from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.change import change
 from ctrlmgr.kinds.core.pod.subresources import bind
@@ -33,18 +32,19 @@ class BindingHandler(Handler):
         """Assign a pod to a node: the pod of the URL or, for `bindings`, the one the body names."""
         pods = engine.kinds.stored(PODS) or target.kind
         request = engine.request(Target(pods, target.namespace, target.name, "binding"), options, requester)
-        binding = decode(engine, _BINDING, body, request)
+        binding = given = decode(engine, _BINDING, body, request)
         if not target.name:
-            request.target = request.target._replace(name=metadata_of(binding).get("name") or "")
+            request.target = request.target._replace(name=metadata_of(given).get("name") or "")
 
         def bound(ctx: Context, current: Object) -> Unstructured:
             pod = request.plan.live(current)
             bind(ctx, pod, binding)
             return pod
 
-        def decide() -> Decision:
-            admit_create(engine.cacher, pods, request.target.namespace, request.target.name)
-            decision = change(request, bound)
+        def decide() -> Operation[Decision]:
+            nonlocal binding
+            binding = yield from admit_body(request, given, _BINDING)
+            decision = yield from change(request, bound, admitted=True)
             return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
 
         return settle(request, decide, limit=RETRIES)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ctrlmgr.api import status
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.namespace_lifecycle import admit_create
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.refusals import not_found
-from ctrlmgr.engine.subresources.handler import Handler, decode
+from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.request import Request
@@ -42,8 +41,8 @@ class EvictionHandler(Handler):
         return settle(request, lambda: _evict(request, eviction), limit=RETRIES)
 
 
-def _evict(request: Request, eviction: dict[str, Any]) -> Decision:
-    admit_create(request.cacher, request.plan.kind, request.target.namespace, request.target.name)
+def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
+    eviction = yield from admit_body(request, given, _EVICTION)
     current = request.current()
     if current is None:
         raise not_found(request.plan.resource, request.target.name)
@@ -51,7 +50,7 @@ def _evict(request: Request, eviction: dict[str, Any]) -> Decision:
     evicted = evict(ctx, current, eviction)
     options = delete_options(evicted.options)
     check_delete(options)
-    decision = delete(request, options, request.plan.encode(evicted.pod))
+    decision = yield from delete(request, options, request.plan.encode(evicted.pod), admitted=True)
     proposals = list(decision.proposals)
     if evicted.budget is not None and proposals:
         proposals.append(evicted.budget)

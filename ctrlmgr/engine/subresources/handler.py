@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
@@ -51,6 +53,20 @@ def decode(engine: Engine, gvk: GroupVersionKind, body: Body, request: Request) 
     if request.options.field_validation == "Warn":
         request.warnings += problems
     return fields
+
+
+def admit_body(request: Request, body: Unstructured, gvk: GroupVersionKind) -> Operation[Unstructured]:
+    """Let admission have its say about a body of another kind than the object's that is created (a Binding, say).
+
+    Returns what it made of the body; `body` itself stays as it is, because an attempt may be made again.
+    """
+    ctx = request.context()
+    body = deepcopy(body)
+    body.setdefault("metadata", {}).setdefault("namespace", request.target.namespace)
+    attributes = request.attributes(ctx, Verb.CREATE, body, None, gvk)
+    yield from request.admission.admit(attributes)
+    yield from request.admission.validate(attributes)
+    return attributes.fields
 
 
 def _not_allowed() -> MethodNotAllowed:

@@ -99,7 +99,7 @@ def _write(engine: Engine, request: Request, new_scale: NewScale, *, uid: str = 
     def changed(ctx: Context, current: Object) -> Unstructured:
         return _rescaled(request, request.plan.live(current), new_scale)
 
-    answer = yield from settle(request, lambda: change(request, changed, uid=uid), limit=RETRIES)
+    answer = yield from settle(request, lambda: change(request, changed, uid=uid, facet=_FACET), limit=RETRIES)
     if answer.object is None:
         return answer
     return answer._replace(object=_scale_of(engine, request.target, answer.object))
@@ -123,6 +123,24 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstr
     metadata["resourceVersion"] = wanted.get("resourceVersion") or ""
     metadata["managedFields"] = from_scale(entries, wanted.get("managedFields") or [], version, paths)
     return obj
+
+
+class _Facet:
+    """What admission sees of an object when its Scale is written."""
+
+    kind = _SCALE
+
+    def shown(self, obj: Unstructured) -> Unstructured:
+        """Return its Scale."""
+        return _scale(obj)
+
+    def take(self, obj: Unstructured, shown: Unstructured) -> None:
+        """Take the replicas, once they are valid."""
+        _validate(shown)
+        obj["spec"]["replicas"] = _replicas(shown)
+
+
+_FACET = _Facet()
 
 
 def _validate(scale: Unstructured) -> None:

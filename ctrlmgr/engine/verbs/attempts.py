@@ -38,7 +38,11 @@ class Decision(NamedTuple):
     warnings: Sequence[str] = ()
 
 
-def settle(request: Request, decide: Callable[[], Decision], *, limit: int) -> Operation[Answer]:
+Decide = Callable[[], Operation[Decision]]
+"""Makes one attempt."""
+
+
+def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
     """Decide and append, up to `limit` times, and answer."""
     try:
         for _ in range(limit):
@@ -52,25 +56,30 @@ def settle(request: Request, decide: Callable[[], Decision], *, limit: int) -> O
             return _answer(request, decision, events)
         raise conflict(request.plan.resource, request.target.name)
     except ApiError as error:
-        if request.warnings and not error.warnings:
-            error.warnings = request.told()
+        error.warnings = error.warnings or request.told()
+        error.annotations = request.annotations
         raise
 
 
-def _decided(request: Request, decide: Callable[[], Decision]) -> Operation[Decision]:
-    """Decide; once more if that refused or changed nothing, but the cacher was behind."""
+def _decided(request: Request, decide: Decide) -> Operation[Decision]:
+    """Decide; once more if that refused or changed nothing, but the cacher was behind.
+
+    What another process refused is refused: asking it again would be another question.
+    """
     cacher = request.cacher
     before = cacher.revision
     refusal: ApiError | None = None
     try:
-        decision = decide()
+        decision = yield from decide()
         if decision.proposals:
             return decision
     except ApiError as error:
+        if error.is_final:
+            raise
         refusal = error
     yield REFRESH
     if cacher.revision != before:
-        return decide()
+        return (yield from decide())
     if refusal is not None:
         raise refusal
     return decision
@@ -79,4 +88,4 @@ def _decided(request: Request, decide: Callable[[], Decision]) -> Operation[Deci
 def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Answer:
     obj = decision.object if decision.shown is None or not events else events[decision.shown].object
     shown = request.plan.shown(obj) if obj is not None else None
-    return Answer(decision.code, shown, decision.status, tuple(decision.warnings))
+    return Answer(decision.code, shown, decision.status, tuple(decision.warnings), request.annotations)

@@ -11,7 +11,7 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,8 +19,10 @@ from ctrlmgr.api.field import invalid, refuse
 from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.managedfields import keep_timestamps
-from ctrlmgr.engine.namespace_lifecycle import admit_update
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import conflict, not_found
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import update_errors
@@ -42,6 +44,18 @@ _NOT_COUNTED = ("status", "binding", "eviction")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+class Facet(Protocol):
+    """How admission sees an object that is written to through a subresource with bodies of another kind."""
+
+    kind: GroupVersionKind
+
+    def shown(self, obj: Unstructured) -> Unstructured:
+        """Return what the subresource shows of an object, as dicts of its own."""
+
+    def take(self, obj: Unstructured, shown: Unstructured) -> None:
+        """Change the object, in place, to what admission has made of `shown`."""
+
+
 def change(
     request: Request,
     update: Update,
@@ -49,11 +63,14 @@ def change(
     uid: str = "",
     new: Callable[[], Unstructured] | None = None,
     managed: bool = False,
-) -> Decision:
+    facet: Facet | None = None,
+    admitted: bool = False,
+) -> Operation[Decision]:
     """Decide on changing what is there.
 
     `uid`, if given, is the one it must have. Where nothing is there, `new` makes what is to be created instead
-    (`managed`: with its managed fields); None: that is a 404.
+    (`managed`: with its managed fields); None: that is a 404. Admission sees the object, or the `facet` of it, unless
+    it has `admitted` the write in another form already.
     """
     plan, target = request.plan, request.target
     current = request.current()
@@ -64,21 +81,46 @@ def change(
         raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
     if current is None:
         assert new is not None  # or it would have been a 404
-        return create(request, new(), managed=managed)
-    admit_update(request.cacher, plan.kind, target.namespace)
+        return (yield from create(request, new(), managed=managed))
     old: Unstructured = _decode(current.body)
     ctx = request.context(old)
     fields = update(ctx, current)
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
+    attributes = None
+    if not admitted and request.admission.handles(plan.resource, target.subresource, Verb.UPDATE):
+        before = {**old, "metadata": {**old["metadata"], "resourceVersion": str(current.revision)}}
+        attributes = _attributes(request, ctx, fields, before, facet)
+        yield from request.admission.admit(attributes)
+        fields = _taken(attributes, fields, facet)
+        metadata = metadata_of(fields)
+        deduplicate_owners(metadata, ctx.warnings, after_admission=True)
     _check_version(request, metadata, current)
     _prepare(ctx, fields, old)
     _keep_system_metadata(metadata_of(fields), old["metadata"])
     metadata_of(fields)["resourceVersion"] = str(current.revision)
     _validate(ctx, fields, old)
     plan.strategy.canonicalize(fields)
+    if attributes is not None:
+        attributes.object = fields if facet is None else facet.shown(fields)
+        yield from request.admission.validate(attributes)
     return _replace(request, ctx, fields, old, current)
+
+
+def _attributes(
+    request: Request, ctx: Context, new: Unstructured, old: Unstructured, facet: Facet | None
+) -> Attributes:
+    if facet is None:
+        return request.attributes(ctx, Verb.UPDATE, new, old)
+    return request.attributes(ctx, Verb.UPDATE, facet.shown(new), facet.shown(old), facet.kind)
+
+
+def _taken(attributes: Attributes, fields: Unstructured, facet: Facet | None) -> Unstructured:
+    if facet is None:
+        return attributes.fields
+    facet.take(fields, attributes.fields)
+    return fields
 
 
 def parse_version(text: str) -> int:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.api.field import refuse
-from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name, new_uid
-from ctrlmgr.engine.namespace_lifecycle import admit_create
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import validate_metadata
@@ -29,7 +30,7 @@ NAME_ATTEMPTS = 8
 _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-def create(request: Request, fields: Unstructured, *, managed: bool = False) -> Decision:
+def create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
     """Decide on adding an object; `fields`, as decoded, is used up.
 
     `managed` says that its managed fields are in it already, as after an apply.
@@ -42,9 +43,11 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
     fields = plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
+    attributes = request.attributes(ctx, Verb.CREATE, fields)
+    yield from request.admission.admit(attributes)
+    fields = attributes.fields
     metadata = fields["metadata"]
-    wanted = metadata.get("name") or metadata.get("generateName") or ""
-    within = admit_create(ctx.view, plan.kind, metadata.get("namespace", ""), wanted)
+    deduplicate_owners(metadata, ctx.warnings, after_admission=True)
     metadata["creationTimestamp"] = request.now
     metadata["uid"] = new_uid(request.random)
     generated = not metadata.get("name") and bool(metadata.get("generateName"))
@@ -53,7 +56,9 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     _prepare(ctx, fields)
     _validate(ctx, fields)
     plan.strategy.canonicalize(fields)
-    return _add(request, ctx, fields, within)
+    attributes.name = metadata.get("name") or ""
+    yield from request.admission.validate(attributes)
+    return _add(request, ctx, attributes)
 
 
 def _free_name(request: Request, metadata: dict[str, Any]) -> str:
@@ -89,8 +94,9 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 
-def _add(request: Request, ctx: Context, fields: Unstructured, within: Revision | None) -> Decision:
-    plan, metadata = request.plan, fields["metadata"]
+def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
+    plan, fields = request.plan, attributes.fields
+    metadata = fields["metadata"]
     if metadata.pop("resourceVersion", "").lstrip("0").isdecimal():
         raise UnknownError("resourceVersion should not be set on objects to be created")
     obj = plan.encode(fields)
@@ -99,5 +105,5 @@ def _add(request: Request, ctx: Context, fields: Unstructured, within: Revision 
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
         return Decision(201, object=obj, warnings=request.told(ctx))
-    proposals = (Proposal(EventType.ADDED, obj, 0, within), *ctx.companions)
+    proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
     return Decision(201, proposals, 0, warnings=request.told(ctx))

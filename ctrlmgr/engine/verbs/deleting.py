@@ -14,6 +14,8 @@ from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine import deletion
+from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.strategy import Context
@@ -24,8 +26,13 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def delete(request: Request, options: DeleteOptions, changed: Object | None = None) -> Decision:
-    """Decide on deleting what is there; it goes, or stays for now, as `changed` if that is given."""
+def delete(
+    request: Request, options: DeleteOptions, changed: Object | None = None, *, admitted: bool = False
+) -> Operation[Decision]:
+    """Decide on deleting what is there; it goes, or stays for now, as `changed` if that is given.
+
+    `admitted` says that admission has had its say already, about what the deletion is a part of.
+    """
     plan = request.plan
     current = request.current()
     if current is None:
@@ -36,7 +43,8 @@ def delete(request: Request, options: DeleteOptions, changed: Object | None = No
     if going.is_pending:
         return _gone(request, current, code)
     ctx = request.context()
-    plan.strategy.check_deletion(ctx, current)
+    if not admitted and request.admission.handles(plan.resource, request.target.subresource, Verb.DELETE):
+        yield from _admit(request, ctx, options, current)
     if going.goes_now and going.grace is None:
         return _remove(request, ctx, current, changed or current)
     marked = _marked(request, ctx, changed or current, going)
@@ -47,6 +55,16 @@ def delete(request: Request, options: DeleteOptions, changed: Object | None = No
     if request.options.dry_run:
         return Decision(code, object=marked.at(current.revision))
     return Decision(code, (Proposal(EventType.MODIFIED, marked, current.revision), *ctx.companions), 0)
+
+
+def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Object) -> Operation[None]:
+    """Let admission have its say: both halves of it, as there is nothing that the first could change."""
+    old: Unstructured = _decode(current.body)
+    old["metadata"]["resourceVersion"] = str(current.revision)
+    attributes = request.attributes(ctx, Verb.DELETE, None, old)
+    attributes.options = options
+    yield from request.admission.admit(attributes)
+    yield from request.admission.validate(attributes)
 
 
 def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Object:

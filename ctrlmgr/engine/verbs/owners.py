@@ -8,10 +8,11 @@ _WARNING = (
     "metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
     "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
 )
+_AFTER_ADMISSION = _WARNING.replace("entries;", "entries after mutating admission happens;", 1)
 
 
-def deduplicate_owners(metadata: dict[str, Any], warnings: list[str]) -> None:
-    """Drop owner references that stand in `metadata` before, and warn of them."""
+def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool = False) -> None:
+    """Drop owner references that stand in `metadata` before, and warn of them, and of who brought them in."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return
@@ -24,4 +25,5 @@ def deduplicate_owners(metadata: dict[str, Any], warnings: list[str]) -> None:
             kept.append(owner)
     if dropped:
         metadata["ownerReferences"] = kept
-        warnings.append(_WARNING + ", ".join(dropped))
+        start = _AFTER_ADMISSION if after_admission else _WARNING
+        warnings.append(start + ", ".join(dropped))

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from random import Random
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key
+from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.options import Requester, WriteOptions
@@ -19,7 +21,19 @@ from ctrlmgr.engine.verbs.plan import Plan
 class Request:
     """A write under way; `warnings` are those that hold whatever its attempts come to."""
 
-    __slots__ = ("cacher", "now", "options", "plan", "random", "requester", "target", "warnings")
+    __slots__ = (
+        "_attempt",
+        "admission",
+        "annotations",
+        "cacher",
+        "now",
+        "options",
+        "plan",
+        "random",
+        "requester",
+        "target",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -31,8 +45,9 @@ class Request:
         cacher: Cacher,
         timestamps: Timestamps,
         random: Random,
+        admission: Admission,
     ) -> None:
-        """Carry out `options` on `target` for `requester`."""
+        """Carry out `options` on `target` for `requester`, if `admission` lets that be."""
         self.plan = plan
         self.target = target
         self.options = options
@@ -41,6 +56,10 @@ class Request:
         self.random = random
         self.now = timestamps.now()
         self.warnings: list[str] = []
+        self.admission = admission
+        self.annotations: dict[str, str] = {}
+        """What the audit log is told of this write."""
+        self._attempt: Context | None = None
 
     def current(self) -> Object | None:
         """Return what is there now, as stored."""
@@ -48,7 +67,7 @@ class Request:
 
     def context(self, old: Unstructured | None = None) -> Context:
         """Return what a strategy sees of this attempt."""
-        return Context(
+        self._attempt = ctx = Context(
             kind=self.plan.kind,
             view=self.cacher,
             now=self.now,
@@ -58,6 +77,40 @@ class Request:
             dry_run=self.options.dry_run,
             old=old,
         )
+        return ctx
+
+    def attributes(
+        self,
+        ctx: Context,
+        operation: Verb,
+        obj: Unstructured | None,
+        old: Unstructured | None = None,
+        body_kind: GroupVersionKind | None = None,
+    ) -> Attributes:
+        """Return what admission sees of this attempt; its warnings and companions are those of `ctx`."""
+        target, kind = self.target, self.plan.kind
+        name = target.name
+        if not name and obj is not None:
+            name = obj["metadata"].get("name") or ""
+        return Attributes(
+            kind,
+            target.namespace if kind.namespaced or kind.resource != NAMESPACES else name,
+            name,
+            operation,
+            self.requester,
+            self.cacher,
+            self.now,
+            self.random,
+            obj,
+            old,
+            target.subresource,
+            body_kind,
+            self.options,
+            self.options.dry_run,
+            ctx.warnings,
+            self.annotations,
+            ctx.companions,
+        )
 
     @property
     def manager(self) -> str:
@@ -66,6 +119,7 @@ class Request:
 
     def told(self, ctx: Context | None = None) -> Sequence[str]:
         """Return all warnings, each once (apiserver `endpoints/filters/warning.go`)."""
+        ctx = ctx or self._attempt
         if ctx is None or not ctx.warnings:
             return self.warnings if len(self.warnings) < 2 else list(dict.fromkeys(self.warnings))
         return list(dict.fromkeys([*self.warnings, *ctx.warnings]))

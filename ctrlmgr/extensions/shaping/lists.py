@@ -5,17 +5,56 @@ Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, invalid
 from ctrlmgr.extensions.structural import Structural
 from ctrlmgr.extensions.values.go import identity, shown
 
+Check: TypeAlias = Callable[[Any], bool]
 
-def has_unique_lists(schema: Structural) -> bool:
-    """Say whether there are sets or maps among the lists at a node or below it."""
-    return schema.list_type in ("set", "map") or any(map(has_unique_lists, schema.below()))
+
+def compile_unique(schema: Structural) -> Check | None:
+    """Return the check that nothing is twice in any set or map within a value; None where there are none."""
+    fields = {name: check for name, each in schema.properties.items() if (check := compile_unique(each)) is not None}
+    others = None if schema.additional is None else compile_unique(schema.additional)
+    items = None if schema.items is None else compile_unique(schema.items)
+    identities = _identities(schema)
+    if not fields and others is None and items is None and identities is None:
+        return None
+
+    def is_unique(value: Any) -> bool:
+        kind = type(value)
+        if kind is dict:
+            if others is not None and not all(map(others, value.values())):
+                return False
+            return all(check(value[name]) for name, check in fields.items() if name in value)
+        if kind is list:
+            if identities is not None and not identities(value):
+                return False
+            return items is None or all(map(items, value))
+        return True
+
+    return is_unique
+
+
+def _identities(schema: Structural) -> Check | None:
+    """Return the check of one list's own items."""
+    if schema.list_type == "set":
+        return lambda value: len(value) < 2 or len(set(map(identity, value))) == len(value)
+    if schema.list_type != "map":
+        return None
+    keys = schema.list_map_keys
+
+    def has_unique_keys(value: list[Any]) -> bool:
+        if any(type(each) is not dict for each in value):
+            return False  # which the exact check knows more of
+        return len({tuple(identity(each[key]) if key in each else None for key in keys) for each in value}) == len(
+            value
+        )
+
+    return has_unique_keys
 
 
 def validate_lists(value: Any, schema: Structural, path: Path = ROOT) -> list[FieldError]:

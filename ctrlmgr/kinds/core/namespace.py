@@ -1,7 +1,7 @@
 """Namespaces: born active and labelled with their name, gone only when a controller has emptied them.
 
-Rules come from Kubernetes' `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation`
-and, for the namespaces that may not go, apiserver's `pkg/admission/plugin/namespace/lifecycle`.
+Rules come from Kubernetes' `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and
+`pkg/apis/core/validation`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.metadata import validate_finalizer
-from ctrlmgr.errors import Forbidden, StatusDetails
 
 ACTIVE = "Active"
 TERMINATING = "Terminating"
 NAME_LABEL = "kubernetes.io/metadata.name"
 CONTENT_FINALIZER = "kubernetes"
 """Holds a namespace until what is in it is gone."""
-IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 
 _FINALIZERS = Path("spec.finalizers")
 _PHASE = Path("status.Phase")  # the capital is Kubernetes'
@@ -90,14 +88,6 @@ class NamespaceStrategy(Strategy):
     def canonicalize(self, obj: Unstructured) -> None:
         """Label it with a name that was only just generated."""
         self.default(obj)
-
-    def check_deletion(self, ctx: Context, obj: Object) -> None:
-        """Refuse to delete the namespaces that every cluster has."""
-        if obj.name in IMMORTAL:
-            raise Forbidden(
-                f'namespaces "{obj.name}" is forbidden: this namespace may not be deleted',
-                details=StatusDetails(name=obj.name, kind="namespaces"),
-            )
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
         """Say in its phase that it is going; it has no grace period."""

@@ -1,9 +1,7 @@
 """Nodes: free to bring a status, tied to their pod CIDRs and provider once those are set.
 
-A new node is tainted as not ready until somebody says that it is, as the admission plugin TaintNodesByCondition does.
-
 Rules come from Kubernetes' `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation`,
-`pkg/apis/core/v1/{defaults,conversion}.go` and `plugin/pkg/admission/nodetaint`.
+`pkg/apis/core/v1/{defaults,conversion}.go`.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_cidr
 from ctrlmgr.engine.validation.labels import validate_label_name
 from ctrlmgr.engine.validation.quantities import validate_amounts
 
-NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINTS = Path("metadata.taints")  # where Kubernetes says they are
 _POD_CIDRS = Path("spec.podCIDRs")
@@ -55,12 +52,8 @@ class NodeStrategy(Strategy):
             obj["status"] = {**status, "allocatable": dict(status["capacity"])}
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Taint it as not ready, and drop dynamic kubelet configuration, which is no more."""
-        spec = {key: value for key, value in (obj.get("spec") or {}).items() if key != "configSource"}
-        taints = spec.get("taints") or []
-        if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):
-            spec["taints"] = [*taints, dict(NOT_READY)]
-        obj["spec"] = spec
+        """Drop dynamic kubelet configuration, which is no more."""
+        obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key != "configSource"}
         (obj.get("status") or {}).pop("config", None)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:

@@ -1,8 +1,7 @@
 """PersistentVolumeClaims: what storage is wanted, of which class, and with what on it.
 
 Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
-`pkg/api/persistentvolumeclaim/util.go`, `pkg/registry/core/persistentvolumeclaim/strategy.go` and
-`plugin/pkg/admission/storage/{storageclass/setdefault,persistentvolume/resize}/admission.go`.
+`pkg/api/persistentvolumeclaim/util.go` and `pkg/registry/core/persistentvolumeclaim/strategy.go`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.quantity import WHOLE, parse
-from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine import refusals
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.quantities import is_native
@@ -23,19 +20,11 @@ from ctrlmgr.kinds.apps.templates import SPEC, fill
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.persistent_volume import CLASS_WARNING, STORAGE_CLASS
 from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
-from ctrlmgr.kinds.default_class import default_class
 from ctrlmgr.kinds.rules import each_problem, immutable
 from ctrlmgr.kinds.spec_difference import difference
 
-CLAIMS = Resource("", "persistentvolumeclaims")
-STORAGE_CLASSES = Resource("storage.k8s.io", "storageclasses")
-IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
 _COPIED = ("apiGroup", "kind", "name")
 _IMMUTABLE = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-_CANNOT_GROW = (
-    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
-)
 _RESIZES = (
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -55,14 +44,6 @@ class PersistentVolumeClaimStrategy(Strategy):
         default_claim_spec(obj.setdefault("spec", {}))
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
-    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Take the default storage class, if there is one and the claim does not say."""
-        spec = obj["spec"]
-        if spec.get("storageClassName") is None and STORAGE_CLASS not in (metadata_of(obj).get("annotations") or {}):
-            found = default_class(ctx.view, STORAGE_CLASSES, *IS_DEFAULT)
-            if found is not None:
-                spec["storageClassName"] = found
-
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Start its status; make both fields for a source of data agree (KEP-1495)."""
         obj["status"] = {"phase": "Pending"}
@@ -78,18 +59,10 @@ class PersistentVolumeClaimStrategy(Strategy):
         return [] if ctx.subresource else validate_claim_spec(obj.get("spec") or {}, SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that little changes; or the status.
-
-        Raises `Forbidden` for a claim that may not grow.
-        """
+        """Check everything a second time, as Kubernetes does, and that little changes; or the status."""
         if ctx.subresource:
             return _validate_status(new)
-        errors = self.validate(ctx, new)
-        first = not errors
-        errors += _validate_changes(new, old)
-        if first and not errors:
-            _admit_growth(ctx, new, old)
-        return errors
+        return self.validate(ctx, new) + _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of a class that is named in an annotation, and of fractions of bytes."""
@@ -191,24 +164,6 @@ def _validate_attributes_class(spec: Mapping[str, Any], before: Mapping[str, Any
         return []
     gone = "nil" if wanted is None else "an empty string"
     return [forbidden(path, f"update from non-nil value to {gone} is forbidden")]
-
-
-def _admit_growth(ctx: Context, new: Unstructured, old: Unstructured) -> None:
-    """Raise `Forbidden` if a claim grows that may not (the admission plugin PersistentVolumeClaimResize).
-
-    It is bound, or its spec could not have changed.
-    """
-    if _size(new["spec"]) <= _size(old["spec"]):
-        return
-    name, classes = metadata_of(new)["name"], (_class_of(new), _class_of(old))
-    found = ctx.view.get(STORAGE_CLASSES, Key("", classes[0])) if classes[0] and classes[0] == classes[1] else None
-    if found is None or not found.to_dict().get("allowVolumeExpansion"):
-        raise refusals.forbidden(CLAIMS, name, _CANNOT_GROW)
-
-
-def _class_of(claim: Unstructured) -> str:
-    annotated: str | None = (metadata_of(claim).get("annotations") or {}).get(STORAGE_CLASS)
-    return annotated if annotated is not None else (claim.get("spec") or {}).get("storageClassName") or ""
 
 
 def _validate_status(new: Unstructured) -> list[FieldError]:

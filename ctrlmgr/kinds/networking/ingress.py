@@ -10,18 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
-from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import ip_warnings, parse_ip, validate_legacy_ip
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC
-from ctrlmgr.kinds.default_class import default_class
 from ctrlmgr.kinds.rules import each_problem
-
-INGRESS_CLASSES = Resource("networking.k8s.io", "ingressclasses")
-IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 
 _CLASS = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -34,14 +29,6 @@ class IngressStrategy(Strategy):
     """networking.k8s.io/v1 Ingress."""
 
     has_generation = True
-
-    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Take the default class, if there is one and the ingress does not say."""
-        spec = obj.setdefault("spec", {})
-        if spec.get("ingressClassName") is None and _CLASS not in (metadata_of(obj).get("annotations") or {}):
-            found = default_class(ctx.view, INGRESS_CLASSES, IS_DEFAULT)
-            if found is not None:
-                spec["ingressClassName"] = found
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec, and that a new ingress names one class only."""

@@ -1,4 +1,4 @@
-"""A request as the application sees it: what ASGI hands over, read once and only as far as somebody asks.
+"""A request as the API sees it: what an `Exchange` hands over, read once and only as far as it is needed.
 
 Guarantees:
 - A body is never held beyond `BODY_LIMIT` bytes, however it is sent, and must be there within `BODY_PATIENCE`.
@@ -7,7 +7,6 @@ Guarantees:
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,10 +14,18 @@ from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
-from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, StatusDetails, UnsupportedMediaType
+from ctrlmgr.errors import (
+    RequestEntityTooLarge,
+    RequestTimeout,
+    StatusDetails,
+    TooManyRequests,
+    UnsupportedMediaType,
+)
 from ctrlmgr.metrics import RequestMetrics
-from ctrlmgr.server.http.responses import Header, Receive, Response, Scope, Send, send_whole
-from ctrlmgr.server.http.stream import Disconnected, Stream, StreamingProtocol
+from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
+from ctrlmgr.server.http.framing import Header
+from ctrlmgr.server.http.responses import Response
+from ctrlmgr.server.http.stream import Stream
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.routes import Location
 
@@ -37,11 +44,9 @@ class Request:
     """One request, and the way to answer it."""
 
     __slots__ = (
+        "_exchange",
         "_headers",
         "_query",
-        "_receive",
-        "_scope",
-        "_send",
         "code",
         "headers",
         "location",
@@ -50,9 +55,9 @@ class Request:
         "user",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, location: Location) -> None:
-        """Wrap what ASGI hands over; `location` is where the path leads."""
-        self.method: str = scope["method"]
+    def __init__(self, exchange: Exchange, location: Location) -> None:
+        """Wrap an exchange; `location` is where its path leads."""
+        self.method = exchange.method
         self.location = location
         self.user = _ANONYMOUS
         """Who sent it, once that has been found out."""
@@ -62,23 +67,20 @@ class Request:
         """What it is counted with, if at all."""
         self.headers: Sequence[Header] = ()
         """What the answer has besides its own headers, whatever it is."""
-        self._scope = scope
-        self._receive = receive
-        self._send = send
+        self._exchange = exchange
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, list[str]] | None = None
 
     @property
     def raw_headers(self) -> Sequence[Header]:
         """The headers as they came, names in lower case."""
-        headers: Sequence[Header] = self._scope["headers"]
-        return headers
+        return self._exchange.headers
 
     def header(self, name: bytes) -> bytes:
         """Return a header, empty if it is not there; of several the first counts, as in Go."""
         headers = self._headers
         if headers is None:
-            headers = self._headers = dict(reversed(self._scope["headers"]))
+            headers = self._headers = dict(reversed(self._exchange.headers))
         return headers.get(name, b"")
 
     @property
@@ -86,7 +88,7 @@ class Request:
         """The query's parameters."""
         query = self._query
         if query is None:
-            raw: bytes = self._scope["query_string"]
+            raw = self._exchange.query
             query = self._query = parse_query(raw) if raw else _NO_QUERY
         return query
 
@@ -103,7 +105,7 @@ class Request:
     @property
     def accepts_chunks(self) -> bool:
         """Whether the answer may be sent in chunks, its length untold (RFC 9112, section 6.1)."""
-        return bool(self._scope["http_version"] != "1.0")
+        return self._exchange.version != "1.0"
 
     @property
     def requester(self) -> Requester:
@@ -112,39 +114,28 @@ class Request:
         return Requester(self.user.name, tuple(self.user.groups), agent)
 
     async def body(self) -> bytes:
-        """Read the body; raises `RequestEntityTooLarge`, `UnsupportedMediaType` if it is packed, `RequestTimeout`."""
+        """Read the body.
+
+        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` if it is packed, `RequestTimeout`, and `TooManyRequests`
+        while the server holds too many.
+        """
         encoding = self.header(b"content-encoding")
         if encoding and encoding.lower() != b"identity":
             raise UnsupportedMediaType("the body of the request must not be encoded (Content-Encoding)")
         length = self.header(b"content-length")
         if length.isdigit() and int(length) > BODY_LIMIT:
             raise _too_large()
-        connection = StreamingProtocol.of(self._scope)
-        body = connection.body() if connection is not None else None
-        if body is not None:
-            if len(body) > BODY_LIMIT:
-                raise _too_large()
-            return body
         try:
-            async with asyncio.timeout(BODY_PATIENCE):
-                return await self._read()
-        except TimeoutError as error:
+            return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+        except BodyTooLarge as error:
+            raise _too_large() from error
+        except BodyTooSlow as error:
             words = "Timeout: request did not complete within the allotted timeout"
             raise RequestTimeout(words, details=StatusDetails()) from error
-
-    async def _read(self) -> bytes:
-        parts: list[bytes] = []
-        size, more = 0, True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-            size += len(parts[-1])
-            if size > BODY_LIMIT:
-                raise _too_large()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        except TooManyBodies as error:
+            raise TooManyRequests(
+                "too many requests, please try again later", details=StatusDetails(retry_after_seconds=1)
+            ) from error
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
         """Send an answer, with `more` headers besides its own."""
@@ -152,20 +143,22 @@ class Request:
         self.code = code
         if more or self.headers:
             headers = (*headers, *self.headers, *more)
-        connection = StreamingProtocol.of(self._scope)
-        if connection is None or not connection.answer(code, headers, body):
-            await send_whole(self._send, code, headers, body)
+        self._exchange.answer(code, headers, body)
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""
         self.code = code
-        return await Stream.begin(self._scope, self._send, code, (*self.headers, *headers))
+        return self._exchange.begin(code, (*self.headers, *headers))
 
     @property
     def certificate(self) -> Mapping[str, Any] | None:
         """The client's verified certificate as `ssl` decodes it, None if there is none."""
-        certificate: Mapping[str, Any] | None = self._scope.get("client_certificate")
-        return certificate
+        return self._exchange.certificate
+
+    @property
+    def peer(self) -> str:
+        """The address that the client has, empty if it has none."""
+        return self._exchange.peer
 
 
 def _too_large() -> RequestEntityTooLarge:

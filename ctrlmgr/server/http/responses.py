@@ -2,13 +2,13 @@
 
 Guarantees:
 - Every error is a `Status` whose code is the HTTP status, and says when to try again if that helps.
-- An answer is sent as ASGI messages with as little work as can be: most headers are constants.
+- An answer is made with as little work as can be: most headers are constants.
 - JSON ends with a newline, as Go's encoder writes it; indented JSON and YAML are made from it, never the other way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,13 +16,8 @@ import yaml
 
 from ctrlmgr.api import status
 from ctrlmgr.errors import ApiError
+from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.presenting.negotiation import PLAIN, Representation
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Header = tuple[bytes, bytes]
 
 NO_CACHE: Header = (b"cache-control", b"no-cache, private")
 NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
@@ -41,13 +36,6 @@ class Response(NamedTuple):
     status: int
     body: bytes
     headers: Sequence[Header] = (JSON_TYPE, NO_CACHE)
-
-
-async def send_whole(send: Send, code: int, headers: Sequence[Header], body: bytes) -> None:
-    """Send an answer as ASGI has it."""
-    length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": code, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
 
 
 def represented(code: int, body: bytes, representation: Representation = PLAIN) -> Response:

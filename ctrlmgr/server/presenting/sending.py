@@ -18,8 +18,9 @@ from functools import partial
 from itertools import chain, islice
 
 from ctrlmgr.engine.operations import Listing
+from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Header, Response, represented
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, represented
 from ctrlmgr.server.presenting.negotiation import Representation
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.workers import Workers
@@ -81,11 +82,11 @@ class Sender:
         """Send pieces as they are, in chunks if their `length` is not known."""
         stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
         for number, piece in enumerate(pieces, 1):
-            await stream.send(piece)
+            stream.send(piece)
             if number % _TURN == 0:
                 await asyncio.sleep(0)
             await stream.drain(PATIENCE)
-        await stream.end()
+        stream.end()
 
     async def _packed(self, request: Request, pieces: Iterable[bytes]) -> None:
         packer = zlib.compressobj(_LEVEL, wbits=_GZIP_FORMAT)
@@ -93,10 +94,10 @@ class Sender:
         for piece in pieces:
             packed = await self._workers.run(partial(packer.compress, piece))
             if packed:
-                await stream.send(packed)
+                stream.send(packed)
                 await stream.drain(PATIENCE)
-        await stream.send(packer.flush())
-        await stream.end()
+        stream.send(packer.flush())
+        stream.end()
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterable[bytes]:

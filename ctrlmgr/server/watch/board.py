@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.server.http.stream import chunk
+from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 

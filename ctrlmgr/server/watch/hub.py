@@ -22,7 +22,7 @@ from typing import Protocol
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.server.http.stream import chunk
+from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.watch.board import Board, Delivery
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 

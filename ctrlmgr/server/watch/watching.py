@@ -29,7 +29,8 @@ from ctrlmgr.errors import ApiError, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.http.stream import Disconnected, Stream, chunk
+from ctrlmgr.server.http.framing import chunk
+from ctrlmgr.server.http.stream import Disconnected, Stream
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub
@@ -80,7 +81,7 @@ class Watches:
             try:
                 await self._show_initial(watcher, start)
                 await self._follow(watcher)
-                await stream.end()
+                stream.end()
             except Disconnected:
                 if stream.cut_off:
                     metrics.terminated.inc()
@@ -88,7 +89,7 @@ class Watches:
     async def fail(self, stream: Stream, error: ApiError) -> None:
         """Tell of an error in the stream, and end it."""
         stream.write(chunk(_error_frame(error)))
-        await stream.end()
+        stream.end()
 
     def _duration(self, options: ListOptions) -> float:
         if options.timeout_seconds:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ctrlmgr.server.http.protocol import HEAD_LIMIT
+from ctrlmgr.server.http.bounds import DEFAULT
 from tests.robustness.conftest import HOSTILE
 from tests.robustness.hostile.raw import PATIENCE, Reply, ask, connect, exchange, head, receive
 from tests.robustness.serving import Served
@@ -43,7 +43,7 @@ def test_a_head_without_an_end_is_refused_while_it_comes(target: Served) -> None
 
 
 def test_a_head_of_nearly_a_mebibyte_is_read(target: Served) -> None:
-    assert ask(target.site, "GET", "/version", headers=headers_of(HEAD_LIMIT - 5000)).code == 200
+    assert ask(target.site, "GET", "/version", headers=headers_of(DEFAULT.head_bytes - 5000)).code == 200
 
 
 def request(*lines: bytes, body: bytes = b"") -> bytes:

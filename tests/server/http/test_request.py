@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
-from ctrlmgr.errors import RequestEntityTooLarge, UnsupportedMediaType
+from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
+from ctrlmgr.server.http import request as requests
+from ctrlmgr.server.http.bounds import DEFAULT
+from ctrlmgr.server.http.exchange import Exchange
+from ctrlmgr.server.http.parser import Head
 from ctrlmgr.server.http.request import BODY_LIMIT, Request, parse_query
-from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.routes import locate
+from tests.server.http.test_exchange import Line
 
 
 @pytest.mark.parametrize(
@@ -33,59 +36,47 @@ def test_a_query_is_read_as_go_reads_it(raw: bytes, expected: dict[str, list[str
     assert parse_query(raw) == expected
 
 
-def request(headers: dict[str, str] | None = None, messages: Sequence[dict[str, Any]] = ()) -> Request:
-    pending = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        return pending.pop(0)
-
-    async def send(message: Any) -> None:
-        raise AssertionError(f"nothing is to be sent, not {message}")
-
-    scope = {
-        "method": "POST",
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
-    }
-    return Request(scope, receive, send, locate(b"/"))
-
-
-def body(*parts: bytes) -> list[dict[str, Any]]:
-    last = len(parts) - 1
-    return [{"type": "http.request", "body": part, "more_body": at < last} for at, part in enumerate(parts)]
+def request(headers: dict[str, str] | None = None, parts: Sequence[bytes] = (), *, ends: bool = True) -> Request:
+    """Return a request whose body comes in `parts`."""
+    lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+    exchange = Exchange(Head("POST", b"/", b"", lines), Line(), DEFAULT)
+    for part in parts:
+        exchange.receive(part)
+    if ends:
+        exchange.end()
+    return Request(exchange, locate(b"/"))
 
 
 def test_a_body_is_put_together() -> None:
-    assert asyncio.run(request(messages=body(b"{", b'"a":', b"1}")).body()) == b'{"a":1}'
+    assert asyncio.run(request(parts=[b"{", b'"a":', b"1}"]).body()) == b'{"a":1}'
 
 
 def test_a_body_of_the_limit_is_read() -> None:
-    assert len(asyncio.run(request(messages=body(b"x" * BODY_LIMIT)).body())) == BODY_LIMIT
+    assert len(asyncio.run(request(parts=[b"x" * BODY_LIMIT]).body())) == BODY_LIMIT
 
 
 def test_a_body_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(RequestEntityTooLarge, match=r"^Request entity is too large: limit is 3145728$"):
-        asyncio.run(request({"content-length": str(BODY_LIMIT + 1)}).body())
+        asyncio.run(request({"content-length": str(BODY_LIMIT + 1)}, ends=False).body())
 
 
-def test_a_body_that_turns_out_too_large_is_read_no_further() -> None:
-    messages = body(*[b"x" * 1_000_000] * 4, b"never asked for")
+def test_a_body_that_turns_out_too_large_is_refused() -> None:
     with pytest.raises(RequestEntityTooLarge):
-        asyncio.run(request(messages=messages).body())
+        asyncio.run(request(parts=[b"x" * 1_000_000] * 4, ends=False).body())
+
+
+def test_a_body_that_does_not_come_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "BODY_PATIENCE", 0)
+    with pytest.raises(RequestTimeout, match="did not complete within the allotted timeout"):
+        asyncio.run(request(parts=[b"{"], ends=False).body())
 
 
 def test_a_packed_body_is_refused() -> None:
     with pytest.raises(UnsupportedMediaType, match="must not be encoded"):
-        asyncio.run(request({"content-encoding": "gzip"}, body(b"")).body())
-    assert asyncio.run(request({"content-encoding": "identity"}, body(b"x")).body()) == b"x"
-
-
-def test_a_client_that_leaves_while_sending_is_no_error_of_ours() -> None:
-    messages = [*body(b"{", b"")[:1], {"type": "http.disconnect"}]
-    with pytest.raises(Disconnected):
-        asyncio.run(request(messages=messages).body())
+        asyncio.run(request({"content-encoding": "gzip"}, [b""]).body())
+    assert asyncio.run(request({"content-encoding": "identity"}, [b"x"]).body()) == b"x"
 
 
 def test_of_two_headers_the_first_counts() -> None:
-    scope = {"method": "GET", "query_string": b"", "headers": [(b"accept", b"one"), (b"accept", b"two")]}
-    assert Request(scope, None, None, locate(b"/")).header(b"accept") == b"one"  # type: ignore[arg-type]  # unused
+    exchange = Exchange(Head("GET", b"/", b"", [(b"accept", b"one"), (b"accept", b"two")]), Line(), DEFAULT)
+    assert Request(exchange, locate(b"/")).header(b"accept") == b"one"

@@ -29,7 +29,8 @@ Amounts = Mapping[str, str]
 _COMPUTE = ("cpu", "memory")
 
 
-def _is_pod_level(name: str) -> bool:
+def is_pod_level(name: str) -> bool:
+    """Whether a pod as a whole may ask for a resource, for all of its containers."""
     return name in _COMPUTE or is_huge_pages(name)
 
 
@@ -113,10 +114,10 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
     if limits:
         resources["limits"] = limits
         for name, amount in aggregate(spec, "requests").items():
-            if _is_pod_level(name) and is_overcommittable(name):
+            if is_pod_level(name) and is_overcommittable(name):
                 requests.setdefault(name, amount)
         for name, amount in limits.items():
-            if _is_pod_level(name):
+            if is_pod_level(name):
                 requests.setdefault(name, amount)
     if requests:
         resources["requests"] = requests
@@ -206,7 +207,7 @@ def _huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
 def _pod_resource_name(name: str, path: Path) -> list[FieldError]:
     if errors := validate_resource_name(name, path):
         return errors
-    return [] if _is_pod_level(name) else [not_supported(path, name, {HUGE_PAGES, *_COMPUTE})]
+    return [] if is_pod_level(name) else [not_supported(path, name, {HUGE_PAGES, *_COMPUTE})]
 
 
 def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path: Path) -> list[FieldError]:

@@ -19,7 +19,6 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.addresses import ip_warnings
 from ctrlmgr.engine.validation.names import dns1123_label
-from ctrlmgr.kinds.core.pod.admission import admit_changed_pod, admit_new_pod
 from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
 from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.core.pod.defaults import default_pod
@@ -102,15 +101,6 @@ class PodStrategy(Strategy):
     def default(self, obj: Unstructured) -> None:
         """Default the spec, and let the status's addresses agree."""
         default_pod(obj)
-
-    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Give it a priority, tolerations and its node's topology labels."""
-        admit_new_pod(ctx, obj)
-
-    def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Leave it what its creation gave it."""
-        if not ctx.subresource:
-            admit_changed_pod(new, old)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Give it its first status."""

@@ -19,7 +19,6 @@ from ctrlmgr.engine.refusals import conflict, forbidden
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.kinds.core.pod.admission import topology_labels
 from ctrlmgr.kinds.core.pod.conditions import is_ready, set_condition
 from ctrlmgr.kinds.label_selectors import selector_of
 
@@ -56,10 +55,10 @@ def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
     _check_identity(metadata, wanted, name)
     if problem := _unbindable(pod, name):
         raise conflict(BINDINGS, name, problem)
-    pod["spec"]["nodeName"] = node = target["name"]
+    pod["spec"]["nodeName"] = target["name"]
     if annotations := wanted.get("annotations"):
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    if labels := {**(wanted.get("labels") or {}), **topology_labels(ctx.view, node)}:
+    if labels := wanted.get("labels"):
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     status: dict[str, Any] = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)

@@ -2,175 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from types import coroutine
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
-from ctrlmgr.server.http.front import KEEP_ALIVE
-from ctrlmgr.server.http.protocol import HEAD_LIMIT, HEAD_TIMEOUT, LINGER
-from ctrlmgr.server.http.stream import StreamingProtocol
+from ctrlmgr.server.http.bounds import DEFAULT
+from ctrlmgr.testing.clock import FakeClock
+from tests.server.http.loopback import CERTIFICATE, Client
 
-CERTIFICATE = {"subject": ((("commonName", "jane"),),)}
-
-
-class Timer:
-    def __init__(self, when: float, call: Callable[..., object], *given: object) -> None:
-        self.when, self.call, self.given = when, call, given
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class Loop:
-    """Runs tasks and, when it is told that time has passed, timers."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[Timer] = []
-        self.ready: list[Coroutine[Any, Any, None]] = []
-        self.waiting: list[Coroutine[Any, Any, None]] = []
-
-    def call_later(self, delay: float, call: Callable[..., object], *given: object) -> Timer:
-        self.timers.append(Timer(self.now + delay, call, *given))
-        return self.timers[-1]
-
-    def create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
-        self.ready.append(work)
-        done: asyncio.Future[None] = asyncio.Future(loop=self)  # type: ignore[arg-type]  # as much of one as is needed
-        return done
-
-    def run(self) -> None:
-        """Run every task that is ready until it waits, or is over."""
-        while self.ready:
-            work = self.ready.pop(0)
-            try:
-                work.send(None)
-            except StopIteration:
-                continue
-            self.waiting.append(work)
-
-    def go_on(self) -> None:
-        """Let those go on that wait."""
-        self.ready, self.waiting = self.waiting, []
-        self.run()
-
-    def get_debug(self) -> bool:
-        return False
-
-    def pass_time(self, seconds: float) -> None:
-        end = self.now + seconds
-        while due := [timer for timer in self.timers if timer.when <= end and not timer.cancelled]:
-            timer = min(due, key=lambda each: each.when)
-            self.timers.remove(timer)
-            self.now = max(self.now, timer.when)
-            timer.call(*timer.given)
-        self.now = end
-
-    def time(self) -> float:
-        return self.now
-
-
-class Transport(asyncio.Transport):
-    """A connection that keeps what is written, and how it ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.unread = 0
-        self.closed = self.aborted = False
-
-    def get_extra_info(self, name: str, default: object = None) -> Any:
-        return CERTIFICATE if name == "peercert" else default
-
-    def write(self, data: Any) -> None:
-        self.written += bytes(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.aborted = True
-
-    def is_closing(self) -> bool:
-        return self.closed or self.aborted
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def get_write_buffer_size(self) -> int:
-        return self.unread
-
-
-@coroutine
-def a_while() -> Generator[None]:
-    yield
-
-
-class Client:
-    """The other end of a connection, and the application behind this one, which answers without reading a body.
-
-    At once, but for requests for `/slow`: those wait until `loop.go_on()`, before they are answered and after they have
-    begun to be.
-    """
-
-    def __init__(self) -> None:
-        self.loop, self.transport = Loop(), Transport()
-        self.scopes: list[dict[str, Any]] = []
-        config = uvicorn.Config(
-            self._answer,
-            interface="asgi3",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE,
-        )
-        config.load()
-        self.protocol = StreamingProtocol(
-            config=config,
-            server_state=ServerState(),
-            app_state={},
-            _loop=self.loop,
-        )
-        self.protocol.connection_made(self.transport)
-
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        self.scopes.append(scope)
-        body = scope["path"].encode()
-        if scope["path"] == "/slow":
-            await a_while()
-        if scope["path"] == "/whole" and self.protocol.answer(200, [], body):
-            return
-        length = b"%d" % len(body)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-        if scope["path"] == "/slow":
-            await a_while()
-        await send({"type": "http.response.body", "body": body})
-
-    def send(self, data: bytes, piece: int = 65_536) -> None:
-        for at in range(0, len(data), piece):
-            self.protocol.data_received(data[at : at + piece])
-            self.loop.run()
-
-    @property
-    def said(self) -> list[bytes]:
-        """The status lines of the answers."""
-        return re.findall(rb"HTTP/1\.1 [^\r]*", self.transport.written)
+HEAD_TIMEOUT, HEAD_LIMIT, LINGER, KEEP_ALIVE = (
+    DEFAULT.head_timeout,
+    DEFAULT.head_bytes,
+    DEFAULT.linger,
+    DEFAULT.keep_alive,
+)
 
 
 @pytest.fixture
 def client() -> Iterator[Client]:
     client = Client()
     yield client
-    client.protocol.connection_lost(None)
+    client.connection.connection_lost(None)
     assert not client.loop.waiting
     assert all(timer.cancelled or timer.when <= client.loop.now + LINGER for timer in client.loop.timers)
 
@@ -203,7 +57,7 @@ def test_who_never_finishes_a_head_is_disconnected_though_they_keep_sending(clie
     drip(client, GET[:31], 1.0)
     assert not client.transport.is_closing()
     drip(client, GET[31:33], 1.0)
-    assert (client.transport.aborted, client.scopes) == (True, [])
+    assert (client.transport.aborted, client.paths) == (True, [])
 
 
 def test_every_request_has_the_same_time_for_its_head(client: Client) -> None:
@@ -253,7 +107,7 @@ def test_a_head_of_the_limit_is_read_one_beyond_it_is_not(piece: int) -> None:
     within.send(headed(HEAD_LIMIT - 100), piece)
     assert within.said == [OK]
     beyond.send(headed(HEAD_LIMIT + 1), piece)
-    assert (beyond.said, beyond.scopes, beyond.transport.closed) == ([TOO_LARGE], [], True)
+    assert (beyond.said, beyond.paths, beyond.transport.closed) == ([TOO_LARGE], [], True)
 
 
 @pytest.mark.parametrize(
@@ -266,9 +120,9 @@ def test_a_head_of_the_limit_is_read_one_beyond_it_is_not(piece: int) -> None:
 )
 def test_whatever_makes_a_head_too_large(client: Client, head: bytes) -> None:
     client.send(head)
-    assert (client.said, client.scopes) == ([TOO_LARGE], [])
+    assert (client.said, client.paths) == ([TOO_LARGE], [])
     client.send(GET)
-    assert (client.said, client.scopes) == ([TOO_LARGE], [])  # what comes after that is not looked at
+    assert (client.said, client.paths) == ([TOO_LARGE], [])  # what comes after that is not looked at
 
 
 def test_who_was_refused_has_a_moment_to_read_why(client: Client) -> None:
@@ -300,14 +154,14 @@ def test_what_was_asked_before_is_answered_first(client: Client, after: bytes) -
     client.loop.go_on()
     assert client.said == [OK, OK, TOO_LARGE if after[-1:] == b"a" else BAD]
     assert client.transport.closed
-    assert [scope["path"] for scope in client.scopes] == ["/slow", "/version"]
+    assert client.paths == [b"/slow", b"/version"]
     assert b"/slowHTTP/1.1 200 OK" in client.transport.written
 
 
 def test_a_body_that_cannot_be_read_is_told_instead_of_an_answer_or_ends_one(client: Client) -> None:
     client.send(HALF.replace(b"/half", b"/slow") + b"zz\r\n")
     assert (client.said, client.transport.closed) == ([BAD], True)
-    client.protocol.connection_lost(None)
+    client.connection.connection_lost(None)
     client.loop.go_on()
     client.loop.go_on()
     assert client.said == [BAD]
@@ -321,18 +175,18 @@ def test_a_body_that_cannot_be_read_is_told_instead_of_an_answer_or_ends_one(cli
 def test_the_rest_of_a_body_is_no_request(client: Client) -> None:
     client.send(HALF)
     client.send(b"zz\r\n" + GET)
-    assert (client.said, len(client.scopes), client.transport.closed) == ([OK], 1, True)
+    assert (client.said, len(client.paths), client.transport.closed) == ([OK], 1, True)
 
 
 @pytest.mark.parametrize("hosts", [b"", b"host: x\r\nhost: x\r\n", b"host: x\r\nHost: y\r\n"])
 def test_a_request_is_for_one_host(client: Client, hosts: bytes) -> None:
     client.send(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
-    assert (client.said, client.scopes) == ([BAD], [])
+    assert (client.said, client.paths) == ([BAD], [])
 
 
 def test_a_target_that_is_none_is_refused(client: Client) -> None:
     client.send(GET + b"GET http://[::1 HTTP/1.1\r\nhost: x\r\n\r\n")
-    assert (client.said, len(client.scopes)) == ([OK, BAD], 1)
+    assert (client.said, len(client.paths)) == ([OK, BAD], 1)
 
 
 def test_of_old_a_request_need_not_say_for_which_host_it_is(client: Client) -> None:
@@ -385,12 +239,12 @@ def test_the_end_of_such_a_body_does_not_bound_the_request_after_it(client: Clie
 
 def test_the_certificate_of_a_client_comes_with_every_request(client: Client) -> None:
     client.send(GET + GET)
-    assert [scope["client_certificate"] for scope in client.scopes] == [CERTIFICATE] * 2
+    assert [exchange.certificate for exchange in client.exchanges] == [CERTIFICATE] * 2
 
 
 def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
     client.send(GET)
-    client.protocol.shutdown()
+    client.connection.shutdown()
     assert (client.transport.closed, client.transport.aborted) == (True, False)
     client.loop.pass_time(LINGER)
     assert client.transport.aborted
@@ -399,7 +253,7 @@ def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:
 @pytest.mark.parametrize("path", [b"/version", b"/whole"])
 def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Client, path: bytes) -> None:
     client.send(GET)
-    client.protocol.leave()
+    client.connection.leave()
     assert not client.transport.closed, "what the client is just sending would be lost"
     client.send(GET.replace(b"/version", path))
     assert client.said == [OK, OK]
@@ -409,7 +263,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_next_answer(client: Cli
 
 def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client: Client) -> None:
     client.send(SLOW)
-    client.protocol.leave()
+    client.connection.leave()
     client.loop.go_on()
     assert b"connection: close\r\n" in client.transport.written
     client.loop.go_on()
@@ -418,7 +272,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client
 
 def test_a_server_that_stops_waits_for_who_reads_an_answer(client: Client) -> None:
     client.send(SLOW)
-    client.protocol.shutdown()
+    client.connection.shutdown()
     assert not client.transport.closed
     client.transport.unread = 1000
     client.loop.go_on()
@@ -430,3 +284,94 @@ def test_a_server_that_stops_waits_for_who_reads_an_answer(client: Client) -> No
         assert not client.transport.aborted
     client.loop.pass_time(LINGER)  # nothing has been read since
     assert client.transport.aborted
+
+
+def test_an_answer_in_pieces_is_chunked(client: Client) -> None:
+    client.send(GET.replace(b"/version", b"/chunks") + GET)
+    assert (
+        b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n" in client.transport.written
+    )
+    assert client.said == [OK, OK]
+
+
+def test_requests_sent_at_once_leave_others_the_loop_in_between(client: Client) -> None:
+    client.connection.receive(GET * 50)
+    assert len(client.said) == 1
+    client.loop.run()
+    assert len(client.said) == 50
+
+
+def test_a_client_that_does_not_read_gets_no_further_answers(client: Client) -> None:
+    client.connection.pause_writing()
+    client.send(GET * 3)
+    assert (client.said, client.transport.takes_in) == ([], False)
+    client.connection.resume_writing()
+    client.loop.run()
+    assert (client.said, client.transport.takes_in) == ([OK] * 3, True)
+
+
+def test_a_client_that_reads_nothing_for_long_is_disconnected(client: Client) -> None:
+    client.send(GET)
+    client.transport.unread = 1000
+    client.connection.pause_writing()
+    client.loop.pass_time(DEFAULT.write_timeout - 1)
+    client.transport.unread = 900
+    client.loop.pass_time(DEFAULT.write_timeout)
+    assert not client.transport.aborted, "it has read something"
+    client.loop.pass_time(DEFAULT.write_timeout)
+    assert client.transport.aborted
+
+
+def test_a_client_that_reads_again_is_not(client: Client) -> None:
+    client.transport.unread = 1000
+    client.connection.pause_writing()
+    client.connection.resume_writing()
+    client.send(GET)
+    client.loop.pass_time(DEFAULT.write_timeout + 1)
+    assert not client.transport.is_closing()
+
+
+@pytest.mark.parametrize("path", [b"/version", b"/slow"])
+def test_a_certificate_that_expires_ends_its_connection(path: bytes) -> None:
+    clock = FakeClock()
+    client = Client(clock=clock, certificate=expiring(clock, seconds=100))
+    client.send(GET.replace(b"/version", path))
+    client.loop.go_on()
+    client.loop.pass_time(89)
+    assert not client.transport.is_closing()
+    clock.step(101)
+    client.loop.pass_time(12)
+    assert client.transport.is_closing()
+    client.send(GET)
+    assert len(client.exchanges) == 1
+    client.connection.connection_lost(None)
+    client.loop.go_on()
+
+
+def test_a_certificate_that_expires_in_years_is_looked_at_again() -> None:
+    clock = FakeClock()
+    client = Client(clock=clock, certificate=expiring(clock, seconds=200_000))
+    client.connection.receive(GET.replace(b"/version", b"/slow"))
+    client.loop.run()
+    clock.step(86_400)
+    client.loop.pass_time(86_400)
+    clock.step(86_400)
+    client.loop.pass_time(86_400)
+    assert not client.transport.is_closing()
+    clock.step(30_000)
+    client.loop.pass_time(30_000)
+    client.loop.go_on()
+    client.loop.go_on()
+    assert client.transport.is_closing()
+
+
+def expiring(clock: FakeClock, seconds: float) -> dict[str, Any]:
+    at = datetime.fromtimestamp(clock.now() / 1_000_000 + seconds, UTC)
+    return {**CERTIFICATE, "notAfter": at.strftime("%b %d %H:%M:%S %Y GMT")}
+
+
+def test_an_application_that_fails_or_says_nothing_drops_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    for path in (b"/fails", b"/silent"):
+        client = Client()
+        client.send(GET.replace(b"/version", path))
+        assert (client.transport.aborted, client.said) == (True, [])

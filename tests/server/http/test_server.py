@@ -16,10 +16,10 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Check, Health, HttpServer
-from ctrlmgr.server.http import front as serving_http
-from ctrlmgr.server.http import protocol as protocols
-from ctrlmgr.server.http.protocol import HEAD_LIMIT
-from ctrlmgr.server.http.stream import Stream, chunk
+from ctrlmgr.server.http import server as serving_http
+from ctrlmgr.server.http.bounds import DEFAULT, Bounds
+from ctrlmgr.server.http.framing import chunk
+from ctrlmgr.server.http.stream import Stream
 from ctrlmgr.server.presenting import sending
 from ctrlmgr.server.watch.hub import Hub
 from tests.background import background
@@ -206,14 +206,13 @@ def test_a_head_that_is_too_large_is_refused(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\n")
         filler = b"x-filler: " + b"y" * 60_000 + b"\r\n"
-        for _ in range(HEAD_LIMIT // len(filler) + 1):
+        for _ in range(DEFAULT.head_bytes // len(filler) + 1):
             connection.sendall(filler)
         assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 431 ")
 
 
-def test_who_does_not_finish_a_head_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocols, "HEAD_TIMEOUT", 0.1)
-    with running() as site, site.connect() as silent, site.connect() as half:
+def test_a_client_that_does_not_finish_a_head_is_disconnected() -> None:
+    with running(bounds=Bounds(head_timeout=0.1)) as site, site.connect() as silent, site.connect() as half:
         half.sendall(b"GET /version HTTP/1.1\r\nhost:")
         assert silent.recv(1) == b""
         assert half.recv(1) == b""

@@ -1,0 +1,118 @@
+"""The admission chain: plugins in their order, first those that change a write, then those that only judge it.
+
+Guarantees:
+- A write that no plugin handles costs one look into a table.
+- Plugins see what those before them made of the object. If one asks for it (`Attributes.should_reinvoke`), all that
+  change objects are called once more, never twice more (apiserver `pkg/admission/reinvocation.go`).
+- What one plugin refuses is refused: those after it are not asked.
+- Every call is timed under kube-apiserver's metric names, with what it waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.errors import ApiError
+from ctrlmgr.metrics import AdmissionTimes
+
+
+class _Link(NamedTuple):
+    """One hook of one plugin."""
+
+    decide: Callable[[Attributes], Decision]
+    times: AdmissionTimes
+
+
+class _Step(NamedTuple):
+    """The hooks of one half of admission that one kind of write meets."""
+
+    links: tuple[_Link, ...]
+    times: AdmissionTimes
+
+
+class _Route(NamedTuple):
+    mutating: _Step
+    validating: _Step
+
+
+class Chain:
+    """All plugins that are switched on, as one `engine.attributes.Admission`."""
+
+    def __init__(self, plugins: Sequence[Plugin], clock: Clock) -> None:
+        """Call `plugins` in their order."""
+        self.plugins = tuple(plugins)
+        self._clock = clock
+        self._routes: dict[tuple[Resource, str, Verb], _Route] = {}
+        self._times: dict[tuple[str, str, Verb], AdmissionTimes] = {}
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Whether any plugin looks at such writes."""
+        route = self._route(resource, subresource, operation)
+        return bool(route.mutating.links or route.validating.links)
+
+    def admit(self, attributes: Attributes) -> Operation[None]:
+        """Have the object changed; raises what a plugin refuses it with."""
+        step = self._route(attributes.resource, attributes.subresource, attributes.operation).mutating
+        if not step.links:
+            return
+        yield from self._pass(step, attributes)
+        if attributes.should_reinvoke:
+            attributes.is_reinvocation = True
+            yield from self._pass(step, attributes)
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        """Have the object judged; raises what a plugin refuses it with."""
+        step = self._route(attributes.resource, attributes.subresource, attributes.operation).validating
+        if step.links:
+            yield from self._pass(step, attributes)
+
+    def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
+        now = self._clock.monotonic
+        start = began = now()
+        for decide, times in step.links:
+            try:
+                waiting = decide(attributes)
+                if waiting is not None:
+                    yield from waiting
+            except ApiError:
+                ended = now()
+                times.observe(ended - began, rejected=True)
+                step.times.observe(ended - start, rejected=True)
+                raise
+            ended = now()
+            times.observe(ended - began)
+            began = ended
+        step.times.observe(began - start)
+
+    def _route(self, resource: Resource, subresource: str, operation: Verb) -> _Route:
+        key = (resource, subresource, operation)
+        route = self._routes.get(key)
+        if route is None:
+            asked = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
+            mutating = [(plugin.name, plugin.admit) for plugin in asked if plugin.mutates()]
+            validating = [(plugin.name, plugin.validate) for plugin in asked if plugin.validates()]
+            route = _Route(
+                self._step("admit", operation, mutating),
+                self._step("validate", operation, validating),
+            )
+            self._routes[key] = route
+        return route
+
+    def _step(
+        self, type_: str, operation: Verb, hooks: Sequence[tuple[str, Callable[[Attributes], Decision]]]
+    ) -> _Step:
+        links = tuple(_Link(decide, self._timed(name, type_, operation)) for name, decide in hooks)
+        return _Step(links, self._timed("", type_, operation))
+
+    def _timed(self, name: str, type_: str, operation: Verb) -> AdmissionTimes:
+        """Return the times of a plugin (or, without a name, of the whole step), which routes share."""
+        key = (name, type_, operation)
+        if key not in self._times:
+            self._times[key] = AdmissionTimes(name, type_, operation)
+        return self._times[key]

@@ -1,0 +1,37 @@
+"""DefaultIngressClass: an ingress that names no class is of the default one.
+
+Rules come from Kubernetes' `plugin/pkg/admission/network/defaultingressclass/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.default_class import default_class
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+INGRESSES: Final = Resource("networking.k8s.io", "ingresses")
+INGRESS_CLASSES: Final = Resource("networking.k8s.io", "ingressclasses")
+_IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
+_ANNOTATION = "kubernetes.io/ingress.class"
+
+
+class DefaultIngressClass(Plugin):
+    """Names the class of new ingresses."""
+
+    name: ClassVar[str] = "DefaultIngressClass"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new ingresses."""
+        return resource == INGRESSES and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set `ingressClassName`, if there is a default and the ingress does not say."""
+        ingress = attributes.fields
+        spec = ingress.setdefault("spec", {})
+        if spec.get("ingressClassName") is None and _ANNOTATION not in (ingress["metadata"].get("annotations") or {}):
+            found = default_class(attributes.view, INGRESS_CLASSES, _IS_DEFAULT)
+            if found is not None:
+                spec["ingressClassName"] = found

@@ -1,0 +1,41 @@
+"""DefaultStorageClass: a claim that names no class is of the default one.
+
+Rules come from Kubernetes' `plugin/pkg/admission/storage/storageclass/setdefault/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.default_class import default_class
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+STORAGE_CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+"""Where a claim named its class before there was a field."""
+_IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+class DefaultStorageClass(Plugin):
+    """Names the class of new claims."""
+
+    name: ClassVar[str] = "DefaultStorageClass"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new claims."""
+        return resource == CLAIMS and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set `storageClassName`, if there is a default and the claim does not say."""
+        claim = attributes.fields
+        spec = claim.setdefault("spec", {})
+        if spec.get("storageClassName") is None and ANNOTATION not in (claim["metadata"].get("annotations") or {}):
+            found = default_class(attributes.view, STORAGE_CLASSES, *_IS_DEFAULT)
+            if found is not None:
+                spec["storageClassName"] = found

@@ -1,0 +1,43 @@
+"""DefaultTolerationSeconds: lets a pod outlive a short failure of its node, unless it says how long.
+
+Rules come from Kubernetes' `plugin/pkg/admission/defaulttolerationseconds/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class DefaultTolerationSeconds(Plugin):
+    """Adds a toleration for each of the two taints of a node that does not answer."""
+
+    name: ClassVar[str] = "DefaultTolerationSeconds"
+
+    def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
+        """Tolerate a node that is not ready, and one that cannot be reached, for so many seconds."""
+        self._seconds = {NOT_READY: not_ready, UNREACHABLE: unreachable}
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed pods."""
+        return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def admit(self, attributes: Attributes) -> None:
+        """Add what is missing."""
+        spec = attributes.fields.setdefault("spec", {})
+        given = spec.get("tolerations") or ()
+        tolerated = [each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"]
+        missing = [key for key in self._seconds if key not in tolerated and "" not in tolerated]
+        if missing:
+            added = ({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in missing)
+            seconds = (self._seconds[key] for key in missing)
+            spec["tolerations"] = [
+                *given,
+                *({**each, "tolerationSeconds": time} for each, time in zip(added, seconds, strict=True)),
+            ]

@@ -1,0 +1,188 @@
+"""LimitRanger: what the LimitRanges of a namespace give containers that ask for nothing, and refuse.
+
+Guarantees: defaults are set on creation and on resizing only, where containers are chosen; the same object is judged by
+every LimitRange of its namespace, in the order of their names.
+
+Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.quantity import MILLI, WHOLE, parse
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, is_pod_level
+
+LIMIT_RANGES = Resource("", "limitranges")
+CLAIMS = Resource("", "persistentvolumeclaims")
+ANNOTATION = "kubernetes.io/limit-ranger"
+
+_LARGEST_IN_MILLI = (2**63 - 1) // 1000 * WHOLE
+_NONE: Amounts = {}
+
+
+class Asked(NamedTuple):
+    """What is measured: a container, a pod as a whole, a claim."""
+
+    type: str
+    """The type of limit it falls under."""
+    requests: Amounts
+    limits: Amounts
+
+
+class LimitRanger(Plugin):
+    """Applies LimitRanges to pods and claims."""
+
+    name: ClassVar[str] = "LimitRanger"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new pods, resized pods, and claims; containers of pods change in no other way."""
+        if resource == PODS:
+            return (subresource, operation) in (("", Verb.CREATE), ("resize", Verb.UPDATE))
+        return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set what a LimitRange gives by default."""
+        if attributes.resource == PODS:
+            for limits in _limit_ranges(attributes):
+                set_defaults(attributes.fields, limits)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse what is below a minimum, above a maximum, or too far apart."""
+        for limits in _limit_ranges(attributes):
+            problems = list(dict.fromkeys(violations(attributes, limits)))
+            if problems:
+                raise attributes.forbidden(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+
+def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield the limits of each LimitRange that applies; those of an object that is going do not."""
+    old = attributes.old
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        return
+    for each in attributes.view.list(LIMIT_RANGES, attributes.namespace):
+        yield (each.to_dict().get("spec") or {}).get("limits") or ()
+
+
+def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> None:
+    """Set the requests and limits that containers leave out, and note in an annotation what was set."""
+    ours = [each for each in limits if each.get("type") == "Container"]
+    requests = {name: amount for each in ours for name, amount in (each.get("defaultRequest") or {}).items()}
+    maxima = {name: amount for each in ours for name, amount in (each.get("default") or {}).items()}
+    spec, notes = pod.get("spec") or {}, list[str]()
+    for field, label in (("containers", "container"), ("initContainers", "init container")):
+        for container in spec.get(field) or ():
+            notes += _fill(container, "requests", requests, f"request for {label}")
+            notes += _fill(container, "limits", maxima, f"limit for {label}")
+    if notes:
+        annotations = pod["metadata"].get("annotations") or {}
+        pod["metadata"]["annotations"] = {**annotations, ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
+
+
+def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -> list[str]:
+    resources = container.get("resources") or {}
+    given = resources.get(field) or {}
+    missing = {name: amount for name, amount in defaults.items() if name not in given}
+    if not missing:
+        return []
+    container["resources"] = {**resources, field: {**given, **missing}}
+    return [f"{', '.join(sorted(missing))} {what} {container['name']}"]
+
+
+def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what a new or changed object violates."""
+    if attributes.resource == CLAIMS:
+        claim = Asked("PersistentVolumeClaim", _amounts(attributes.fields.get("spec") or {}, "requests"), _NONE)
+        for limit in limits:
+            if limit.get("type") == claim.type:
+                yield from _check(limit, "min", claim, _below)
+                yield from _check(limit, "max", claim, _request_above)
+        return
+    spec = attributes.fields.get("spec") or {}
+    for limit in limits:
+        for asked in _asked(spec, limit.get("type") or ""):
+            yield from _check(limit, "min", asked, _below)
+            yield from _check(limit, "max", asked, _above)
+            yield from _check(limit, "maxLimitRequestRatio", asked, _apart)
+
+
+def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[Asked]:
+    if type_ == "Container":
+        for field in ("containers", "initContainers"):
+            for container in spec.get(field) or ():
+                yield Asked(type_, _amounts(container, "requests"), _amounts(container, "limits"))
+    if type_ == "Pod":
+        yield Asked(type_, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+
+
+def _amounts(owner: Mapping[str, Any], field: str) -> Amounts:
+    return (owner.get("resources") or {}).get(field) or {}
+
+
+def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
+    """Return what a pod's containers need together, or what the pod says for them all."""
+    own = {name: amount for name, amount in _amounts(spec, field).items() if is_pod_level(name)}
+    return {**aggregate(spec, field), **own}
+
+
+_Problem = Callable[[str, str, Asked], str | None]
+
+
+def _check(limit: Mapping[str, Any], field: str, asked: Asked, problem: _Problem) -> Iterator[str]:
+    for name, enforced in sorted((limit.get(field) or {}).items()):
+        if (found := problem(name, enforced, asked)) is not None:
+            yield found
+
+
+def _values(*amounts: str) -> list[int]:
+    """Return amounts as they are compared: in thousandths, in whole numbers if one is too large for that."""
+    parsed = [parse(each) for each in amounts]
+    unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE
+    return [-(-each // unit) for each in parsed]
+
+
+def _below(name: str, enforced: str, asked: Asked) -> str | None:
+    start = f"minimum {name} usage per {asked.type} is {enforced}"
+    request, limit = asked.requests.get(name), asked.limits.get(name)
+    least, requested, limited = _values(enforced, request or "0", limit or "0")
+    if request is None:
+        return f"{start}.  No request is specified"
+    if requested < least:
+        return f"{start}, but request is {request}"
+    return f"{start}, but limit is {limit}" if limit is not None and limited < least else None
+
+
+def _above(name: str, enforced: str, asked: Asked) -> str | None:
+    start = f"maximum {name} usage per {asked.type} is {enforced}"
+    request, limit = asked.requests.get(name), asked.limits.get(name)
+    most, requested, limited = _values(enforced, request or "0", limit or "0")
+    if limit is None:
+        return f"{start}.  No limit is specified"
+    if limited > most:
+        return f"{start}, but limit is {limit}"
+    return f"{start}, but request is {request}" if request is not None and requested > most else None
+
+
+def _request_above(name: str, enforced: str, asked: Asked) -> str | None:
+    start = f"maximum {name} usage per {asked.type} is {enforced}"
+    request = asked.requests.get(name)
+    if request is None:
+        return f"{start}.  No request is specified"
+    most, requested = _values(enforced, request)
+    return f"{start}, but request is {request}" if requested > most else None
+
+
+def _apart(name: str, enforced: str, asked: Asked) -> str | None:
+    start = f"{name} max limit to request ratio per {asked.type} is {enforced}"
+    requested, limited = _values(asked.requests.get(name) or "0", asked.limits.get(name) or "0")
+    if not requested:
+        return f"{start}, but no request is specified or request is 0"
+    if not limited:
+        return f"{start}, but no limit is specified or limit is 0"
+    ratio = limited / requested
+    return f"{start}, but provided ratio is {ratio:.6f}" if ratio * WHOLE > parse(enforced) else None

@@ -1,0 +1,50 @@
+"""PersistentVolumeClaimResize: only what a class allows to grow may grow.
+
+Rules come from Kubernetes' `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugins.default_storage_class import ANNOTATION, CLAIMS, STORAGE_CLASSES
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+_CANNOT_GROW = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """Judges claims that grow."""
+
+    name: ClassVar[str] = "PersistentVolumeClaimResize"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at changed claims."""
+        return resource == CLAIMS and not subresource and operation is Verb.UPDATE
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse a claim that grows though its class does not allow that; an unbound one cannot have changed."""
+        new, old = attributes.fields, attributes.old or {}
+        if _size(new) <= _size(old) or (old.get("status") or {}).get("phase") != "Bound":
+            return
+        name, before = _class_of(new), _class_of(old)
+        found = attributes.view.get(STORAGE_CLASSES, Key("", name)) if name and name == before else None
+        if found is None or not found.to_dict().get("allowVolumeExpansion"):
+            raise attributes.forbidden(_CANNOT_GROW)
+
+
+def _size(claim: Mapping[str, Any]) -> int:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return parse(requests.get("storage") or "0")
+
+
+def _class_of(claim: Unstructured) -> str:
+    annotated: str | None = (claim["metadata"].get("annotations") or {}).get(ANNOTATION)
+    return annotated if annotated is not None else (claim.get("spec") or {}).get("storageClassName") or ""

@@ -1,0 +1,46 @@
+"""PodTopologyLabels: a pod carries the zone and the region of the node it is bound to.
+
+Guarantees: the labels come from the node as it is when the pod is bound; later changes of the node change no pod.
+
+Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.strategy import View
+
+NODES = Resource("", "nodes")
+TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PodTopologyLabels(Plugin):
+    """Labels bindings, and pods that are created on a node."""
+
+    name: ClassVar[str] = "PodTopologyLabels"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new pods and new bindings."""
+        return resource == PODS and subresource in ("", "binding") and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set the labels; those of a Binding become the pod's."""
+        if attributes.subresource:
+            target = attributes.fields.get("target") or {}
+            node = target.get("name") if target.get("kind") in (None, "", "Node") else None
+        else:
+            node = (attributes.fields.get("spec") or {}).get("nodeName")
+        labels = topology_labels(attributes.view, node) if node else None
+        if labels:
+            metadata = attributes.fields["metadata"]
+            metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+
+
+def topology_labels(view: View, node: str) -> dict[str, str]:
+    """Return the labels that a node gives its pods; none if there is no such node."""
+    found = view.get(NODES, Key("", node))
+    return {key: found.labels[key] for key in TOPOLOGY_LABELS if key in found.labels} if found else {}

@@ -1,0 +1,100 @@
+"""Priority: gives pods the priority of their class, and lets at most one class be the default.
+
+Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.strategy import View
+
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
+
+_PREEMPTION_POLICY = "PreemptLowerPriority"
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Classes that pods may name before their objects are made."""
+
+
+class Priority(Plugin):
+    """Turns names of PriorityClasses into priorities."""
+
+    name: ClassVar[str] = "Priority"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at pods and at priority classes."""
+        return (
+            resource in (PODS, PRIORITY_CLASSES)
+            and not subresource
+            and operation
+            in (
+                Verb.CREATE,
+                Verb.UPDATE,
+            )
+        )
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set a new pod's priority; a changed pod keeps what it has."""
+        if attributes.resource != PODS:
+            return
+        spec = attributes.fields.setdefault("spec", {})
+        if attributes.operation is Verb.CREATE:
+            _set_priority(attributes, spec)
+            return
+        before = (attributes.old or {}).get("spec") or {}
+        for field in ("priority", "preemptionPolicy"):
+            if spec.get(field) is None and before.get(field) is not None:
+                spec[field] = before[field]
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse a second default class."""
+        if attributes.resource != PRIORITY_CLASSES or not attributes.fields.get("globalDefault"):
+            return
+        name = attributes.fields["metadata"].get("name")
+        for each in attributes.view.list(PRIORITY_CLASSES):
+            is_other = attributes.operation is Verb.CREATE or each.name != name
+            if is_other and each.to_dict().get("globalDefault"):
+                detail = f"PriorityClass {each.name} is already marked as default. Only one default can exist"
+                raise attributes.forbidden(detail)
+
+
+def _set_priority(attributes: Attributes, spec: dict[str, Any]) -> None:
+    class_name, priority, policy = _priority_class(attributes, spec.get("priorityClassName") or "")
+    given = spec.get("priority")
+    computed = "must not be provided in pod spec; priority admission controller computed"
+    if given is not None and given != priority:
+        detail = f"the integer value of priority ({given}) {computed} {priority} from the given PriorityClass name"
+        raise attributes.forbidden(detail)
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != policy:
+        detail = f"the string value of PreemptionPolicy ({given}) {computed} {policy} from the given PriorityClass name"
+        raise attributes.forbidden(detail)
+    if class_name:
+        spec["priorityClassName"] = class_name
+    spec["priority"], spec["preemptionPolicy"] = priority, policy
+
+
+def _priority_class(attributes: Attributes, class_name: str) -> tuple[str, int, str]:
+    """Return the name, value and preemption policy of the class a pod is in, the default one if it names none."""
+    if not class_name:
+        return _default_class(attributes.view)
+    found = attributes.view.get(PRIORITY_CLASSES, Key("", class_name))
+    if found is not None:
+        return _read_class(found)
+    if class_name in _SYSTEM_CLASSES:
+        return class_name, _SYSTEM_CLASSES[class_name], _PREEMPTION_POLICY
+    raise attributes.forbidden(f"no PriorityClass with name {class_name} was found")
+
+
+def _default_class(view: View) -> tuple[str, int, str]:
+    classes = [_read_class(each) for each in view.list(PRIORITY_CLASSES) if each.to_dict().get("globalDefault")]
+    return min(classes, key=lambda each: each[1]) if classes else ("", 0, _PREEMPTION_POLICY)
+
+
+def _read_class(found: Object) -> tuple[str, int, str]:
+    fields = found.to_dict()
+    return found.name, fields.get("value") or 0, fields.get("preemptionPolicy") or _PREEMPTION_POLICY

@@ -1,0 +1,84 @@
+"""RuntimeClass: what the class of a pod adds to it, and that it agrees with what the pod says.
+
+Rules come from Kubernetes' `plugin/pkg/admission/runtimeclass/admission.go` and `pkg/util/tolerations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.tolerations import merged_tolerations
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+RUNTIME_CLASSES = Resource("node.k8s.io", "runtimeclasses")
+
+_MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+
+
+class RuntimeClass(Plugin):
+    """Sets overhead, node selector and tolerations of new pods."""
+
+    name: ClassVar[str] = "RuntimeClass"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new pods."""
+        return resource == PODS and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set what the pod's class defines."""
+        found = _class_of(attributes)
+        if found is None:
+            return
+        spec, overhead = attributes.fields["spec"], (found.get("overhead") or {}).get("podFixed")
+        if found.get("overhead") is not None:
+            given = spec.get("overhead")
+            if given is not None and not _is_same(given, overhead):
+                raise attributes.forbidden(_MISMATCH)
+            if overhead:
+                spec["overhead"] = dict(overhead)
+        if found.get("scheduling") is not None:
+            _schedule(attributes, spec, found["scheduling"])
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse an overhead that is not the class's."""
+        found = _class_of(attributes)
+        given = (attributes.fields.get("spec") or {}).get("overhead")
+        if found is not None and found.get("overhead") is not None:
+            if not _is_same(given or {}, found["overhead"].get("podFixed")):
+                raise attributes.forbidden(_MISMATCH)
+        elif given is not None:
+            raise attributes.forbidden(_WITHOUT_CLASS)
+
+
+def _class_of(attributes: Attributes) -> Mapping[str, Any] | None:
+    name = (attributes.fields.get("spec") or {}).get("runtimeClassName")
+    if name is None:
+        return None
+    found = attributes.view.get(RUNTIME_CLASSES, Key("", name))
+    if found is None:
+        raise attributes.forbidden(f'pod rejected: RuntimeClass "{name}" not found')
+    return found.to_dict()
+
+
+def _is_same(given: Mapping[str, str], defined: Mapping[str, str] | None) -> bool:
+    amounts = [{name: parse(amount) for name, amount in (each or {}).items()} for each in (given, defined)]
+    return amounts[0] == amounts[1]
+
+
+def _schedule(attributes: Attributes, spec: dict[str, Any], scheduling: Mapping[str, Any]) -> None:
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            conflict = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+            raise attributes.forbidden(f"conflict: {conflict}pod.spec.nodeSelector[{key}] = {selector[key]}")
+        selector[key] = value
+    if selector:
+        spec["nodeSelector"] = selector
+    tolerations = merged_tolerations(spec.get("tolerations") or (), scheduling.get("tolerations") or ())
+    if tolerations:
+        spec["tolerations"] = tolerations

@@ -1,0 +1,39 @@
+"""StorageObjectInUseProtection: claims, volumes and attribute classes stay until nothing uses them any more.
+
+The finalizers set here are taken away by the protection controllers.
+
+Rules come from Kubernetes' `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+FINALIZERS: Final[Mapping[Resource, str]] = {
+    Resource("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    Resource("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    Resource("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+"""What holds the objects of each kind."""
+
+
+class StorageObjectInUseProtection(Plugin):
+    """Sets the finalizers."""
+
+    name: ClassVar[str] = "StorageObjectInUseProtection"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new objects."""
+        return resource in FINALIZERS and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Add the finalizer unless it is there."""
+        metadata, finalizer = attributes.fields["metadata"], FINALIZERS[attributes.resource]
+        finalizers = metadata.get("finalizers") or []
+        if finalizer not in finalizers:
+            metadata["finalizers"] = [*finalizers, finalizer]

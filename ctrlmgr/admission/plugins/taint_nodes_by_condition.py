@@ -1,0 +1,32 @@
+"""TaintNodesByCondition: a new node takes no pods until its conditions say that it is ready.
+
+Rules come from Kubernetes' `plugin/pkg/admission/nodetaint/admission.go`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+NODES = Resource("", "nodes")
+NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+class TaintNodesByCondition(Plugin):
+    """Taints new nodes; the node lifecycle controller takes the taint away."""
+
+    name: ClassVar[str] = "TaintNodesByCondition"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new nodes."""
+        return resource == NODES and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Add the taint unless it is there."""
+        spec = attributes.fields.get("spec") or {}
+        taints = spec.get("taints") or []
+        if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):
+            attributes.fields["spec"] = {**spec, "taints": [*taints, dict(NOT_READY)]}

@@ -1,0 +1,124 @@
+"""What the labels of a namespace ask for: a level and a version for each of enforce, audit and warn.
+
+Guarantees: labels that cannot be read never weaken `enforce`, which falls back to the strictest level and the latest
+version, and never make `audit` or `warn` noisy, which fall back to `privileged`.
+
+Rules come from `k8s.io/pod-security-admission/api` (`helpers.go`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+
+PRIVILEGED: Final = "privileged"
+BASELINE: Final = "baseline"
+RESTRICTED: Final = "restricted"
+LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
+"""The levels, the least strict first."""
+
+LATEST: Final = 1_000_000
+"""The minor version that `latest` stands for: newer than any."""
+
+PREFIX: Final = "pod-security.kubernetes.io/"
+_LABELS = Path("metadata.labels")
+_MINOR = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
+
+
+class LevelVersion(NamedTuple):
+    """One of a policy's modes; `version` is the minor one."""
+
+    level: str = PRIVILEGED
+    version: int = LATEST
+
+    def __str__(self) -> str:
+        """Return `baseline:v1.30` or `restricted:latest`."""
+        return f"{self.level}:{'latest' if self.version == LATEST else f'v1.{self.version}'}"
+
+    def is_equivalent(self, other: LevelVersion) -> bool:
+        """Whether both let in the same pods."""
+        return self == other or self.level == other.level == PRIVILEGED
+
+
+class Policy(NamedTuple):
+    """What a namespace asks for."""
+
+    enforce: LevelVersion = LevelVersion()
+    audit: LevelVersion = LevelVersion()
+    warn: LevelVersion = LevelVersion()
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether nothing needs to be looked at."""
+        return all(each.level == PRIVILEGED for each in self)
+
+    def is_equivalent(self, other: Policy) -> bool:
+        """Whether both let in, audit and warn of the same pods."""
+        return all(mine.is_equivalent(theirs) for mine, theirs in zip(self, other, strict=True))
+
+
+class Reading(NamedTuple):
+    """A policy, and what is wrong with the labels it was read from."""
+
+    policy: Policy
+    errors: list[FieldError]
+
+
+def strictness(level: str) -> int:
+    """Return how strict a level is, for comparisons."""
+    return LEVELS.index(level)
+
+
+def parse_level(text: str) -> str | None:
+    """Return the level a text names, None if there is no such level."""
+    return text if text in LEVELS else None
+
+
+def parse_version(text: str) -> int | None:
+    """Return the minor version of `v1.N` or `latest`, None for anything else."""
+    if text == "latest":
+        return LATEST
+    match = _MINOR.fullmatch(text)
+    return int(match.group(1)) if match else None
+
+
+def read_policy(labels: Mapping[str, str], defaults: Policy) -> Reading:
+    """Return the policy that labels ask for, `defaults` where they say nothing."""
+    errors: list[FieldError] = []
+    modes: dict[str, LevelVersion] = {}
+    for mode, default in defaults._asdict().items():
+        level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
+        modes[mode] = LevelVersion(_level(mode, level, default, errors), _version(mode, version, default, errors))
+    enforced = labels.get(PREFIX + "enforce")
+    warns = PREFIX + "warn" in labels
+    if not warns and enforced in LEVELS and strictness(enforced) > strictness(modes["warn"].level):
+        pinned = f"{PREFIX}warn-version" in labels
+        modes["warn"] = LevelVersion(enforced, modes["warn"].version if pinned else modes["enforce"].version)
+    return Reading(Policy(**modes), errors)
+
+
+def _level(mode: str, given: str | None, default: LevelVersion, errors: list[FieldError]) -> str:
+    if given is None:
+        return default.level
+    level = parse_level(given)
+    if level is not None:
+        return level
+    errors.append(_invalid(mode, given, f"must be one of {', '.join(LEVELS)}"))
+    return RESTRICTED if mode == "enforce" else PRIVILEGED
+
+
+def _version(mode: str, given: str | None, default: LevelVersion, errors: list[FieldError]) -> int:
+    if given is None:
+        return default.version
+    version = parse_version(given)
+    if version is None:
+        errors.append(_invalid(f"{mode}-version", given, 'must be "latest" or "v1.x"'))
+        return LATEST
+    return version
+
+
+def _invalid(label: str, value: Any, detail: str) -> FieldError:
+    return invalid(_LABELS.key(PREFIX + label), value, detail)

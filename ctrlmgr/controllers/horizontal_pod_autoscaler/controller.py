@@ -1,0 +1,136 @@
+"""Sets the replicas of what autoscalers point at, by what is measured of its pods.
+
+Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
+- Every autoscaler is looked at once a period, not more often, whatever happens to it.
+- It scales anything that has the subresource `scale`, and only through that.
+- When several autoscalers count the same pods, none of them scales, and each says so.
+- What goes wrong is in a condition and an Event, and tried again in the next period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any
+
+import structlog
+
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
+from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, Served
+from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+
+class AutoscalerReconciler:
+    """A reconciler whose key is a HorizontalPodAutoscaler's."""
+
+    def __init__(
+        self,
+        autoscalers: Lister,
+        surroundings: Surroundings,
+        metrics: Callable[[EngineClient], MetricsClient],
+        *,
+        clock: Clock,
+    ) -> None:
+        """Make what metrics come from with `metrics`, of the client of a reconcile."""
+        self._autoscalers = autoscalers
+        self._around = surroundings
+        self._metrics = metrics
+        self._clock = clock
+        # By key; a key is reconciled by one worker at a time, and dictionaries take care of themselves.
+        self._memories: dict[Key, Memory] = {}
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Measure, decide, scale; what the API refuses is tried again in the next period."""
+        assert isinstance(client, EngineClient), "only the engine knows scales"
+        obj = self._autoscalers.get(key)
+        if obj is None:
+            self._memories.pop(key, None)
+            self._around.selectors.forget(key)
+            return None
+        memory = self._memories.setdefault(key, Memory())
+        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now())
+        try:
+            look.autoscale()
+        except Problem as problem:
+            log.info("autoscaling failed", key=str(key), problem=str(problem))
+        look.write_status()
+        return Result(requeue_after=self._around.options.horizontal_pod_autoscaler_sync_period)
+
+
+def _served(kinds: Callable[[], Iterable[Kind]]) -> Callable[[EngineClient], MetricsClient]:
+    """Return what makes a metrics client that reads PodMetrics where they are a kind that is served."""
+
+    def made(client: EngineClient) -> MetricsClient:
+        def pod_metrics(namespace: str) -> Iterable[Mapping[str, Any]] | None:
+            wanted = ("metrics.k8s.io", "PodMetrics")
+            kind = next((each for each in kinds() if (each.gvk.group, each.gvk.kind) == wanted), None)
+            return None if kind is None else [each.to_dict() for each in client.list(kind, namespace)]
+
+        return Served(pod_metrics)
+
+    return made
+
+
+def new_autoscaler_controller(
+    informers: Informers,
+    kinds: Callable[[], Iterable[Kind]],
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    options: Options,
+    metrics: Callable[[EngineClient], MetricsClient] | None = None,
+    *,
+    clock: Clock,
+    random: Random,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync.
+
+    `kinds` lists what is served now; `metrics` says where metrics come from, by default from PodMetrics among them.
+    """
+    autoscalers, pods = informers.informer(AUTOSCALERS), informers.informer(PODS)
+    selectors = Selectors()
+
+    def changed(change: Change) -> Iterable[Key]:
+        if change.new is None:
+            selectors.forget(change.object.key)  # its pods are the others' at once
+        return (change.object.key,)
+
+    surroundings = Surroundings(pods.lister, kinds, selectors, recorder, options)
+    reconciler = AutoscalerReconciler(autoscalers.lister, surroundings, metrics or _served(kinds), clock=clock)
+    return Controller(
+        DESCRIPTOR.name,
+        reconciler,
+        watches=[Watch(autoscalers, changed, delay=options.horizontal_pod_autoscaler_sync_period)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=options.concurrent_horizontal_pod_autoscaler_syncs,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_autoscaler_controller(
+        context.informers,
+        lambda: context.engine.kinds,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        options,
+        clock=context.clock,
+        random=context.random,
+    )

@@ -1,0 +1,293 @@
+"""One look at one autoscaler: measure, decide, scale, and say so in its status.
+
+Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from ctrlmgr.api import quantity
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
+from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import Evaluation, Sight, evaluate
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
+from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
+from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, Tolerances
+from ctrlmgr.controllers.horizontal_pod_autoscaler.status import (
+    ABLE_TO_SCALE,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    StatusDraft,
+)
+from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Behavior, Scale
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.errors import ApiError, BadRequest
+from ctrlmgr.informer import Lister
+
+_SECOND: Final = 1_000_000
+
+_STABILIZED: Final = {
+    "ScaleUpStabilized": (
+        "recent recommendations were lower than current one, applying the lowest recent recommendation"
+    ),
+    "ScaleDownStabilized": (
+        "recent recommendations were higher than current one, applying the highest recent recommendation"
+    ),
+}
+
+
+class Problem(Exception):
+    """An autoscaler cannot go on in this period; its status and Events say why."""
+
+
+class Selectors:
+    """Which pods each autoscaler counts, so that two that count the same ones find out; for any thread."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._lock = threading.Lock()
+        self._selectors: dict[Key, LabelSelector] = {}
+
+    def put(self, key: Key, selector: LabelSelector) -> None:
+        """Note what an autoscaler selects."""
+        with self._lock:
+            self._selectors[key] = selector
+
+    def forget(self, key: Key) -> None:
+        """Forget an autoscaler."""
+        with self._lock:
+            self._selectors.pop(key, None)
+
+    def selecting(self, namespace: str, pods: Iterable[Object]) -> list[Key]:
+        """Return the autoscalers of a namespace that select any of some pods."""
+        labels = [pod.labels for pod in pods]
+        with self._lock:
+            known = [(key, each) for key, each in self._selectors.items() if key.namespace == namespace]
+        return sorted(key for key, selector in known if any(map(selector.matches, labels)))
+
+
+class Surroundings(NamedTuple):
+    """What every look needs."""
+
+    pods: Lister
+    kinds: Callable[[], Iterable[Kind]]
+    """What is served now."""
+    selectors: Selectors
+    recorder: Recorder
+    options: Options
+
+    def kinds_of(self, group: str, kind: str) -> list[Kind]:
+        """Return the kinds of that name in a group, in any version."""
+        return [each for each in self.kinds() if (each.gvk.group, each.gvk.kind) == (group, kind)]
+
+    def pods_of(self, namespace: str, selector: LabelSelector) -> list[Object]:
+        """Return the pods that a selector selects."""
+        return [pod for pod in self.pods.list(namespace) if selector.matches(pod.labels)]
+
+
+class Look:
+    """One look at one autoscaler."""
+
+    def __init__(
+        self,
+        obj: Object,
+        surroundings: Surroundings,
+        memory: Memory,
+        client: EngineClient,
+        metrics: MetricsClient,
+        now: int,
+    ) -> None:
+        """Look at `obj` at `now`, microseconds since 1970; `memory` is the autoscaler's own."""
+        self._object = obj
+        self._view = obj.view(Autoscaler)
+        self._spec = self._view.spec
+        self._draft = StatusDraft(self._view.status, now)
+        self._around = surroundings
+        self._memory = memory
+        self._client = client
+        self._metrics = metrics
+        self._now = now
+
+    def autoscale(self) -> None:
+        """Do it; raises `Problem`."""
+        kind, scale = self._target()
+        message = "the HPA controller was able to get the target's current scale"
+        self._draft.condition(ABLE_TO_SCALE, True, "SucceededGetScale", message)
+        current = scale.view(Scale).spec.replicas
+        self._memory.begin(current, self._now)
+        least, most = self._bounds
+        metrics: Sequence[Mapping[str, Any]] | None = None
+        if current == 0 and least != 0:
+            message = "scaling is disabled since the replica count of the target is zero"
+            self._draft.condition(SCALING_ACTIVE, False, "ScalingDisabled", message)
+            desired, why = current, ""
+        elif current > most:
+            desired, why = most, "Current number of replicas above Spec.MaxReplicas"
+        elif current < least:
+            desired, why = least, "Current number of replicas below Spec.MinReplicas"
+        else:
+            evaluation = self._evaluate(scale)
+            metrics = evaluation.statuses
+            desired, why = self._decide(evaluation, current)
+        if desired != current:
+            self._rescale(kind, scale, desired, why, metrics)
+        self._draft.numbers(current, desired, metrics, rescaled=desired != current)
+
+    def write_status(self) -> None:
+        """Write the status if it has changed; that it could not is told, and no more."""
+        wanted = self._draft.written_to(self._object)
+        if wanted is None:
+            return
+        try:
+            self._client.update(wanted, "status")
+        except ApiError as error:
+            self._tell(WARNING, "FailedUpdateStatus", str(error))
+
+    @property
+    def _bounds(self) -> Bounds:
+        least = self._spec.min_replicas
+        return Bounds(1 if least is None else least, self._spec.max_replicas)
+
+    def _target(self) -> tuple[Kind, Object]:
+        """Return what is to be scaled, and its Scale."""
+        reference = self._spec.scale_target_ref
+        try:
+            kinds = self._around.kinds_of(_group(reference.api_version), reference.kind)
+            if not kinds:
+                group = quote(_group(reference.api_version))
+                raise BadRequest(f"no matches for kind {quote(reference.kind)} in group {group}")
+            return self._first_scale(kinds, reference.name)
+        except ApiError as error:
+            self._tell(WARNING, "FailedGetScale", str(error))
+            message = f"the HPA controller was unable to get the target's current scale: {error}"
+            self._draft.condition(ABLE_TO_SCALE, False, "FailedGetScale", message)
+            raise Problem(str(error)) from error
+
+    def _first_scale(self, kinds: Sequence[Kind], name: str) -> tuple[Kind, Object]:
+        first: ApiError | None = None
+        for kind in kinds:
+            try:
+                return kind, self._client.scale(kind, self._object.namespace, name)
+            except ApiError as error:
+                first = first or error
+        assert first is not None, "there is a kind"
+        raise first
+
+    def _evaluate(self, scale: Object) -> Evaluation:
+        """Measure, and say how that went."""
+        current = scale.view(Scale).spec.replicas
+        selector = self._selector(scale.view(Scale).status.selector, current)
+        pods = [MeasuredPod(each) for each in self._around.pods_of(self._object.namespace, selector)]
+        options = self._around.options
+        readiness = Readiness(
+            int(options.horizontal_pod_autoscaler_cpu_initialization_period * _SECOND),
+            int(options.horizontal_pod_autoscaler_initial_readiness_delay * _SECOND),
+        )
+        tolerances = _tolerances(self._spec.behavior, options.horizontal_pod_autoscaler_tolerance)
+        situation = Situation(current, pods, self._now, tolerances, readiness)
+        sight = Sight(self._metrics, self._object.namespace, selector, situation, scale.view(Scale).status.replicas)
+        evaluation = evaluate(self._spec.metrics or (), sight)
+        for failure in evaluation.failures:
+            self._tell(WARNING, failure.reason, failure.told)
+        if evaluation.replicas is None:
+            failure = evaluation.failures[0]
+            message = f"the HPA was unable to compute the replica count: {failure.told}"
+            self._draft.condition(SCALING_ACTIVE, False, failure.reason, message)
+            self._fail(evaluation.error, current, evaluation.statuses)
+        message = f"the HPA was able to successfully calculate a replica count from {evaluation.name}"
+        self._draft.condition(SCALING_ACTIVE, True, "ValidMetricFound", message)
+        return evaluation
+
+    def _selector(self, text: str, current: int) -> LabelSelector:
+        """Return what selects the pods; raises `Problem` when that cannot be used."""
+        if not text:
+            self._tell(WARNING, "SelectorRequired", "selector is required")
+            message = "the HPA target's scale is missing a selector"
+            self._refuse_selector("InvalidSelector", message, "selector is required", current)
+        try:
+            selector = LabelSelector.parse(text)
+        except BadRequest as error:
+            message = f"couldn't convert selector into a corresponding internal selector object: {error}"
+            self._tell(WARNING, "InvalidSelector", message)
+            self._refuse_selector("InvalidSelector", message, message, current)
+        self._around.selectors.put(self._object.key, selector)
+        pods = self._around.pods_of(self._object.namespace, selector)
+        others = self._around.selectors.selecting(self._object.namespace, pods)
+        if len(others) > 1:
+            listed = " ".join(f"{{{key.name} {key.namespace}}}" for key in others)
+            message = f"pods by selector {text} are controlled by multiple HPAs: [{listed}]"
+            self._tell(WARNING, "AmbiguousSelector", message)
+            self._refuse_selector("AmbiguousSelector", message, message, current)
+        return selector
+
+    def _refuse_selector(self, reason: str, message: str, problem: str, current: int) -> NoReturn:
+        self._draft.condition(SCALING_ACTIVE, False, reason, message)
+        self._fail(problem, current, None)
+
+    def _fail(self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None) -> NoReturn:
+        """Give up for this period: nothing can be computed."""
+        self._draft.numbers(current, None, metrics)
+        self._tell(WARNING, "FailedComputeMetricsReplicas", problem)
+        raise Problem(problem)
+
+    def _decide(self, evaluation: Evaluation, current: int) -> tuple[int, str]:
+        """Return how many replicas it is going to be, and why."""
+        wanted = evaluation.replicas or 0
+        why = f"{evaluation.name} above target" if wanted > current else "All metrics below target"
+        window = int(self._around.options.horizontal_pod_autoscaler_downscale_stabilization * _SECOND)
+        limited = limit(self._memory, self._spec.behavior, self._bounds, current, wanted, window, self._now)
+        if limited.stabilized:
+            self._draft.condition(ABLE_TO_SCALE, True, limited.stabilized, _STABILIZED[limited.stabilized])
+        else:
+            self._draft.condition(ABLE_TO_SCALE, True, "ReadyForNewScale", "recommended size matches current size")
+        self._draft.condition(SCALING_LIMITED, limited.is_limited, limited.reason, limited.message)
+        return limited.replicas, why if wanted != current else ""
+
+    def _rescale(
+        self, kind: Kind, scale: Object, desired: int, why: str, metrics: Sequence[Mapping[str, Any]] | None
+    ) -> None:
+        fields = scale.to_dict()
+        current, fields["spec"] = scale.view(Scale).spec.replicas, {"replicas": desired}
+        try:
+            self._client.rescale(kind, Object.from_dict(fields))
+        except ApiError as error:
+            self._tell(WARNING, "FailedRescale", f"New size: {desired}; reason: {why}; error: {error}")
+            message = f"the HPA controller was unable to update the target scale: {error}"
+            self._draft.condition(ABLE_TO_SCALE, False, "FailedUpdateScale", message)
+            self._draft.numbers(current, None, metrics)
+            raise Problem(str(error)) from error
+        message = f"the HPA controller was able to update the target scale to {desired}"
+        self._draft.condition(ABLE_TO_SCALE, True, "SucceededRescale", message)
+        self._tell(NORMAL, "SuccessfulRescale", f"New size: {desired}; reason: {why}")
+        self._memory.note_change(self._spec.behavior, current, desired, self._now)
+
+    def _tell(self, type_: str, reason: str, message: str) -> None:
+        self._around.recorder.event(self._object, type_, reason, message)
+
+
+def _group(api_version: str) -> str:
+    """Return the group of an apiVersion; raises `BadRequest` in Go's words."""
+    parts = api_version.split("/")
+    if len(parts) > 2:
+        raise BadRequest(f"unexpected GroupVersion string: {api_version}")
+    return parts[0] if len(parts) == 2 else ""
+
+
+def _tolerances(behavior: Behavior | None, tolerance: float) -> Tolerances:
+    """Return the tolerances of an autoscaler: its own where it has some, else the common one."""
+
+    def own(text: str | None) -> float:
+        return tolerance if text is None else quantity.parse(text) / quantity.WHOLE
+
+    if behavior is None:
+        return Tolerances(tolerance, tolerance)
+    return Tolerances(own(behavior.scale_down.tolerance), own(behavior.scale_up.tolerance))

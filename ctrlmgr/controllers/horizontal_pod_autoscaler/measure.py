@@ -1,0 +1,292 @@
+"""What an autoscaler's metrics ask for, one by one and together.
+
+Guarantees:
+- The greatest number of replicas that a metric asks for counts. A metric that cannot be had keeps the number from going
+  down; when none can be had, nothing is decided.
+- Reasons and words of conditions and Events are Kubernetes'.
+
+Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, MetricsError, milli, written
+from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
+    Proposal,
+    Situation,
+    by_average,
+    by_total,
+    by_total_per_pod,
+    by_utilization,
+    total_of,
+)
+from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Identifier, Metric, Reference, Source, Target
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.kinds.label_selectors import selector_of
+
+UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
+"""The status of a metric that could not be had."""
+
+
+class Measured(NamedTuple):
+    """What one metric asks for, what it is called in messages, and its status."""
+
+    replicas: int
+    name: str
+    status: dict[str, Any]
+
+
+class Unmeasured(MetricsError):
+    """A metric could not be had.
+
+    `reason` is for the condition and the Event, `told` what they say; the message says it as a part of a whole.
+    """
+
+    def __init__(self, reason: str, told: str, message: str) -> None:
+        """Take all three."""
+        super().__init__(message)
+        self.reason = reason
+        self.told = told
+
+
+class Sight(NamedTuple):
+    """Where the pods are of which metrics speak, and who has the metrics."""
+
+    client: MetricsClient
+    namespace: str
+    selector: LabelSelector
+    situation: Situation
+    replicas: int
+    """How many replicas the target says that it has."""
+
+
+class Evaluation(NamedTuple):
+    """What all metrics ask for together: None when nothing can be decided, and then `failures` says why."""
+
+    replicas: int | None
+    name: str
+    statuses: Sequence[Mapping[str, Any]]
+    failures: Sequence[Unmeasured]
+
+    @property
+    def error(self) -> str:
+        """What is said of the failures as a whole; the empty string if there are none."""
+        if not self.failures:
+            return ""
+        invalid, all_of_them = len(self.failures), len(self.statuses)
+        return f"invalid metrics ({invalid} invalid out of {all_of_them}), first error is: {self.failures[0]}"
+
+
+def evaluate(metrics: Iterable[Metric], sight: Sight) -> Evaluation:
+    """Return what some metrics ask for together."""
+    best = Measured(0, "", {})
+    statuses: list[Mapping[str, Any]] = []
+    failures: list[Unmeasured] = []
+    for metric in metrics:
+        try:
+            measured = measure(metric, sight)
+        except Unmeasured as failure:
+            failures.append(failure)
+            statuses.append(UNKNOWN)
+            continue
+        statuses.append(measured.status)
+        if not best.replicas or measured.replicas > best.replicas:
+            best = measured
+    undecided = len(failures) >= len(statuses) or (failures and best.replicas < sight.situation.current)
+    return Evaluation(None if undecided else best.replicas, best.name, statuses, failures)
+
+
+def measure(metric: Metric, sight: Sight) -> Measured:
+    """Return what one metric asks for; raises `Unmeasured`."""
+    source, how = _SOURCES.get(metric.type, (None, None))
+    found: Source | None = getattr(metric, source) if source else None
+    if found is None or how is None:
+        told = f'unknown metric source type "{metric.type}"'
+        raise Unmeasured("InvalidMetricSourceType", told, told)
+    return how(found, sight)
+
+
+def _resource(source: Source, sight: Sight) -> Measured:
+    try:
+        proposal, current = _of_resource(source, sight, "")
+    except MetricsError as error:
+        outer = f"failed to get {source.name} resource metric value: {error}"
+        raise Unmeasured("FailedGetResourceMetric", str(error), outer) from error
+    name = _resource_name(source, "resource utilization (percentage of request)")
+    return Measured(proposal.replicas, name, _status("Resource", "resource", {"name": source.name, "current": current}))
+
+
+def _container_resource(source: Source, sight: Sight) -> Measured:
+    try:
+        proposal, current = _of_resource(source, sight, source.container)
+    except MetricsError as error:
+        outer = f"failed to get {source.container} container metric value: {error}"
+        raise Unmeasured("FailedGetContainerResourceMetric", str(error), outer) from error
+    name = _resource_name(source, "container resource utilization (percentage of request)")
+    fields = {"name": source.name, "container": source.container, "current": current}
+    return Measured(proposal.replicas, name, _status("ContainerResource", "containerResource", fields))
+
+
+def _resource_name(source: Source, utilization: str) -> str:
+    return f"{source.name} {'resource' if source.target.average_value is not None else utilization}"
+
+
+def _of_resource(source: Source, sight: Sight, container: str) -> tuple[Proposal, dict[str, Any]]:
+    """Return what usage of a resource asks for, and its current value."""
+    target, resource = source.target, source.name
+    if target.average_value is None and target.average_utilization is None:
+        either = "neither an average utilization target nor an average value (usage) target was set"
+        raise MetricsError(f"invalid resource metric source: {either}")
+    kind = "usage" if target.average_value is not None else "utilization"
+    try:
+        metrics = _fetched(resource, sight, container)
+        if target.average_value is not None:
+            proposal = by_average(sight.situation, milli(target.average_value), metrics, resource)
+            return proposal, {"averageValue": written(proposal.usage)}
+        proposal = by_utilization(sight.situation, target.average_utilization or 0, metrics, resource, container)
+    except MetricsError as error:
+        raise MetricsError(f"failed to get {resource} {kind}: {error}") from error
+    return proposal, {"averageValue": written(proposal.usage), "averageUtilization": proposal.utilization}
+
+
+def _fetched(resource: str, sight: Sight, container: str) -> Any:
+    try:
+        return sight.client.resource(resource, sight.namespace, sight.selector, container)
+    except MetricsError as error:
+        raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from error
+
+
+def _pods(source: Source, sight: Sight) -> Measured:
+    try:
+        proposal = _of_pods(source, sight)
+    except MetricsError as error:
+        outer = f"failed to get pods metric value: {error}"
+        raise Unmeasured("FailedGetPodsMetric", str(error), outer) from error
+    fields = {"metric": _identifier(source.metric), "current": {"averageValue": written(proposal.usage)}}
+    return Measured(proposal.replicas, f"pods metric {source.metric.name}", _status("Pods", "pods", fields))
+
+
+def _of_pods(source: Source, sight: Sight) -> Proposal:
+    name, selector = source.metric.name, _selector(source.metric)
+    try:
+        metrics = sight.client.pods(name, sight.namespace, sight.selector, selector)
+    except MetricsError as error:
+        raise MetricsError(f"unable to get metric {name}: {error}") from error
+    return by_average(sight.situation, milli(source.target.average_value or "0"), metrics)
+
+
+def _object(source: Source, sight: Sight) -> Measured:
+    reason, name, described = "FailedGetObjectMetric", source.metric.name, source.described_object
+    target = source.target
+    is_value = target.type == "Value" and target.value is not None
+    if not is_value and not (target.type == "AverageValue" and target.average_value is not None):
+        told = "invalid object metric source: neither a value target nor an average value target was set"
+        raise Unmeasured(reason, told, f"failed to get object metric value: {told}")
+    try:
+        proposal = _of_object(source, sight)
+    except MetricsError as error:
+        part = str(error) if is_value else f"failed to get {name} object metric: {error}"
+        raise Unmeasured(reason, str(error), f"failed to get object metric value: {part}") from error
+    current = {"value" if is_value else "averageValue": written(proposal.usage)}
+    fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
+    # An average over pods does not say of which object, in Kubernetes neither.
+    fields["describedObject"] = _reference(described) if is_value else {"kind": "", "name": ""}
+    said = f"{described.kind} metric {name}" if is_value else f"external metric {name}({_shown(source.metric)})"
+    return Measured(proposal.replicas, said, _status("Object", "object", fields))
+
+
+def _of_object(source: Source, sight: Sight) -> Proposal:
+    name, described, target = source.metric.name, source.described_object, source.target
+    selector = _selector(source.metric)
+    try:
+        usage = sight.client.object(name, sight.namespace, _reference(described), selector)
+    except MetricsError as error:
+        where = f"{described.kind} on {sight.namespace} {described.name}/{error}"  # the order is Kubernetes'
+        raise MetricsError(f"unable to get metric {name}: {where}") from error
+    return _of_total(target, usage, sight, per_pod=target.type == "AverageValue")
+
+
+def _external(source: Source, sight: Sight) -> Measured:
+    reason, name, target = "FailedGetExternalMetric", source.metric.name, source.target
+    outer = f"failed to get {name} external metric value"
+    if target.value is None and target.average_value is None:
+        told = "invalid external metric source: neither a value target nor an average value target was set"
+        raise Unmeasured(reason, told, f"{outer}: {told}")
+    try:
+        proposal = _of_external(source, sight)
+    except MetricsError as error:
+        part = f"{name} external metric" if target.average_value is not None else f"external metric {name}"
+        raise Unmeasured(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
+    current = {"value" if target.average_value is None else "averageValue": written(proposal.usage)}
+    fields = {"metric": _identifier(source.metric), "current": current}
+    said = f"external metric {name}({_shown(source.metric)})"
+    return Measured(proposal.replicas, said, _status("External", "external", fields))
+
+
+def _of_external(source: Source, sight: Sight) -> Proposal:
+    name, selector = source.metric.name, _selector(source.metric)
+    try:
+        values = sight.client.external(name, sight.namespace, selector)
+    except MetricsError as error:
+        where = f"{sight.namespace}/{name}/{_shown(source.metric)}"
+        raise MetricsError(f"unable to get external metric {where}: {error}") from error
+    return _of_total(source.target, total_of(values), sight, per_pod=source.target.average_value is not None)
+
+
+def _of_total(target: Target, usage: int, sight: Sight, *, per_pod: bool) -> Proposal:
+    if per_pod:
+        wanted = milli(target.average_value or "0")
+        return by_total_per_pod(sight.replicas, usage, wanted, sight.situation.tolerances)
+    return by_total(sight.situation, usage, milli(target.value or "0"))
+
+
+_SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, Sight], Measured]]]] = {
+    "Resource": ("resource", _resource),
+    "ContainerResource": ("container_resource", _container_resource),
+    "Pods": ("pods", _pods),
+    "Object": ("object", _object),
+    "External": ("external", _external),
+}
+"""By type: which field holds the source, and how it is measured."""
+
+
+def _status(type_: str, source: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": type_, source: dict(fields)}
+
+
+def _identifier(metric: Identifier) -> dict[str, Any]:
+    return {"name": metric.name, **({"selector": metric.selector} if metric.selector is not None else {})}
+
+
+def _reference(described: Reference) -> dict[str, Any]:
+    fields = {"apiVersion": described.api_version, "kind": described.kind, "name": described.name}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _selector(metric: Identifier) -> LabelSelector:
+    if metric.selector is None:  # what is not there selects nothing in a spec, but everything here
+        return LabelSelector()
+    found = selector_of(metric.selector)
+    if found is None:
+        raise MetricsError(f"{metric.selector} is not a valid label selector")
+    return found
+
+
+def _shown(metric: Identifier) -> str:
+    """Write a LabelSelector as Go prints it."""
+    if metric.selector is None:
+        return "nil"
+    labels = sorted((metric.selector.get("matchLabels") or {}).items())
+    pairs = "".join(f"{key}: {value}," for key, value in labels)
+    terms = "".join(
+        f"LabelSelectorRequirement{{Key:{each['key']},Operator:{each['operator']},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in metric.selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{terms}}},}}"
+    )

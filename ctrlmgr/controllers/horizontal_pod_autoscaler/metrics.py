@@ -1,0 +1,153 @@
+"""What an autoscaler asks for when it measures: the resource, custom and external metrics APIs.
+
+Guarantees: amounts are thousandths, times and spans microseconds. What cannot be had is a `MetricsError` in the words
+of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ctrlmgr.api import quantity
+from ctrlmgr.api.quantity import MILLI
+from ctrlmgr.clock import parse_time
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.errors import CtrlmgrError
+
+DEFAULT_WINDOW: Final = 60_000_000
+"""Over what span a custom metric is an average that does not say (`metricServerDefaultMetricWindow`)."""
+_SECOND: Final = 1_000_000
+
+
+class MetricsError(CtrlmgrError):
+    """Nothing can be computed from what was measured."""
+
+
+class PodMetric(NamedTuple):
+    """What was measured of a pod: how much, when, and over what span."""
+
+    value: int
+    at: int = 0
+    window: int = 0
+
+
+PodMetrics = dict[str, PodMetric]
+"""What was measured of pods, by their names."""
+
+
+class MetricsClient(Protocol):
+    """Where metrics come from. Everything raises `MetricsError`."""
+
+    def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
+        """Return what pods use of a resource; with a `container`, what that one of each uses."""
+
+    def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
+        """Return a custom metric of pods."""
+
+    def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
+        """Return a custom metric of an object, which `described` names by apiVersion, kind and name."""
+
+    def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
+        """Return all values of an external metric."""
+
+
+class Absent:
+    """The metrics of a cluster in which nothing serves metrics."""
+
+    def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
+        """Raise `MetricsError`."""
+        raise MetricsError(
+            f"unable to fetch metrics from resource metrics API: {_NOT_SERVED} (get pods.metrics.k8s.io)"
+        )
+
+    def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
+        """Raise `MetricsError`."""
+        raise MetricsError(_NO_CUSTOM_METRICS)
+
+    def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
+        """Raise `MetricsError`."""
+        raise MetricsError(_NO_CUSTOM_METRICS)
+
+    def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
+        """Raise `MetricsError`."""
+        problem = f"{_NOT_SERVED} (get {name}.external.metrics.k8s.io)"
+        raise MetricsError(f"unable to fetch metrics from external metrics API: {problem}")
+
+
+_NOT_SERVED: Final = "the server could not find the requested resource"
+_NO_CUSTOM_METRICS: Final = (
+    "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
+)
+
+
+class Served(Absent):
+    """The metrics of a cluster in which `metrics.k8s.io` is a kind like any other: objects that say what pods use."""
+
+    def __init__(self, pod_metrics: Callable[[str], Iterable[Mapping[str, Any]] | None]) -> None:
+        """Take what lists the PodMetrics of a namespace, None while there is no such kind."""
+        self._list = pod_metrics
+
+    def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
+        """Return what pods use of a resource; with a `container`, what that one of each uses."""
+        listed = self._list(namespace)
+        if listed is None:
+            return super().resource(resource, namespace, selector, container)
+        found = [each for each in listed if selector.matches(each["metadata"].get("labels") or {})]
+        if not found:
+            raise MetricsError("no metrics returned from resource metrics API")
+        return container_metrics(found, resource, container) if container else pod_metrics(found, resource)
+
+
+def pod_metrics(found: Iterable[Mapping[str, Any]], resource: str) -> PodMetrics:
+    """Return what pods use of a resource in all; a pod of which a container says nothing is left out."""
+    metrics: PodMetrics = {}
+    for each in found:
+        usages = [container.get("usage") or {} for container in each.get("containers") or ()]
+        if usages and all(resource in usage for usage in usages):
+            metrics[each["metadata"]["name"]] = _measured(each, sum(milli(usage[resource]) for usage in usages))
+    return metrics
+
+
+def container_metrics(found: Iterable[Mapping[str, Any]], resource: str, container: str) -> PodMetrics:
+    """Return what one container of each pod uses of a resource; `MetricsError` when a pod has none of that name."""
+    metrics: PodMetrics = {}
+    for each in found:
+        same = [one for one in each.get("containers") or () if one.get("name") == container]
+        if not same:
+            metadata = each["metadata"]
+            pod = f"{metadata.get('namespace', '')}/{metadata['name']}"
+            problem = f"container {container} not present in metrics for pod {pod}"
+            raise MetricsError(f"failed to get container metrics: {problem}")
+        amount = (same[0].get("usage") or {}).get(resource)
+        if amount is not None:
+            metrics[each["metadata"]["name"]] = _measured(each, milli(amount))
+    return metrics
+
+
+def _measured(found: Mapping[str, Any], value: int) -> PodMetric:
+    at, window = found.get("timestamp"), found.get("window") or "0s"
+    return PodMetric(value, parse_time(at) if at else 0, _span(window))
+
+
+def _span(text: str) -> int:
+    """Return the microseconds of a span such as `30s` or `1m0s`."""
+    total, number = 0.0, ""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0}
+    for character in text:
+        if character in units:
+            total += float(number or 0) * units[character]
+            number = ""
+        else:
+            number += character
+    return int(total * _SECOND)
+
+
+def milli(amount: str | float) -> int:
+    """Return an amount in thousandths, rounded up (`Quantity.MilliValue`)."""
+    return -(-quantity.parse(str(amount)) // MILLI)
+
+
+def written(thousandths: int) -> str:
+    """Return an amount of thousandths as Kubernetes writes it (`NewMilliQuantity`)."""
+    return quantity.canonical(f"{thousandths}m")

@@ -1,0 +1,236 @@
+"""How many replicas a metric asks for.
+
+The wanted number is the present one times how far the metric is from its target, rounded up; within a tolerance nothing
+changes. Not every pod counts as it is:
+
+- pods that are going or have failed are left out, with what was measured of them;
+- pods that are not ready yet (of CPU: in their first minutes, or never ready) count as using nothing when it goes up,
+  and not at all when it goes down;
+- pods of which nothing was measured count as using nothing when it goes up, and the whole request (or the target, if
+  that is more) when it goes down;
+- when all that would turn the direction, nothing changes.
+
+Rules come from Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`.
+Amounts are thousandths, times and spans microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric, PodMetrics
+from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod, requests_of
+
+CPU: Final = "cpu"
+_LARGEST_32: Final = 2**31 - 1
+_LARGEST_64: Final = 2**63 - 1
+_NO_PODS: Final = "no pods returned by selector while calculating replica count"
+
+
+class Tolerances(NamedTuple):
+    """How far a metric may be from its target without a change, as parts of the target."""
+
+    down: float = 0.1
+    up: float = 0.1
+
+    def covers(self, ratio: float) -> bool:
+        """Whether a ratio of usage to target is close enough to 1."""
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+class Readiness(NamedTuple):
+    """For how long after its start a pod's CPU does not count while it is unready, and when it never was ready."""
+
+    cpu_initialization_period: int = 300_000_000
+    initial_readiness_delay: int = 30_000_000
+
+
+class Grouped(NamedTuple):
+    """Pods by how they count."""
+
+    ready: int
+    unready: frozenset[str]
+    missing: frozenset[str]
+    ignored: frozenset[str]
+
+
+class Proposal(NamedTuple):
+    """How many replicas a metric asks for, and what it is now: as an amount, and in percent of the request."""
+
+    replicas: int
+    usage: int
+    utilization: int | None = None
+
+
+class Situation(NamedTuple):
+    """What metrics are judged by: the replicas there are and their pods, and when."""
+
+    current: int
+    pods: Sequence[MeasuredPod]
+    now: int
+    tolerances: Tolerances = Tolerances()
+    readiness: Readiness = Readiness()
+
+
+def group(situation: Situation, metrics: PodMetrics, resource: str) -> Grouped:
+    """Say how each pod counts."""
+    ready = 0
+    unready, missing, ignored = set[str](), set[str](), set[str]()
+    for pod in situation.pods:
+        if pod.is_deleted or pod.phase == "Failed":
+            ignored.add(pod.name)
+        elif pod.phase == "Pending":
+            unready.add(pod.name)
+        elif pod.name not in metrics:
+            missing.add(pod.name)
+        elif resource == CPU and _is_starting(pod, metrics[pod.name], situation.readiness, situation.now):
+            unready.add(pod.name)
+        else:
+            ready += 1
+    return Grouped(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
+
+
+def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now: int) -> bool:
+    if pod.ready is None or pod.started_at is None:
+        return True
+    is_unready, changed_at = pod.ready.status == "False", pod.ready_changed_at
+    if pod.started_at + readiness.cpu_initialization_period > now:
+        # Not ready, or measured before a whole span has passed since it last changed.
+        return is_unready or metric.at < changed_at + metric.window
+    return is_unready and pod.started_at + readiness.initial_readiness_delay > changed_at
+
+
+def by_utilization(
+    situation: Situation, target: int, metrics: PodMetrics, resource: str, container: str = ""
+) -> Proposal:
+    """Return what is asked for by usage in percent of what is requested, `target` of it being wanted.
+
+    Of pods as a whole, or of one `container` of each. Raises `MetricsError`.
+    """
+    _check_pods(situation)
+    grouped = group(situation, metrics, resource)
+    counted = _counted(metrics, grouped)
+    requests = requests_of(situation.pods, resource, container)
+    ratio, utilization, average = _utilization(counted, requests, target)
+    if ratio < 1.0:
+        fallback = max(100, target)
+        filled = {name: requests[name] * fallback // 100 for name in grouped.missing}
+    else:
+        filled = dict.fromkeys(grouped.missing, 0)
+    rebalanced = _rebalanced(counted, grouped, ratio, filled)
+    if rebalanced is None:
+        return Proposal(_plain(situation, ratio, grouped.ready), average, utilization)
+    again, _, _ = _utilization(rebalanced, requests, target)
+    return Proposal(_corrected(situation, ratio, again, len(rebalanced)), average, utilization)
+
+
+def by_average(situation: Situation, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
+    """Return what is asked for by an amount per pod, `target` being the one that is wanted; raises `MetricsError`."""
+    _check_pods(situation)
+    grouped = group(situation, metrics, resource)
+    counted = _counted(metrics, grouped)
+    ratio, average = _average(counted, target)
+    filled = dict.fromkeys(grouped.missing, target if ratio < 1.0 else 0)
+    rebalanced = _rebalanced(counted, grouped, ratio, filled)
+    if rebalanced is None:
+        return Proposal(_plain(situation, ratio, grouped.ready), average)
+    again, _ = _average(rebalanced, target)
+    return Proposal(_corrected(situation, ratio, again, len(rebalanced)), average)
+
+
+def _check_pods(situation: Situation) -> None:
+    if not situation.pods:
+        raise MetricsError(_NO_PODS)
+
+
+def _counted(metrics: PodMetrics, grouped: Grouped) -> dict[str, int]:
+    left_out = grouped.ignored | grouped.unready
+    counted = {name: metric.value for name, metric in metrics.items() if name not in left_out}
+    if not counted:
+        raise MetricsError("did not receive metrics for targeted pods (pods might be unready)")
+    return counted
+
+
+def _rebalanced(
+    counted: Mapping[str, int], grouped: Grouped, ratio: float, filled: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Return what pods use, with a guess for those of which nothing is known; None when there is nothing to guess."""
+    counts_unready = bool(grouped.unready) and ratio > 1.0
+    if not grouped.missing and not counts_unready:
+        return None
+    guessed = filled if ratio != 1.0 else {}
+    return {**counted, **guessed, **(dict.fromkeys(grouped.unready, 0) if counts_unready else {})}
+
+
+def _utilization(used: Mapping[str, int], requests: Mapping[str, int], target: int) -> tuple[float, int, int]:
+    """Return the ratio of the utilization to its target, the utilization in percent, and the average usage."""
+    known = [name for name in used if name in requests]
+    requested = sum(requests[name] for name in known)
+    if not requested:
+        raise MetricsError("no metrics returned matched known pods")
+    total = sum(used[name] for name in known)
+    utilization = total * 100 // requested
+    return utilization / target, utilization, total // len(known)
+
+
+def _average(used: Mapping[str, int], target: int) -> tuple[float, int]:
+    average = sum(used.values()) // len(used)
+    return _ratio(average, target), average
+
+
+def _ratio(amount: float, target: float) -> float:
+    """Divide as Go does, where a target of zero is no error."""
+    if target:
+        return amount / target
+    return math.inf if amount > 0 else math.nan
+
+
+def _plain(situation: Situation, ratio: float, ready: int) -> int:
+    return situation.current if situation.tolerances.covers(ratio) else _whole(ratio * ready)
+
+
+def _corrected(situation: Situation, ratio: float, again: float, pods: int) -> int:
+    """Return what the second look asks for, unless that is little, or the other way."""
+    current = situation.current
+    if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
+        return current
+    wanted = _whole(again * pods)
+    if (again < 1.0 and wanted > current) or (again > 1.0 and wanted < current):
+        return current
+    return wanted
+
+
+def _whole(number: float) -> int:
+    return _LARGEST_32 if number != number or number > _LARGEST_32 else math.ceil(number)
+
+
+def by_total(situation: Situation, usage: int, target: int) -> Proposal:
+    """Return what is asked for by one amount for all pods together; raises `MetricsError`.
+
+    From nothing, the amount alone decides.
+    """
+    ratio = _ratio(usage, target)
+    if not situation.current:
+        return Proposal(_whole(ratio), usage)
+    if situation.tolerances.covers(ratio):
+        return Proposal(situation.current, usage)
+    if not situation.pods:
+        raise MetricsError(f"unable to calculate ready pods: {_NO_PODS}")
+    return Proposal(_whole(ratio * sum(pod.is_ready for pod in situation.pods)), usage)
+
+
+def by_total_per_pod(current: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
+    """Return what is asked for by one amount for all `current` pods, `target` being what each may have of it."""
+    ratio = _ratio(usage, target * current)
+    replicas = current if tolerances.covers(ratio) else _whole(_ratio(usage, target))
+    if usage >= _LARGEST_64:
+        return Proposal(replicas, _LARGEST_64)
+    share = math.ceil(usage / current) if current else _LARGEST_64
+    return Proposal(replicas, share)
+
+
+def total_of(values: Iterable[int]) -> int:
+    """Return the sum of the values of an external metric, as far as 64 bits go."""
+    return min(sum(values), _LARGEST_64)

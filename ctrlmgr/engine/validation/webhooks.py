@@ -1,0 +1,95 @@
+"""How webhooks are called: URLs, references to services, certificates of authorities.
+
+Source: apiserver `pkg/util/webhook/validation.go`; client-go `transport` for what is said of certificates.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography import x509
+
+from ctrlmgr.api import go_url
+from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.engine.validation import names
+
+_FORM = "; desired format: https://host[/path]"
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]*?)-----END CERTIFICATE-----")
+_NO_CERTIFICATE = "unable to load root certificates: unable to parse bytes as PEM block"
+_BAD_CERTIFICATE = "unable to load root certificates: error parsing certificate: "
+DEFAULT_PORT = 443
+
+
+def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[FieldError]:
+    """Check the URL of a webhook: https, a host, and nothing beside a path."""
+    try:
+        parsed = go_url.parse(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{_FORM}")]
+    errors: list[FieldError] = []
+    if https_only and parsed.scheme != "https":
+        errors.append(invalid(path, parsed.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+    if not parsed.host:
+        errors.append(invalid(path, parsed.host, f"host must be specified{_FORM}"))
+    if parsed.user is not None:
+        errors.append(invalid(path, parsed.user, "user information is not permitted in the URL"))
+    if parsed.fragment:
+        errors.append(invalid(path, parsed.fragment, "fragments are not permitted in the URL"))
+    if parsed.query:
+        errors.append(invalid(path, parsed.query, "query parameters are not permitted in the URL"))
+    return errors
+
+
+def validate_service(path: Path, service: Mapping[str, Any], *, name: str, namespace: str) -> list[FieldError]:
+    """Check a reference to a service; name and namespace are given, as Kubernetes confuses them in places."""
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(required(path.child("name")))
+    if not namespace:
+        errors.append(required(path.child("namespace")))
+    port = service.get("port", DEFAULT_PORT)
+    if problems := names.port_number(port):
+        errors.append(invalid(path.child("port"), port, "port is not valid: " + ", ".join(problems)))
+    if (url_path := service.get("path")) is not None:
+        errors += _validate_path(path.child("path"), url_path)
+    return errors
+
+
+def _validate_path(path: Path, url_path: str) -> list[FieldError]:
+    if url_path in ("", "/"):
+        return []
+    if url_path == "//":
+        return [invalid(path, url_path, "segment[0] may not be empty")]
+    errors = [] if url_path.startswith("/") else [invalid(path, url_path, "must start with a '/'")]
+    for at, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
+        if not segment:
+            errors.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
+        else:
+            errors += [invalid(path, url_path, f"segment[{at}]: {each}") for each in names.dns1123_subdomain(segment)]
+    return errors
+
+
+def validate_ca_bundle(path: Path, bundle: str) -> list[FieldError]:
+    """Check certificates of authorities, PEM in base64 as JSON carries bytes."""
+    problem = _certificates_problem(bundle)
+    return [invalid(path, bundle, problem)] if problem else []
+
+
+def _certificates_problem(bundle: str) -> str:
+    try:
+        data = base64.b64decode(bundle)
+    except (binascii.Error, ValueError):
+        return _NO_CERTIFICATE
+    found = _CERTIFICATE.findall(data)
+    if not found:
+        return _NO_CERTIFICATE
+    for body in found:
+        try:
+            x509.load_der_x509_certificate(base64.b64decode(body))
+        except ValueError as error:
+            return f"{_BAD_CERTIFICATE}{error}"
+    return ""

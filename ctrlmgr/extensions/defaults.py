@@ -1,0 +1,58 @@
+"""What is filled into a definition, and what its strategy does before validation.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/defaults.go`,
+`pkg/registry/customresourcedefinition/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.engine.validation.webhooks import DEFAULT_PORT
+from ctrlmgr.extensions.values.go import same
+
+
+def set_defaults(definition: dict[str, Any]) -> None:
+    """Fill in the defaults of apiextensions.k8s.io/v1."""
+    spec: dict[str, Any] = definition.setdefault("spec", {})
+    names: dict[str, Any] = spec.setdefault("names", {})
+    kind = names.get("kind") or ""
+    if not names.get("singular") and kind:
+        names["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        names["listKind"] = f"{kind}List"
+    conversion = spec.get("conversion")
+    if conversion is None:
+        spec["conversion"] = {"strategy": "None"}
+    else:
+        service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None and service.get("port") is None:
+            service["port"] = DEFAULT_PORT
+    status: dict[str, Any] = definition.setdefault("status", {})
+    if not status.get("storedVersions") and (storage := _storage(spec)) is not None:
+        status["storedVersions"] = [storage]
+
+
+def prepare_new(definition: dict[str, Any]) -> None:
+    """Give a new definition its first status; the caller's is not taken."""
+    storage = _storage(definition.get("spec") or {})
+    definition["status"] = {} if storage is None else {"storedVersions": [storage]}
+    definition.setdefault("metadata", {})["generation"] = 1
+
+
+def prepare_changed(definition: dict[str, Any], old: dict[str, Any]) -> None:
+    """Keep the status, in which a new storage version is noted, and count a changed spec."""
+    status = dict(old.get("status") or {})
+    spec = definition.get("spec") or {}
+    metadata = definition.setdefault("metadata", {})
+    generation = (old.get("metadata") or {}).get("generation") or 0
+    metadata["generation"] = generation + (not same(spec, old.get("spec") or {}))
+    storage = _storage(spec)
+    stored = list(status.get("storedVersions") or ())
+    if storage is not None and storage not in stored:
+        status["storedVersions"] = [*stored, storage]
+    definition["status"] = status
+
+
+def _storage(spec: dict[str, Any]) -> str | None:
+    return next((each.get("name") or "" for each in spec.get("versions") or () if each.get("storage")), None)

@@ -1,0 +1,9 @@
+"""Validation of CustomResourceDefinitions: every cause of a 422, and every warning.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
+"""
+
+from ctrlmgr.extensions.validation.definition import validate_definition, validate_status
+from ctrlmgr.extensions.validation.warnings import warnings
+
+__all__ = ["validate_definition", "validate_status", "warnings"]

@@ -1,0 +1,144 @@
+"""What is required of a definition: everything of a new one; of a changed one not what was wrong already.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`require…`, `allow…`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.field import ROOT
+from ctrlmgr.engine.validation.webhooks import validate_ca_bundle
+from ctrlmgr.extensions.shaping.defaults import pruned_defaults
+from ctrlmgr.extensions.structural import (
+    EMBEDDED,
+    INT_OR_STRING,
+    LIST_MAP_KEYS,
+    LIST_TYPE,
+    PRESERVE,
+    RULES,
+    Raw,
+    Structural,
+)
+from ctrlmgr.extensions.validation.conversion import has_known_review
+from ctrlmgr.extensions.validation.internal import InternalSpec, internal_spec, schema_of
+from ctrlmgr.extensions.validation.schemas import TYPES, set_item_errors, strict_list_errors
+from ctrlmgr.extensions.validation.structure import is_structural
+from ctrlmgr.extensions.validation.versions import MOST_SELECTABLE_FIELDS
+from ctrlmgr.extensions.values.go import same
+
+
+class Requirements(NamedTuple):
+    """What is required; the defaults are for new definitions."""
+
+    known_review: bool = True
+    """A version of conversion reviews that is understood."""
+    same_names: bool = False
+    """Scope and kind as they were, because objects are stored under them."""
+    schemas: bool = True
+    """A schema for every version, served or not."""
+    known_types: bool = True
+    structural: bool = True
+    pruned_defaults: bool = True
+    atomic_set_items: bool = True
+    strict_lists: bool = True
+    checked_ca: bool = False
+    """Certificates that can be read; as long as a definition is not established it may hold any."""
+    many_selectable: frozenset[str] = frozenset()
+    """The versions that may have too many selectable fields, "" for all in common."""
+
+
+def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
+    """Return what is required of a definition that replaces another."""
+    if old is None:
+        return Requirements()
+    before = internal_spec(old.get("spec") or {})
+    schemas = before.schemas()
+    established = _is_established(old)
+    webhook: Raw = (before.raw.get("conversion") or {}).get("webhook") or {}
+    review_versions = webhook.get("conversionReviewVersions") or ()
+    return Requirements(
+        known_review=not review_versions or has_known_review(review_versions),
+        same_names=established,
+        schemas=_all_have_schemas(before),
+        known_types=not any(_any(each, _has_unknown_type) for each in schemas),
+        structural=all(is_structural(each) for each in schemas),
+        pruned_defaults=not any(_has_unpruned_defaults(each) for each in schemas),
+        atomic_set_items=not any(_any(each, lambda raw: any(set_item_errors(raw, ROOT))) for each in schemas),
+        strict_lists=not any(_any(each, lambda raw: any(strict_list_errors(raw, ROOT))) for each in schemas),
+        checked_ca=established and not _has_bad_ca(webhook.get("clientConfig") or {}),
+        many_selectable=_many_selectable(new, before),
+    )
+
+
+def _is_established(definition: Raw) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+
+
+def _all_have_schemas(spec: InternalSpec) -> bool:
+    return schema_of(spec.top.validation) is not None or all(
+        schema_of(part.validation) is not None for part in spec.own
+    )
+
+
+def _has_bad_ca(client: Mapping[str, Any]) -> bool:
+    bundle: str = client.get("caBundle") or ""
+    return bool(bundle and validate_ca_bundle(ROOT, bundle))
+
+
+def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
+    before = {part.version: part.selectable for part in old.parts()}
+    return frozenset(
+        part.version
+        for part in new.parts()
+        if len(before.get(part.version, ())) > MOST_SELECTABLE_FIELDS
+        and same(list(part.selectable), list(before[part.version]))
+    )
+
+
+def schemas_within(raw: Raw) -> Iterator[Raw]:
+    """Yield a schema and all schemas in it, under whatever keyword."""
+    yield raw
+    for keyword in ("items", "not", "additionalProperties", "additionalItems"):
+        below = raw.get(keyword)
+        for each in below if isinstance(below, list) else (below,):
+            if isinstance(each, Mapping):
+                yield from schemas_within(each)
+    for junctor in ("allOf", "anyOf", "oneOf"):
+        for each in raw.get(junctor) or ():
+            yield from schemas_within(each)
+    for keyword in ("properties", "patternProperties", "definitions", "dependencies"):
+        for each in (raw.get(keyword) or {}).values():
+            if isinstance(each, Mapping):
+                yield from schemas_within(each)
+
+
+def _any(raw: Raw, is_so: Callable[[Raw], bool]) -> bool:
+    return any(map(is_so, schemas_within(raw)))
+
+
+def _has_unknown_type(raw: Raw) -> bool:
+    return bool(raw.get("type")) and raw["type"] not in TYPES
+
+
+def _has_unpruned_defaults(raw: Raw) -> bool:
+    return has_defaults(raw) and is_structural(raw) and bool(pruned_defaults(Structural(raw)))
+
+
+def has_defaults(raw: Raw) -> bool:
+    """Say whether there are defaults in a schema."""
+    return _any(raw, lambda each: each.get("default") is not None)
+
+
+def has_extensions(raw: Raw) -> bool:
+    """Say whether there is anything in a schema that only structural schemas may have."""
+    return _any(
+        raw,
+        lambda each: (
+            bool(each.get(EMBEDDED) or each.get(INT_OR_STRING) or each.get(LIST_MAP_KEYS) or each.get(RULES))
+            or each.get(PRESERVE) is not None
+            or each.get(LIST_TYPE) is not None
+        ),
+    )

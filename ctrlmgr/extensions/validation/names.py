@@ -1,0 +1,36 @@
+"""The names of a definition: plural, singular, kind, list kind, short names, categories.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
+(`ValidateCustomResourceDefinitionNames`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.engine.validation import names
+from ctrlmgr.extensions.structural import Raw
+
+
+def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
+    """Yield what is wrong with the names that are set."""
+    for field in ("plural", "singular"):
+        yield from _label(raw.get(field) or "", path.child(field))
+    for field in ("kind", "listKind"):
+        name = raw.get(field) or ""
+        if name and (problems := names.dns1035_label(name.lower())):
+            words = "may have mixed case, but should otherwise match: " + ",".join(problems)
+            yield invalid(path.child(field), name, words)
+    for field in ("shortNames", "categories"):
+        for at, name in enumerate(raw.get(field) or ()):
+            if problems := names.dns1035_label(name):
+                yield invalid(path.child(field).at(at), name, ",".join(problems))
+    kind = raw.get("kind") or ""
+    if kind and kind == raw.get("listKind"):
+        yield invalid(path.child("listKind"), kind, "kind and listKind may not be the same")
+
+
+def _label(name: str, path: Path) -> Iterator[FieldError]:
+    if name and (problems := names.dns1035_label(name)):
+        yield invalid(path, name, ",".join(problems))

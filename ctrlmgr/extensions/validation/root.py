@@ -1,0 +1,118 @@
+"""One part of a definition: its schema as a whole, with what stands beside it.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
+(`validateCustomResourceDefinitionValidation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
+from ctrlmgr.extensions.structural import NotStructural, Raw, Structural, refuse_unsupported
+from ctrlmgr.extensions.validation.default_values import validate_defaults
+from ctrlmgr.extensions.validation.internal import Part, schema_of
+from ctrlmgr.extensions.validation.leniency import Requirements
+from ctrlmgr.extensions.validation.schemas import Rules, validate_schema
+from ctrlmgr.extensions.validation.structure import validate_structure
+from ctrlmgr.extensions.validation.versions import (
+    column_errors,
+    deprecation_errors,
+    selectable_errors,
+    subresource_errors,
+)
+
+_FIELDS: Final = (
+    ("id", "ID"), ("$schema", "Schema"), ("$ref", "Ref"), ("description", "Description"), ("type", "Type"),
+    ("nullable", "Nullable"), ("format", "Format"), ("title", "Title"), ("default", "Default"),
+    ("maximum", "Maximum"), ("exclusiveMaximum", "ExclusiveMaximum"), ("minimum", "Minimum"),
+    ("exclusiveMinimum", "ExclusiveMinimum"), ("maxLength", "MaxLength"), ("minLength", "MinLength"),
+    ("pattern", "Pattern"), ("maxItems", "MaxItems"), ("minItems", "MinItems"), ("uniqueItems", "UniqueItems"),
+    ("multipleOf", "MultipleOf"), ("enum", "Enum"), ("maxProperties", "MaxProperties"),
+    ("minProperties", "MinProperties"), ("required", "Required"), ("items", "Items"), ("allOf", "AllOf"),
+    ("oneOf", "OneOf"), ("anyOf", "AnyOf"), ("not", "Not"), ("properties", "Properties"),
+    ("additionalProperties", "AdditionalProperties"), ("patternProperties", "PatternProperties"),
+    ("dependencies", "Dependencies"), ("additionalItems", "AdditionalItems"), ("definitions", "Definitions"),
+    ("externalDocs", "ExternalDocs"), ("example", "Example"),
+    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
+    ("x-kubernetes-embedded-resource", "XEmbeddedResource"), ("x-kubernetes-int-or-string", "XIntOrString"),
+    ("x-kubernetes-list-map-keys", "XListMapKeys"), ("x-kubernetes-list-type", "XListType"),
+    ("x-kubernetes-map-type", "XMapType"), ("x-kubernetes-validations", "XValidations"),
+)  # fmt: skip
+"""The keywords of a schema in the order of Kubernetes' struct, and what they are called there."""
+
+_BESIDE_STATUS: Final = (
+    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum",
+    "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
+    "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+)  # fmt: skip
+"""What the root may say where the status is validated alone."""
+
+_STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
+
+
+def part_errors(part: Part, required: Requirements, *, has_status: bool) -> Iterator[FieldError]:
+    """Yield what is wrong with what stands in a version, or above all versions."""
+    schema = schema_of(part.validation)
+    if schema is not None:
+        below = "schema" if part.version else "validation"
+        yield from schema_errors(schema, part.path.child(below, "openAPIV3Schema"), required, has_status=has_status)
+    yield from subresource_errors(part.subresources, part.path)
+    yield from column_errors(part.columns, part.path)
+    if part.selectable:
+        yield from _selectable(part, schema, required)
+
+
+def _selectable(part: Part, schema: Raw | None, required: Requirements) -> Iterator[FieldError]:
+    if schema is not None:
+        allow_many = part.version in required.many_selectable
+        yield from selectable_errors(part.selectable, schema, part.path, allow_many=allow_many)
+    elif part.version:
+        words = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        yield invalid(part.path.child("selectableFields"), "", words)
+    elif part.validation is None:
+        yield invalid(part.path.child("selectableFields"), "", "may only be set when validations.schema is included")
+
+
+def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
+    """Yield what is wrong with what only versions have."""
+    yield from deprecation_errors(version, path)
+
+
+def schema_errors(schema: Raw, path: Path, required: Requirements, *, has_status: bool) -> list[FieldError]:
+    """Return what is wrong with a schema, sorted as far as Kubernetes' are."""
+    errors = list(_beside_status(schema, path)) if has_status else []
+    if schema.get("nullable"):
+        errors.append(forbidden(path.child("nullable"), "nullable cannot be true at the root"))
+    unsupported: list[FieldError] = []
+    if required.structural:
+        try:
+            refuse_unsupported(schema)
+        except NotStructural as error:
+            unsupported = [invalid(path, "", str(error))]
+        else:
+            errors += _structural(schema, path, required)
+    rules = Rules(required.known_types, required.atomic_set_items, required.strict_lists)
+    errors += validate_schema(schema, path, rules)
+    return errors or unsupported
+
+
+def _structural(schema: Raw, path: Path, required: Requirements) -> list[FieldError]:
+    return validate_structure(schema, path) or validate_defaults(
+        Structural(schema), path, require_pruned=required.pruned_defaults
+    )
+
+
+def _beside_status(schema: Raw, path: Path) -> Iterator[FieldError]:
+    for keyword, name in _FIELDS:
+        value = schema.get(keyword)
+        if value is None or (value in ("", False, [], {}) and not isinstance(value, Mapping)):
+            continue
+        if name == "Type":
+            if value != "object":
+                yield invalid(path.child("type"), value, f'only "object" is allowed as the type {_STATUS_WORDS}')
+                return
+        elif name not in _BESIDE_STATUS:
+            yield invalid(path, schema, f"only [{' '.join(_BESIDE_STATUS)}] fields are allowed {_STATUS_WORDS}")
+            return

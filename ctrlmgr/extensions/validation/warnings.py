@@ -1,0 +1,32 @@
+"""What a definition may say, though it does not do what its author may think.
+
+Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.extensions.formats import is_recognized
+from ctrlmgr.extensions.structural import Raw
+from ctrlmgr.extensions.validation.internal import internal_spec
+from ctrlmgr.extensions.validation.leniency import schemas_within
+
+
+def warnings(new: Raw, old: Raw | None = None) -> list[str]:
+    """Return the texts of the warnings; of a changed definition, only those that it was not given before."""
+    known = set(_formats(old)) if old is not None else set()
+    return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]
+
+
+def _schemas(definition: Raw) -> list[Raw]:
+    schemas = internal_spec(definition.get("spec") or {}).schemas()
+    return [within for schema in schemas for within in schemas_within(schema)]
+
+
+def _formats(definition: Raw) -> list[str]:
+    """Return the formats that are ignored, as often as they are named."""
+    return [
+        each["format"]
+        for each in _schemas(definition)
+        if each.get("format") and not is_recognized(each["format"], each.get("type") or "")
+    ]

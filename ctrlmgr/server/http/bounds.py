@@ -1,0 +1,44 @@
+"""The bounds that every connection keeps, in seconds, bytes and counts: declared once, given to all that need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a client may take; the defaults are those of net/http as kube-apiserver sets it up, where it sets any."""
+
+    head_timeout: float = 32.0
+    """Seconds for the head of a request (ReadHeaderTimeout), and for a TLS handshake."""
+
+    keep_alive: float = 90.0
+    """Seconds for which a connection may be idle between requests (IdleTimeout)."""
+
+    write_timeout: float = 30.0
+    """Seconds in which a client must have read something of what waits for it."""
+
+    linger: float = 0.5
+    """Seconds that a client has to read the last of its answer when the server closes its connection."""
+
+    head_bytes: int = 1 << 20
+    """Bytes of request line and headers together (MaxHeaderBytes)."""
+
+    header_count: int = 1000
+    """Headers of one request: a short one costs far more memory than its bytes."""
+
+    framing_bytes: int = 16 * 1024
+    """Bytes of a chunked body that are neither content nor the framing it needs: extensions, trailers
+    (net/http `internal/chunked.go`)."""
+
+    unread_bytes: int = 64 * 1024
+    """Bytes of a body that are taken in before the application asks for it."""
+
+    bodies_bytes: int = 256 << 20
+    """Bytes of all bodies of a server together, beyond which only short ones are taken in."""
+
+    short_body: int = 64 * 1024
+    """Bytes of a body that is taken in nevertheless."""
+
+
+DEFAULT = Bounds()

@@ -1,0 +1,228 @@
+"""One request and its answer: what the server hands to the application, and the whole seam between the two.
+
+Guarantees:
+- A body is taken in only as far as the application asks for it, and never beyond the limit it names; a client that
+  waits to be told (`Expect: 100-continue`) is told so only then.
+- There is one answer, whole (`answer`) or in pieces (`begin`); what is said after the client has gone away goes
+  nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.framing import CONTINUE, Header, beginning, has_body, whole
+from ctrlmgr.server.http.parser import Head
+from ctrlmgr.server.http.stream import Disconnected, Framing, Stream, Wire
+
+
+class BodyTooLarge(CtrlmgrError):
+    """A body is larger than the application takes."""
+
+
+class BodyTooSlow(CtrlmgrError):
+    """A body has not come in the time that the application gives it."""
+
+
+class TooManyBodies(CtrlmgrError):
+    """The bodies of all requests together are more than the server holds."""
+
+
+class Exchange:
+    """See the module's docstring; used on the event loop only."""
+
+    __slots__ = (
+        "_allowed",
+        "_body",
+        "_bounds",
+        "_expects",
+        "_has_ended",
+        "_is_refused",
+        "_reserved",
+        "_waiting",
+        "_wire",
+        "headers",
+        "is_answered",
+        "is_begun",
+        "is_lost",
+        "keep_alive",
+        "method",
+        "path",
+        "query",
+        "stream",
+        "version",
+    )
+
+    def __init__(self, head: Head, wire: Wire, bounds: Bounds) -> None:
+        """Answer the request with this head on `wire`."""
+        self.method = head.method
+        self.path = head.path
+        """The path as it was sent, escapes and all."""
+        self.query = head.query
+        """What follows the question mark in the target; empty without one."""
+        self.headers: Sequence[Header] = head.headers
+        """The headers in the order in which they came, names in lower case."""
+        self.version = head.version
+        """The version of HTTP: `1.1` or `1.0`."""
+        self.keep_alive = head.keep_alive
+        """Whether the connection goes on after the answer."""
+        self.is_begun = False
+        """Whether the answer has begun to be written."""
+        self.is_answered = False
+        """Whether it is complete."""
+        self.is_lost = False
+        """Whether the client has gone away, or what it sent turned out to be no request."""
+        self.stream: Stream | None = None
+        """The body of the answer, if it is written in pieces."""
+        self._wire = wire
+        self._bounds = bounds
+        self._expects = head.expects_continue
+        self._body = bytearray()
+        self._allowed = bounds.unread_bytes
+        self._has_ended = False
+        self._is_refused = False
+        self._reserved = 0
+        self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def certificate(self) -> Mapping[str, Any] | None:
+        """The client's verified certificate as `ssl` decodes it, None without one."""
+        return self._wire.certificate
+
+    @property
+    def peer(self) -> str:
+        """The address that the client has, empty if it has none."""
+        return self._wire.peer
+
+    async def body(self, limit: int, patience: float) -> bytes:
+        """Return the body, of `limit` bytes at most, once it has come, which may take `patience` seconds.
+
+        Raises `BodyTooLarge`, `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
+        """
+        if self._expects and not self.is_lost:
+            self._expects = False
+            self._wire.write(CONTINUE)
+        self._allowed = limit
+        if not (self._has_ended or self.is_lost or self._is_refused or len(self._body) > limit):
+            self._wire.resume_reading()
+            await self._change(patience)
+        if self.is_lost:
+            raise Disconnected
+        if self._is_refused:
+            raise TooManyBodies
+        if len(self._body) > limit:
+            raise BodyTooLarge
+        if not self._has_ended:
+            raise BodyTooSlow
+        taken = bytes(self._body)
+        self._body = bytearray()
+        return taken
+
+    def answer(self, code: int, headers: Sequence[Header], body: bytes) -> None:
+        """Write a whole answer, head and body in one; its length is said by this."""
+        self._begin()
+        if not self.is_lost:
+            data = whole(
+                code, self._wire.date, headers, body, keep_alive=self.keep_alive, head_only=self.method == "HEAD"
+            )
+            self._wire.write(data)
+            self._finish()
+
+    def begin(self, code: int, headers: Sequence[Header]) -> Stream:
+        """Write the head of an answer, and return the stream of its body; raises `Disconnected`.
+
+        A body whose length the headers do not say goes in chunks, or ends with the connection where the client does
+        not know of chunks.
+        """
+        self._begin()
+        if self.is_lost:
+            raise Disconnected
+        length = next((int(value) for name, value in headers if name == b"content-length"), None)
+        chunked = length is None and self.version != "1.0" and has_body(code)
+        if self.method == "HEAD" or not has_body(code):
+            framing, length = Framing.NONE, None
+        elif chunked:
+            framing = Framing.CHUNKED
+        else:
+            framing = Framing.PLAIN
+            self.keep_alive = self.keep_alive and length is not None
+        self.stream = Stream(self._wire, framing, length, self._finish)
+        self._wire.write(beginning(code, self._wire.date, headers, keep_alive=self.keep_alive, chunked=chunked))
+        return self.stream
+
+    def _begin(self) -> None:
+        if self.is_begun:
+            raise RuntimeError("a request is answered once")
+        self.is_begun = True
+        if self._expects:  # the client may send the body now or may not: nothing that comes next can be told apart
+            self.keep_alive = False
+
+    def _finish(self) -> None:
+        self.is_answered = True
+        self._forget_body()
+        self._wire.finished(keep_alive=self.keep_alive)
+
+    # What the connection tells.
+
+    def receive(self, piece: bytes) -> None:
+        """Take a piece of the body; what comes after the answer is of no interest."""
+        if self.is_answered or self.is_lost or self._is_refused:
+            return
+        self._body += piece
+        size = len(self._body)
+        if size > self._bounds.short_body and not self._reserve(size):
+            self._is_refused = True
+            self._body = bytearray()
+            self._wake()
+        elif size > self._allowed:
+            if self._waiting is None:
+                self._wire.pause_reading()
+            self._wake()
+
+    def end(self) -> None:
+        """Note that all of the request has come."""
+        self._has_ended = True
+        self._wake()
+
+    def lose(self) -> None:
+        """Note that the client has gone away."""
+        self.is_lost = True
+        self._forget_body()
+        self._wake()
+        if self.stream is not None:
+            self.stream.lose()
+
+    def _reserve(self, size: int) -> bool:
+        if not self._wire.reserve(size - self._reserved):
+            return False
+        self._reserved = size
+        return True
+
+    def _forget_body(self) -> None:
+        self._body = bytearray()
+        if self._reserved:
+            self._wire.release(self._reserved)
+            self._reserved = 0
+
+    async def _change(self, patience: float) -> None:
+        """Return when the body is complete, too large or lost, or `patience` seconds have passed."""
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        timer = loop.call_later(patience, self._wake)
+        try:
+            await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
+"""What answers requests."""

@@ -1,0 +1,77 @@
+"""How answers are framed on the wire (RFC 9112): status lines, heads, chunks.
+
+Guarantees: a head never holds more lines than it was given headers, whatever their values; answers that have no body
+by definition say nothing of a length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from http import HTTPStatus
+from typing import TypeAlias
+
+Header: TypeAlias = tuple[bytes, bytes]
+"""A header's name, in lower case, and its value."""
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_CLOSE = b"connection: close\r\n"
+_CHUNKED = b"transfer-encoding: chunked\r\n"
+
+
+def has_body(code: int) -> bool:
+    """Say whether an answer with this status may have a body (RFC 9110, section 6.4.1)."""
+    return code >= 200 and code not in (204, 304)
+
+
+def chunk(body: bytes) -> bytes:
+    """Frame a piece of a body (RFC 9112, section 7.1); the piece must not be empty, since that ends the body."""
+    return b"%x\r\n%b\r\n" % (len(body), body)
+
+
+def unchunked(chunks: bytes) -> bytes:
+    """Return what is in a row of whole chunks that `chunk` has made."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(chunks):
+        line = chunks.index(b"\r\n", at)
+        begins = line + 2
+        ends = begins + int(chunks[at:line], 16)
+        parts.append(chunks[begins:ends])
+        at = ends + 2
+    return b"".join(parts)
+
+
+def whole(
+    code: int, date: Header, headers: Sequence[Header], body: bytes, *, keep_alive: bool, head_only: bool
+) -> bytes:
+    """Return an answer as it goes over the wire; of one to a HEAD the head alone, with the length of the body."""
+    head = _lines(code, (date, *headers), keep_alive)
+    if not has_body(code):
+        return head + b"\r\n"
+    return b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), b"" if head_only else body)
+
+
+def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive: bool, chunked: bool) -> bytes:
+    """Return the head of an answer whose body follows in pieces."""
+    return b"%b%b\r\n" % (_lines(code, (date, *headers), keep_alive), _CHUNKED if chunked else b"")
+
+
+@lru_cache(maxsize=256)
+def _lines(code: int, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
+    """Return the head of an answer but for its end; most answers have one of a few."""
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    head = b"".join([_status_line(code), *lines, b"" if keep_alive else _CLOSE])
+    if head.count(b"\n") != len(lines) + (1 if keep_alive else 2) or head.count(b"\r") != head.count(b"\n"):
+        raise ValueError(f"a header of the answer has a line break in it: {headers}")
+    return head
+
+
+def _status_line(code: int) -> bytes:
+    try:
+        phrase = HTTPStatus(code).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {code} {phrase}\r\n".encode()

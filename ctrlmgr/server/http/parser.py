@@ -1,0 +1,322 @@
+"""Bytes in, requests out: HTTP/1.1 as one connection receives it, without any input or output.
+
+Guarantees:
+- What could be read in two ways is refused, never guessed: ambiguous lengths, bare line feeds, white space before a
+  colon (httptools' parser, llhttp, in its strict mode), more or less than one Host (RFC 9112, section 3.2).
+- A head is bounded in bytes and in headers, and so is what a chunked body carries besides its content. Trailers are
+  counted and dropped: none of them is ever taken for a header.
+- The work is linear in the bytes received, however small the pieces are in which they come.
+- Of the last request's header lines the parser keeps a copy, for this connection alone: a GET that comes with the same
+  lines, byte for byte, in one piece, is not parsed again. The application sees the same either way.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Protocol
+
+import httptools
+
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.framing import Header
+
+_END = b"\r\n\r\n"
+_PATH = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
+_TARGET = re.compile(_PATH, re.ASCII)
+_GET = re.compile(rb"GET " + _PATH + rb" HTTP/1\.1", re.ASCII)
+_LONGEST_REMEMBERED = 2048
+_UNUSUAL = frozenset(
+    {b"content-length", b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+)
+"""Headers that say more of a request than who sends it and what for."""
+
+BAD_REQUEST = "400 Bad Request"
+EXPECTATION_FAILED = "417 Expectation Failed"
+TOO_LARGE = "431 Request Header Fields Too Large"
+UNKNOWN_VERSION = "505 HTTP Version Not Supported"
+
+
+class Malformed(CtrlmgrError):
+    """What was received is no request; `status` is the status line's code and phrase."""
+
+    def __init__(self, status: str) -> None:
+        """Be answered with `status`."""
+        super().__init__(status)
+        self.status = status
+
+
+class Head(NamedTuple):
+    """The head of a request."""
+
+    method: str
+    path: bytes
+    """The path as it was sent, escapes and all."""
+    query: bytes
+    """What follows the question mark; empty without one."""
+    headers: list[Header]
+    """The headers in the order in which they came, names in lower case."""
+    version: str = "1.1"
+    keep_alive: bool = True
+    """Whether the client may send another request on this connection."""
+    expects_continue: bool = False
+    """Whether the client sends its body only when it is told to."""
+
+
+class Sink(Protocol):
+    """What is told of requests; each call comes from within `RequestParser.feed`."""
+
+    def on_head(self, head: Head) -> None:
+        """Take the head of a request."""
+
+    def on_body(self, piece: bytes) -> None:
+        """Take a piece of its body."""
+
+    def on_end(self) -> None:
+        """Note that the request is complete."""
+
+
+class RequestParser:
+    """See the module's docstring; one instance a connection."""
+
+    __slots__ = (
+        "_bounds",
+        "_content",
+        "_count",
+        "_excess",
+        "_familiar",
+        "_head_size",
+        "_headers",
+        "_held",
+        "_is_new",
+        "_lines",
+        "_parser",
+        "_refusal",
+        "_sink",
+        "_tail",
+        "_trailers",
+        "_url",
+        "has_ended",
+        "in_body",
+        "in_head",
+        "is_closed",
+        "is_over",
+    )
+
+    def __init__(self, sink: Sink, bounds: Bounds) -> None:
+        """Tell `sink` what comes."""
+        self.in_head = True
+        """Whether the first request is awaited, or the head of any has begun."""
+        self.in_body = False
+        """Whether the rest of a request is awaited."""
+        self.has_ended = False
+        """Whether the last piece that came brought the end of a request."""
+        self.is_over = False
+        """Whether nothing that comes from here on is looked at: an upgrade was asked for."""
+        self.is_closed = False
+        """Whether the connection is gone."""
+        self._sink = sink
+        self._bounds = bounds
+        self._refusal: Malformed | None = None
+        self._url = bytearray()
+        self._headers: list[Header] = []
+        self._count = 0
+        self._is_new = False  # whether the message that is being received began with the last piece
+        self._head_size = 0  # how much of a head that came in pieces has been parsed
+        self._held = bytearray()  # pieces of a head that have not been parsed yet
+        self._tail = b""  # the end of what has
+        self._content = 0  # bytes of content in the piece that is being parsed
+        self._excess = 0  # bytes of a chunked body that it would not need
+        self._trailers = 0
+        self._lines: bytes | None = None  # the header lines that the last request had
+        self._familiar: list[Header] = []  # and what they say
+        self._parser = httptools.HttpRequestParser(self)
+        # Requests that come behind one that closes the connection are told of, and left to the connection to drop.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+    def feed(self, data: bytes) -> None:
+        """Parse what has come; raises `Malformed`, after which nothing must be fed any more."""
+        self.has_ended = False
+        if self.is_over or (self._lines is not None and self._recognise(data)):
+            return
+        if self._head_size:
+            data = self._coalesced(data)
+            if not data:
+                return
+        was_in_body, self._content, self._is_new = self.in_body, 0, False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.is_over = True
+        except httptools.HttpParserError as error:
+            raise self._why() from error
+        self._account(data, was_in_body)
+        if self._is_new and not was_in_body and self.has_ended and _is_one_get(data):
+            self._remember(data)
+
+    def close(self) -> None:
+        """Let go of what refers back to this; nothing that is fed from here on is looked at."""
+        if not self.is_closed:
+            self.is_over = self.is_closed = True
+            del self._parser
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._url = bytearray()
+        self._headers = []
+        self._count = self._trailers = self._excess = 0
+        self.in_head = self._is_new = True
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the request's target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or count a trailer."""
+        if self.in_body:
+            self._trailers += len(name) + len(value) + 4
+            if self._trailers > self._bounds.framing_bytes:
+                raise self._refused(BAD_REQUEST)
+            return
+        self._count += 1
+        if self._count > self._bounds.header_count:
+            raise self._refused(TOO_LARGE)
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Hand on the head."""
+        if self._length() > self._bounds.head_bytes:
+            raise self._refused(TOO_LARGE)
+        head = self._read()
+        self.in_head, self.in_body, self._head_size = False, True, 0
+        self._sink.on_head(head)
+
+    def on_body(self, piece: bytes) -> None:
+        """Hand on a piece of the body."""
+        self._content += len(piece)
+        self._sink.on_body(piece)
+
+    def on_chunk_header(self) -> None:
+        """Allow for the framing of a chunk (net/http allows 16 bytes for each, too)."""
+        self._content += 16
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        self.in_body = False
+        self.has_ended = True
+        self._sink.on_end()
+
+    # The head.
+
+    def _read(self) -> Head:
+        """Return the head that has come; raises `Malformed`."""
+        parser = self._parser
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise self._refused(UNKNOWN_VERSION)
+        hosts, expectation = 0, b""
+        for name, value in self._headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"expect":
+                expectation = value.lower()
+        if hosts != 1 and (hosts or version == "1.1"):
+            raise self._refused(BAD_REQUEST)
+        if expectation not in (b"", b"100-continue"):
+            raise self._refused(EXPECTATION_FAILED)
+        path, query = self._target()
+        keep_alive = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
+        expects = bool(expectation) and version == "1.1"
+        return Head(parser.get_method().decode("ascii"), path, query, self._headers, version, keep_alive, expects)
+
+    def _target(self) -> tuple[bytes, bytes]:
+        """Return the path and the query of the request's target, in whichever form it was sent."""
+        url = bytes(self._url)
+        if parts := _TARGET.fullmatch(url):
+            return parts[1], parts[2] or b""
+        try:
+            parsed = httptools.parse_url(url)
+        except httptools.HttpParserInvalidURLError as error:
+            raise self._refused(BAD_REQUEST) from error
+        path = parsed.path or b"/"
+        if not path.isascii():
+            raise self._refused(BAD_REQUEST)
+        return path, parsed.query or b""
+
+    def _length(self) -> int:
+        return len(self._url) + sum([len(name) + len(value) + 4 for name, value in self._headers])
+
+    # Bounds.
+
+    def _coalesced(self, data: bytes) -> bytes:
+        """Return what is to be parsed of a head that comes in pieces: nothing until it has doubled, or is complete.
+
+        The parser copies a header's value whenever a piece is added to it: byte by byte that would be quadratic.
+        """
+        held = self._held
+        begins = max(len(held) - len(_END), 0)
+        held += data
+        complete = held.find(_END, begins) >= 0 or _END in self._tail + bytes(held[: len(_END)])
+        if not complete and len(held) <= min(self._head_size, self._bounds.head_bytes - self._head_size):
+            return b""
+        data = bytes(held)
+        held.clear()
+        return data
+
+    def _account(self, data: bytes, was_in_body: bool) -> None:
+        """Bound what has begun and is not over."""
+        if self.in_head:
+            # Where in the piece the head begins is known only if nothing else was in it.
+            self._head_size += self._length() if was_in_body or self.has_ended else len(data)
+            self._tail = (self._tail + data)[-len(_END) + 1 :]
+            if self._head_size > self._bounds.head_bytes:
+                raise Malformed(TOO_LARGE)
+        elif self.in_body and was_in_body and not self._is_new:
+            self._excess = max(self._excess + len(data) - 2 * self._content, 0)
+            if self._excess > self._bounds.framing_bytes:
+                raise Malformed(BAD_REQUEST)
+
+    def _refused(self, status: str) -> Malformed:
+        """Remember why the parser is stopped: it raises an error of its own."""
+        self._refusal = Malformed(status)
+        return self._refusal
+
+    def _why(self) -> Malformed:
+        if self._refusal is not None:
+            return self._refusal
+        return Malformed(TOO_LARGE if self.in_head and self._length() > self._bounds.head_bytes else BAD_REQUEST)
+
+    # Requests with familiar header lines.
+
+    def _recognise(self, data: bytes) -> bool:
+        """Hand on a request whose header lines are known; say whether it is one."""
+        line, _, lines = data.partition(b"\r\n")
+        if lines != self._lines or self.in_head or self.in_body:
+            return False
+        parts = _GET.fullmatch(line)
+        if parts is None:
+            return False
+        self._sink.on_head(Head("GET", parts[1], parts[2] or b"", self._familiar))
+        self.has_ended = True
+        self._sink.on_end()
+        return True
+
+    def _remember(self, data: bytes) -> None:
+        """Keep the header lines of a request that has been parsed, if they say nothing unusual."""
+        lines = data.partition(b"\r\n")[2]
+        connection = [value.lower() for name, value in self._headers if name == b"connection"]
+        if (
+            len(lines) > _LONGEST_REMEMBERED
+            or self._parser.get_http_version() != "1.1"
+            or not _UNUSUAL.isdisjoint(name for name, _ in self._headers)
+            or connection not in ([], [b"keep-alive"])
+        ):
+            self._lines = None
+        else:
+            self._lines, self._familiar = lines, self._headers
+
+
+def _is_one_get(data: bytes) -> bool:
+    return data.startswith(b"GET ") and data.find(_END) == len(data) - len(_END)

@@ -1,0 +1,70 @@
+"""One write on stage: attributes made by hand, over objects that a test puts there, for one plugin or a chain."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.options import Requester
+from tests.kinds.stage import NOW, Objects, find_kind
+
+
+class Write:
+    """A write to the kind at `path` (`v1/pods`), seen by admission; `existing` is what there is besides."""
+
+    def __init__(
+        self,
+        path: str,
+        new: Mapping[str, Any] | None = None,
+        old: Mapping[str, Any] | None = None,
+        *existing: Mapping[str, Any],
+        operation: Verb | None = None,
+        subresource: str = "",
+        requester: Requester | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        kind = find_kind(path)
+        by_state = {(True, False): Verb.CREATE, (True, True): Verb.UPDATE, (False, True): Verb.DELETE}
+        states = [self._named(each, namespaced=kind.namespaced) for each in (new, old)]
+        name = (states[0] or states[1] or {"metadata": {}})["metadata"].get("name", "")
+        self.attributes = Attributes(
+            kind,
+            "default" if kind.namespaced else name if kind.name == "Namespace" else "",
+            name,
+            operation or by_state.get((new is not None, old is not None), Verb.CONNECT),
+            requester or Requester("alice", ("developers",)),
+            Objects(Object.from_dict(each) for each in existing),
+            NOW,
+            Random(1),
+            states[0],
+            states[1],
+            subresource,
+            dry_run=dry_run,
+        )
+
+    def _named(self, fields: Mapping[str, Any] | None, *, namespaced: bool) -> Unstructured | None:
+        if fields is None:
+            return None
+        made: Unstructured = copy.deepcopy(dict(fields))
+        metadata = made.setdefault("metadata", {})
+        if "generateName" not in metadata:
+            metadata.setdefault("name", "x")
+        if namespaced:
+            metadata.setdefault("namespace", "default")
+        return made
+
+    def admit(self, *plugins: Plugin) -> Unstructured:
+        """Let plugins change and judge it; returns the object, raises what they refuse it with."""
+        made = self.attributes
+        handling = [each for each in plugins if each.handles(made.resource, made.subresource, made.operation)]
+        for plugin in handling:
+            assert plugin.admit(made) is None
+        for plugin in handling:
+            assert plugin.validate(made) is None
+        return made.object or {}

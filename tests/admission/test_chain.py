@@ -1,0 +1,102 @@
+"""The chain: its order, what it calls again, what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+import pytest
+
+from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.registry import PLUGINS, default_chain
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import REFRESH
+from ctrlmgr.errors import Forbidden
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.testing import FakeClock
+from tests.admission.stage import Write
+
+PODS = Resource("", "pods")
+
+
+class Noting(Plugin):
+    """Notes in the object that it was called."""
+
+    name: ClassVar[str] = "Noting"
+
+    def __init__(self, letter: str, *, reinvokes: bool = False, refuses: bool = False, waits: bool = False) -> None:
+        self.letter, self.reinvokes, self.refuses, self.waits = letter, reinvokes, refuses, waits
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return resource == PODS
+
+    def admit(self, attributes: Attributes) -> Decision:
+        attributes.fields.setdefault("notes", []).append(self.letter)
+        attributes.should_reinvoke |= self.reinvokes
+        return self._waiting() if self.waits else None
+
+    def validate(self, attributes: Attributes) -> None:
+        attributes.fields["notes"].append(self.letter.upper())
+        if self.refuses:
+            raise attributes.forbidden(f"{self.letter} says no")
+
+    def _waiting(self) -> Generator[Any, Any, None]:
+        yield REFRESH
+
+
+def run(chain: Chain, write: Write) -> list[Any]:
+    """Run both halves; returns what they waited for."""
+    return [*chain.admit(write.attributes), *chain.validate(write.attributes)]
+
+
+def test_all_that_change_come_before_all_that_judge() -> None:
+    write = Write("v1/pods", {})
+    assert run(Chain([Noting("a"), Noting("b")], FakeClock()), write) == []
+    assert write.attributes.fields["notes"] == ["a", "b", "A", "B"]
+
+
+def test_all_that_change_are_called_once_more() -> None:
+    write = Write("v1/pods", {})
+    run(Chain([Noting("a"), Noting("b", reinvokes=True)], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "b", "a", "b", "A", "B"]
+
+
+def test_a_plugin_may_wait() -> None:
+    write = Write("v1/pods", {})
+    assert run(Chain([Noting("a", waits=True), Noting("b")], FakeClock()), write) == [REFRESH]
+
+
+def test_the_first_refusal_ends_it() -> None:
+    write = Write("v1/pods", {})
+    with pytest.raises(Forbidden, match="a says no"):
+        run(Chain([Noting("a", refuses=True), Noting("b")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "b", "A"]
+
+
+def test_what_nothing_handles_costs_nothing() -> None:
+    chain = Chain([Noting("a")], FakeClock())
+    assert not chain.handles(Resource("", "configmaps"), "", Verb.CREATE)
+    write = Write("v1/configmaps", {})
+    assert run(chain, write) == []
+    assert "notes" not in write.attributes.fields
+
+
+def test_decisions_are_timed() -> None:
+    def counted(rejected: str) -> float:
+        labels = {"name": "Noting", "type": "validate", "operation": "CREATE", "rejected": rejected}
+        name = "apiserver_admission_controller_admission_duration_seconds_count"
+        return REGISTRY.get_sample_value(name, labels) or 0.0
+
+    before = counted("true")
+    chain = Chain([Noting("a", refuses=True)], FakeClock())
+    with pytest.raises(Forbidden):
+        run(chain, Write("v1/pods", {}))
+    assert counted("true") == before + 1
+
+
+def test_plugins_bear_the_names_they_are_listed_with() -> None:
+    assert [plugin.name for plugin in default_chain(FakeClock()).plugins] == [
+        entry.name for entry in PLUGINS if entry.is_default
+    ]

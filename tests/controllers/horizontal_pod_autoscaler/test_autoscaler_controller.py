@@ -1,0 +1,414 @@
+"""The autoscaler at work: once a period, through the scale of anything that has one, and in Kubernetes' words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import new_autoscaler_controller
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, MetricsError, PodMetric, PodMetrics, Served
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.manager import Controller
+from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
+from tests.controllers.worked_stage import WorkedStage
+
+AUTOSCALERS = Resource("autoscaling", "horizontalpodautoscalers")
+DEPLOYMENTS = Resource("apps", "deployments")
+COLLECTION = "/apis/autoscaling/v2/namespaces/a/horizontalpodautoscalers"
+WEB = "/apis/apps/v1/namespaces/a/deployments/web"
+PERIOD = 15.0
+CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]
+NO_RESOURCE_METRICS = (
+    "unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: "
+    "the server could not find the requested resource (get pods.metrics.k8s.io)"
+)
+
+
+def _average(name: str, value: str) -> dict[str, Any]:
+    target = {"type": "AverageValue", "averageValue": value}
+    return {"type": "Pods", "pods": {"metric": {"name": name}, "target": target}}
+
+
+class Told:
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, subject: Any, type: str, reason: str, message: str) -> None:
+        self.events.append((type, reason, message))
+
+
+class Measures(Absent):
+    """Metrics as a test sets them; what it does not set is absent."""
+
+    def __init__(self) -> None:
+        self.cpu: list[int] | None = None
+        self.rps: list[int] | None = None
+        self.length: int | None = None
+        self.queue: list[int] | None = None
+        self.at = 0
+
+    def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
+        if self.cpu is None:
+            return super().resource(resource, namespace, selector, container)
+        return self._of_pods(self.cpu)
+
+    def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
+        return super().pods(name, namespace, selector, metric) if self.rps is None else self._of_pods(self.rps)
+
+    def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
+        return super().object(name, namespace, described, metric) if self.length is None else self.length
+
+    def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
+        return super().external(name, namespace, metric) if self.queue is None else self.queue
+
+    def _of_pods(self, values: list[int]) -> PodMetrics:
+        return {f"p{place}": PodMetric(value, self.at) for place, value in enumerate(values)}
+
+
+class Scaled(WorkedStage):
+    """A cluster with a Deployment `web`, its pods and the autoscaler's controller."""
+
+    def __init__(self) -> None:
+        self.told = Told()
+        self.measures = Measures()
+        super().__init__(self._controller)
+        self.namespace("a")
+
+    def _controller(self, stage: WorkedStage) -> Controller:
+        return new_autoscaler_controller(
+            stage.informers,
+            lambda: stage.kinds,
+            stage.engine_client,
+            stage.log,
+            self.told,
+            Options(),
+            metrics=lambda client: self.measures,
+            clock=stage.clock,
+            random=stage.random,
+        )
+
+    def web(self, replicas: int, name: str = "web") -> None:
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+        }
+        spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+        self.create("/apis/apps/v1/namespaces/a/deployments", body)
+        self.patch(f"/apis/apps/v1/namespaces/a/deployments/{name}/status", {"status": {"replicas": replicas}})
+        for place in range(replicas):
+            body = pod_body(f"p{place}")
+            status = {"status": body.pop("status")}
+            self.create("/api/v1/namespaces/a/pods", body)
+            self.patch(f"/api/v1/namespaces/a/pods/p{place}/status", status)
+
+    def autoscaler(self, name: str = "hpa", kind: str = "Deployment", target: str = "web", **spec: Any) -> None:
+        reference = {"apiVersion": spec.pop("group", "apps/v1"), "kind": kind, "name": target}
+        body = {"scaleTargetRef": reference, "minReplicas": 1, "maxReplicas": 10, "metrics": CPU, **spec}
+        self.create(
+            COLLECTION,
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name},
+                "spec": body,
+            },
+        )
+        self.work()
+
+    def next_period(self) -> None:
+        self.measures.at = self.clock.now()
+        self.pass_by(PERIOD)
+
+    def replicas(self) -> int:
+        found = self.stored(DEPLOYMENTS, "web", "a")
+        assert found is not None
+        return int(found.to_dict()["spec"]["replicas"])
+
+    def status(self, name: str = "hpa") -> dict[str, Any]:
+        found = self.stored(AUTOSCALERS, name, "a")
+        assert found is not None
+        return dict(found.to_dict().get("status") or {})
+
+    def condition(self, type_: str, name: str = "hpa") -> tuple[str, str, str]:
+        found = next(each for each in self.status(name)["conditions"] if each["type"] == type_)
+        return found["status"], found["reason"], found["message"]
+
+
+@pytest.fixture
+def stage() -> Scaled:
+    return Scaled()
+
+
+def test_it_looks_once_a_period(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler()
+    stage.pass_by(PERIOD - 1)
+    assert stage.replicas() == 2
+    stage.pass_by(1)
+    assert stage.replicas() == 4
+    stage.patch(f"{COLLECTION}/hpa", {"spec": {"maxReplicas": 3}})
+    stage.work()
+    assert stage.replicas() == 4
+    stage.pass_by(PERIOD)
+    assert stage.replicas() == 3
+
+
+def test_what_it_says_of_scaling_up(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler()
+    stage.next_period()
+    status = stage.status()
+    assert (status["currentReplicas"], status["desiredReplicas"]) == (2, 4)
+    assert status["lastScaleTime"] == format_time_seconds(stage.clock.now())
+    assert status["currentMetrics"] == [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 100, "averageValue": "1"}}}
+    ]
+    assert [each["type"] for each in status["conditions"]] == ["AbleToScale", "ScalingActive", "ScalingLimited"]
+    name = "cpu resource utilization (percentage of request)"
+    succeeded = "the HPA controller was able to update the target scale to 4"
+    assert stage.condition("AbleToScale") == ("True", "SucceededRescale", succeeded)
+    found = f"the HPA was able to successfully calculate a replica count from {name}"
+    assert stage.condition("ScalingActive") == ("True", "ValidMetricFound", found)
+    within = "the desired count is within the acceptable range"
+    assert stage.condition("ScalingLimited") == ("False", "DesiredWithinRange", within)
+    assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: 4; reason: {name} above target")]
+
+
+def test_going_down_waits_for_the_stabilization(stage: Scaled) -> None:
+    stage.web(4)
+    stage.measures.cpu = [100, 100, 100, 100]
+    stage.autoscaler()
+    for _ in range(20):
+        stage.next_period()
+    assert stage.replicas() == 4
+    assert stage.condition("AbleToScale")[1] == "ScaleDownStabilized"
+    for _ in range(3):
+        stage.next_period()
+    assert stage.replicas() == 1
+    assert stage.told.events[-1] == ("Normal", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
+
+
+def test_without_metrics_it_says_so_as_kubernetes_does(stage: Scaled) -> None:
+    stage.web(2)
+    stage.autoscaler()
+    stage.next_period()
+    told = f"failed to get cpu utilization: {NO_RESOURCE_METRICS}"
+    failed = f"the HPA was unable to compute the replica count: {told}"
+    assert stage.condition("ScalingActive") == ("False", "FailedGetResourceMetric", failed)
+    assert stage.condition("AbleToScale")[:2] == ("True", "SucceededGetScale")
+    assert stage.status()["currentMetrics"] == [{"type": ""}]
+    first = f"failed to get cpu resource metric value: {told}"
+    whole = f"invalid metrics (1 invalid out of 1), first error is: {first}"
+    assert stage.told.events == [
+        ("Warning", "FailedGetResourceMetric", told),
+        ("Warning", "FailedComputeMetricsReplicas", whole),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason", "told", "outer"),
+    [
+        (
+            {
+                "type": "Pods",
+                "pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": 9}},
+            },
+            "FailedGetPodsMetric",
+            "unable to get metric rps: unable to fetch metrics from custom metrics API: "
+            "no custom metrics API (custom.metrics.k8s.io) registered",
+            "failed to get pods metric value: {}",
+        ),
+        (
+            {
+                "type": "ContainerResource",
+                "containerResource": {
+                    "name": "cpu",
+                    "container": "c",
+                    "target": {"type": "Utilization", "averageUtilization": 50},
+                },
+            },
+            "FailedGetContainerResourceMetric",
+            f"failed to get cpu utilization: {NO_RESOURCE_METRICS}",
+            "failed to get c container metric value: {}",
+        ),
+        (
+            {"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "9"}}},
+            "FailedGetExternalMetric",
+            "unable to get external metric a/q/nil: unable to fetch metrics from external metrics API: "
+            "the server could not find the requested resource (get q.external.metrics.k8s.io)",
+            "failed to get q external metric value: failed to get external metric q: {}",
+        ),
+        (
+            {
+                "type": "Object",
+                "object": {
+                    "metric": {"name": "hits"},
+                    "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "s"},
+                    "target": {"type": "Value", "value": "9"},
+                },
+            },
+            "FailedGetObjectMetric",
+            "unable to get metric hits: Service on a s/unable to fetch metrics from custom metrics API: "
+            "no custom metrics API (custom.metrics.k8s.io) registered",
+            "failed to get object metric value: {}",
+        ),
+    ],
+)
+def test_each_source_fails_in_its_own_words(
+    stage: Scaled, metric: dict[str, Any], reason: str, told: str, outer: str
+) -> None:
+    stage.web(2)
+    stage.autoscaler(metrics=[metric])
+    stage.next_period()
+    whole = f"invalid metrics (1 invalid out of 1), first error is: {outer.format(told)}"
+    assert stage.told.events == [("Warning", reason, told), ("Warning", "FailedComputeMetricsReplicas", whole)]
+
+
+def test_the_metric_that_asks_for_most_counts(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu, stage.measures.rps = [500, 500], [15_000, 15_000]
+    stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
+    stage.next_period()
+    assert stage.replicas() == 3
+    assert stage.told.events[-1][2] == "New size: 3; reason: pods metric rps above target"
+
+
+def test_a_metric_that_cannot_be_had_keeps_it_from_going_down_but_not_up(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [100, 100]
+    stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
+    for _ in range(25):
+        stage.next_period()
+    assert stage.replicas() == 2
+    assert stage.condition("ScalingActive")[1] == "FailedGetPodsMetric"
+    stage.measures.cpu = [1000, 1000]
+    stage.next_period()
+    assert stage.replicas() == 4
+
+
+def test_external_and_object_metrics_scale(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.queue = [30_000, 10_000]
+    external = {"metric": {"name": "q"}, "target": {"type": "AverageValue", "averageValue": "10"}}
+    stage.autoscaler(metrics=[{"type": "External", "external": external}])
+    stage.next_period()
+    assert stage.replicas() == 4
+    assert stage.status()["currentMetrics"] == [
+        {"type": "External", "external": {"metric": {"name": "q"}, "current": {"averageValue": "20"}}}
+    ]
+
+
+def test_a_target_that_is_missing(stage: Scaled) -> None:
+    stage.autoscaler()
+    stage.next_period()
+    message = 'the HPA controller was unable to get the target\'s current scale: deployments.apps "web" not found'
+    assert stage.condition("AbleToScale") == ("False", "FailedGetScale", message)
+    assert stage.told.events == [("Warning", "FailedGetScale", 'deployments.apps "web" not found')]
+
+
+def test_a_target_of_an_unknown_kind(stage: Scaled) -> None:
+    stage.autoscaler(group="example.com/v1", kind="Nothing")
+    stage.next_period()
+    assert stage.told.events == [("Warning", "FailedGetScale", 'no matches for kind "Nothing" in group "example.com"')]
+
+
+def test_a_target_that_cannot_be_scaled(stage: Scaled) -> None:
+    stage.autoscaler(kind="DaemonSet")
+    stage.next_period()
+    assert stage.told.events == [("Warning", "FailedGetScale", "the server could not find the requested resource")]
+
+
+def test_a_target_of_no_replicas_is_left_alone(stage: Scaled) -> None:
+    stage.web(0)
+    stage.autoscaler()
+    stage.next_period()
+    message = "scaling is disabled since the replica count of the target is zero"
+    assert stage.condition("ScalingActive") == ("False", "ScalingDisabled", message)
+    assert stage.replicas() == 0
+
+
+@pytest.mark.parametrize(
+    ("replicas", "bounds", "expected", "why"),
+    [
+        (3, {"minReplicas": 5}, 5, "Current number of replicas below Spec.MinReplicas"),
+        (3, {"maxReplicas": 2}, 2, "Current number of replicas above Spec.MaxReplicas"),
+    ],
+)
+def test_bounds_need_no_metrics(stage: Scaled, replicas: int, bounds: dict[str, Any], expected: int, why: str) -> None:
+    stage.web(replicas)
+    stage.autoscaler(**bounds)
+    stage.next_period()
+    assert stage.replicas() == expected
+    assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: {expected}; reason: {why}")]
+
+
+def test_two_autoscalers_of_the_same_pods_stop_each_other(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler("one", maxReplicas=2)
+    stage.autoscaler("two", maxReplicas=2)
+    stage.next_period()
+    stage.next_period()
+    message = "pods by selector app=web are controlled by multiple HPAs: [{one a} {two a}]"
+    assert stage.condition("ScalingActive", "one") == ("False", "AmbiguousSelector", message)
+    assert stage.condition("ScalingActive", "two") == ("False", "AmbiguousSelector", message)
+    stage.delete(f"{COLLECTION}/two")
+    stage.next_period()
+    assert stage.condition("ScalingActive", "one")[1] == "ValidMetricFound"
+
+
+def test_an_autoscaler_with_nothing_new_to_say_writes_nothing(stage: Scaled) -> None:
+    stage.web(2)
+    stage.autoscaler()
+    for _ in range(3):
+        stage.next_period()
+    written = len(stage.written())
+    for _ in range(20):
+        stage.next_period()
+    assert len(stage.written()) == written
+
+
+def test_an_own_tolerance_of_a_direction(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [520, 520]
+    stage.autoscaler(behavior={"scaleUp": {"tolerance": "0.01"}})
+    stage.next_period()
+    assert stage.replicas() == 3  # 4 % above the target, within the common tolerance of 10 %
+
+
+def _pod_metrics(name: str, *usage: dict[str, str], **labels: str) -> dict[str, Any]:
+    containers = [{"name": f"c{place}", "usage": each} for place, each in enumerate(usage)]
+    metadata = {"name": name, "namespace": "a", "labels": labels}
+    return {"metadata": metadata, "timestamp": "2026-01-01T00:00:00Z", "window": "1m30s", "containers": containers}
+
+
+def test_pod_metrics_that_are_served_as_objects_are_read() -> None:
+    web = LabelSelector.parse("app=web")
+    objects = [
+        _pod_metrics("p0", {"cpu": "250m"}, {"cpu": "0.5"}, app="web"),
+        _pod_metrics("p1", {"cpu": "1"}, {"memory": "1Gi"}, app="web"),
+        _pod_metrics("p2", {"cpu": "1"}, app="other"),
+    ]
+    served = Served(lambda namespace: objects)
+    at, window = 1_767_225_600_000_000, 90_000_000
+    assert served.resource("cpu", "a", web, "") == {"p0": PodMetric(750, at, window)}
+    assert served.resource("cpu", "a", web, "c0") == {
+        "p0": PodMetric(250, at, window),
+        "p1": PodMetric(1000, at, window),
+    }
+    with pytest.raises(MetricsError, match="container c2 not present in metrics for pod a/p0"):
+        served.resource("cpu", "a", web, "c2")
+    with pytest.raises(MetricsError, match="no metrics returned from resource metrics API"):
+        Served(lambda namespace: ()).resource("cpu", "a", web, "")
+    with pytest.raises(MetricsError, match=r"could not find the requested resource \(get pods.metrics.k8s.io\)"):
+        Served(lambda namespace: None).resource("cpu", "a", web, "")
