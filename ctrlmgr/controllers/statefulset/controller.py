@@ -12,7 +12,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.statefulset import DESCRIPTOR, Options
 from ctrlmgr.controllers.statefulset.decide import (
     Members,
     Planner,
@@ -196,11 +198,27 @@ def new_stateful_set_controller(
     return Controller(
         CONTROLLER_NAME,
         reconciler,
-        watches=[Watch(sets, _key, after_sync=True), Watch(pods, changed)],
+        watches=[
+            Watch(sets, _key, after_sync=True),
+            Watch(pods, changed),
+        ],
         client=client,
         log=event_log,
         clock=clock,
         random=random,
         workers=workers,
         seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_stateful_set_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_statefulset_syncs,
     )

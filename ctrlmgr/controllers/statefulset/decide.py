@@ -89,9 +89,8 @@ def members(stateful_set: Object, pods: Iterable[Object], revisions: Revisions) 
 
 def _missing(stateful_set: Object, ordinal: int, revisions: Revisions) -> Object:
     view = stateful_set.view(StatefulSet)
-    if view.partition is not None:
-        kept = view.partition
-    else:
+    kept = view.partition
+    if kept is None:
         kept = view.status.current_replicas if view.is_rolling else 0
     if ordinal < view.spec.ordinals.start + kept:
         return new_pod(stateful_set, revisions.current_template, ordinal, revisions.current)
@@ -226,7 +225,7 @@ def desired_status(
     staying = [pod for pod in there if not pod.is_terminating]
     running = [pod for pod in there if _is_running(pod)]
     updated = sum(1 for pod in staying if revision_of(pod) == update)
-    kept = sum(1 for pod in staying if revision_of(pod) == current) - replaced
+    kept = max(sum(1 for pod in staying if revision_of(pod) == current) - replaced, 0)
     if view.is_rolling and updated == len(running) == len(there) == view.replicas:
         kept, current = updated, update
     return {

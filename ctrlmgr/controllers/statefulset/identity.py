@@ -52,9 +52,7 @@ def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, rev
     pod = pod_from_template(template, Owner(stateful_set, API_VERSION, KIND), name=name)
     identity = {POD_NAME: name, POD_INDEX: str(ordinal), REVISION: revision}
     pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **identity}
-    pod["spec"]["hostname"] = name
-    if view.spec.service_name:
-        pod["spec"]["subdomain"] = view.spec.service_name
+    pod["spec"] |= {"hostname": name, "subdomain": view.spec.service_name}
     volumes = volumes_of(stateful_set, ordinal, pod["spec"].get("volumes") or ())
     if volumes:
         pod["spec"]["volumes"] = volumes

@@ -7,6 +7,7 @@ each pod and each claim that is made, changed or deleted, and each failure, is a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
@@ -129,7 +130,7 @@ class StatefulPodControl:
             message = f"create Claim {claim.name} for {where} failed error: {error}"
             self._recorder.event(self._set, WARNING, "FailedCreate", message)
 
-    _acts: dict[Act, Callable[[StatefulPodControl, Object], None]] = {
+    _acts: ClassVar[dict[Act, Callable[[StatefulPodControl, Object], None]]] = {
         Act.CREATE: _create,
         Act.DELETE: _delete,
         Act.CLAIM: _supply,

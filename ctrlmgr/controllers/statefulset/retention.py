@@ -1,7 +1,7 @@
 """Whom claims belong to, which says when they go: nobody, the StatefulSet, or the pod that was scaled away.
 
-Rules come from Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go` (`isClaimOwnerUpToDate` and what is around
-it); KEP 1847.
+Rules come from Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it
+(KEP 1847).
 """
 
 from __future__ import annotations
