@@ -2,6 +2,8 @@
 
 Guarantees:
 - A password in a database URL never reaches a log line, whichever field it is in.
+- A value is cut after `LONGEST` characters, and writing a line takes time linear in what is left: what came over the
+  network can neither fill a disk with one request nor hold up the thread that logs it.
 - One event is one line: newlines and terminal escapes in values are written as escapes, so that nothing that came
   over the network can forge a line or drive somebody's terminal. (A traceback on a console keeps its lines.)
 """
@@ -16,7 +18,12 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-_CREDENTIALS = re.compile(r"(://[^\s:/@]*:)[^\s\"',]+(@)|(\bpassword=)[^\s&]+", re.IGNORECASE)  # greedy: @ may be in it
+_USER = re.compile(r"://[^\s:/@]*:")
+_RUN = re.compile(r"[^\s\"',]*")
+_PASSWORD = re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE)
+LONGEST = 16 * 1024
+"""Characters of one value in a line."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -50,8 +57,21 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
 
 
 def mask(text: str) -> str:
-    """Replace the password of every URL or DSN in `text` by `***`."""
-    return _CREDENTIALS.sub(lambda found: f"{found[1] or found[3]}***{found[2] or ''}", text)
+    """Replace the password of every URL or DSN in `text` by `***`; takes time linear in its length."""
+    return _PASSWORD.sub(r"\1***", _without_url_passwords(text) if "://" in text else text)
+
+
+def _without_url_passwords(text: str) -> str:
+    parts: list[str] = []
+    done = at = 0
+    while user := _USER.search(text, at):
+        run = _RUN.match(text, user.end())
+        at = run.end() if run else user.end()
+        sign = text.rfind("@", user.end() + 1, at)  # the last one: a password may have some, too
+        if sign >= 0:
+            parts += (text[done : user.end()], "***")
+            done = sign
+    return "".join([*parts, text[done:]]) if parts else text
 
 
 def escape(text: str) -> str:
@@ -86,7 +106,8 @@ def _masked(value: Any) -> Any:
         return {_masked(key): _masked(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_masked(item) for item in value]
-    return mask(value if isinstance(value, str) else str(value))
+    text = value if isinstance(value, str) else str(value)
+    return mask(text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text) - LONGEST} more characters)")
 
 
 def _escape_values(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

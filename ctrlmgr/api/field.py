@@ -36,6 +36,15 @@ class Path(str):
 
 ROOT = Path()
 
+MOST_ERRORS = 200
+"""Errors of one object that its refusal tells of."""
+
+LONGEST_VALUE = 16 * 1024
+"""Characters of a value that an error shows."""
+
+_LONGEST_REFUSAL = 128 * 1024
+"""Characters of all errors of one object together; the first is always told."""
+
 
 class FieldError(NamedTuple):
     """One thing that is wrong with one field; made by the functions below."""
@@ -51,10 +60,20 @@ class FieldError(NamedTuple):
 
 
 def _value(value: Any) -> str:
-    """Write a value as Go's `ErrorBody` does: strings as `%q`, all else as JSON, so null for nil."""
+    """Write a value as Go's `ErrorBody` does: strings as `%q`, all else as JSON, so null for nil.
+
+    A value beyond `LONGEST_VALUE` characters is cut: an error must not be larger than what it complains of.
+    """
     if isinstance(value, str):
-        return quote(value)
-    return escape_html(msgspec.json.encode(value)).decode()
+        return quote(value) if len(value) <= LONGEST_VALUE else _cut(quote(value[:LONGEST_VALUE]), len(value))
+    written = msgspec.json.encode(value)
+    if len(written) <= LONGEST_VALUE:
+        return escape_html(written).decode()
+    return _cut(escape_html(written[:LONGEST_VALUE]).decode("utf-8", "ignore"), len(written))
+
+
+def _cut(shown: str, length: int) -> str:
+    return f"{shown}... and {length - LONGEST_VALUE} more"
 
 
 def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> FieldError:
@@ -109,11 +128,24 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
 
 def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
     """Return the 422 for an object of `kind` (`Service`) with these errors (apimachinery `errors.NewInvalid`)."""
-    seen = list(dict.fromkeys(error.message for error in errors))
+    told = _told(errors)
+    seen = list(dict.fromkeys(error.message for error in told))
+    if len(told) < len(errors):
+        seen.append(f"and {len(errors) - len(told)} more")
     text = seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
-    causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in errors)
+    causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in told)
     qualified = f"{kind}.{group}" if group else kind
     return Invalid(
         f'{qualified} "{name}" is invalid: {text}' if errors else f'{qualified} "{name}" is invalid',
         details=StatusDetails(name=name, group=group, kind=kind, causes=causes),
     )
+
+
+def _told(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+    """Return the errors that a refusal has room for: all of them, in any object that a person or a program means."""
+    room = _LONGEST_REFUSAL
+    for count, error in enumerate(errors[:MOST_ERRORS]):
+        room -= len(error.field) + len(error.body)
+        if room < 0:
+            return errors[: max(count, 1)]
+    return errors[:MOST_ERRORS]

@@ -77,7 +77,7 @@ def parse(token: str) -> Compact | None:
             f"{header}.{payload}".encode(),
             decoded(signature),
         )
-    except (ValueError, msgspec.MsgspecError):  # no base64, no UTF-8, or no header
+    except (ValueError, msgspec.MsgspecError, RecursionError):  # no base64, no UTF-8, no header, or one without end
         return None
 
 

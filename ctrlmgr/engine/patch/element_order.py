@@ -53,13 +53,13 @@ def element_type(*lists: Items, required: bool = False) -> type | None:
     return first
 
 
-def find_element(items: Items, merge_key: str, value: Any) -> int:
-    """Return the index of the first of some objects that has this merge key, -1 if there is none."""
-    wanted = identity(value)
+def places(items: Items, merge_key: str) -> dict[Hashable, int]:
+    """Return the index of the first of some objects for each merge key; an object without one has no place."""
+    found: dict[Hashable, int] = {}
     for index, each in enumerate(items):
-        if merge_key in each and identity(each[merge_key]) == wanted:
-            return index
-    return -1
+        if merge_key in each:
+            found.setdefault(identity(each[merge_key]), index)
+    return found
 
 
 def check_order(patch: Items, order: Items, merge_key: str) -> None:

@@ -11,6 +11,7 @@ Source: apimachinery `pkg/util/strategicpatch/patch.go`; how lists are merged an
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
@@ -22,7 +23,6 @@ from ctrlmgr.engine.patch.element_order import (
     REPLACE,
     Items,
     element_type,
-    find_element,
     missing_merge_key,
     wrong_type,
 )
@@ -84,11 +84,12 @@ def _retain_keys(result: Unstructured, rest: Unstructured) -> None:
     retained = rest.pop(RETAIN_KEYS)
     if not isinstance(retained, list):
         raise BadRequest(_BAD_RETAIN_KEYS)
+    names = {each for each in retained if isinstance(each, str)}
     for key, value in rest.items():
         parallel = key.startswith((DELETE_FROM_PRIMITIVE_LIST, SET_ELEMENT_ORDER))
-        if value is not None and not parallel and key not in retained:
+        if value is not None and not parallel and key not in names:
             raise BadRequest(_BAD_RETAIN_KEYS)
-    for key in [key for key in result if key not in retained]:
+    for key in [key for key in result if key not in names]:
         del result[key]
 
 
@@ -157,36 +158,43 @@ def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
 
 def _apply_special_elements(original: Items, patch: Items, merge_key: str) -> tuple[Items, Items]:
     """Return both lists after the elements of the patch that only say `$patch` have done what they say."""
-    ordinary, replaced = [], False
+    ordinary, replaced, deleted = [], False, set()
     for element in patch:
         directive = element.get(DIRECTIVE)
         if DIRECTIVE not in element:
             ordinary.append(element)
         elif directive == DELETE:
-            original = _without_element(original, element, merge_key)
+            deleted.add(_deleted(element, merge_key))
         elif directive == REPLACE:
             replaced = True
         elif directive == MERGE:
             raise UnknownError("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, element)
-    return (ordinary, []) if replaced else (original, ordinary)
+    if replaced:
+        return ordinary, []
+    kept = (
+        [each for each in original if merge_key not in each or element_order.identity(each[merge_key]) not in deleted]
+        if deleted
+        else original
+    )
+    return kept, ordinary
 
 
-def _without_element(original: Items, element: Unstructured, merge_key: str) -> Items:
+def _deleted(element: Unstructured, merge_key: str) -> Hashable:
     if merge_key not in element:
         raise missing_merge_key(element, merge_key)
-    deleted = element_order.identity(element[merge_key])
-    return [each for each in original if merge_key not in each or element_order.identity(each[merge_key]) != deleted]
+    return element_order.identity(element[merge_key])
 
 
 def _merge_elements(original: Items, patch: Items, merge_key: str, items: Schema) -> Items:
     merged = list(original)
+    places = element_order.places(merged, merge_key)
     for element in patch:
         if merge_key not in element:
             raise missing_merge_key(element, merge_key)
-        index = find_element(merged, merge_key, element[merge_key])
-        if index < 0:
+        index = places.setdefault(element_order.identity(element[merge_key]), len(merged))
+        if index == len(merged):
             merged.append(element)
         else:
             merged[index] = _merge_map(merged[index], element, items)

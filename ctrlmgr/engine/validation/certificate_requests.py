@@ -8,42 +8,94 @@ Rules come from Kubernetes' `pkg/apis/certificates/helpers.go` (ParseCSR) and `v
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ctrlmgr.api.go_text import quote
 
-_BLOCK = re.compile(
-    rb"(?:^|\n)-----BEGIN (?P<type>[^\n]*?)-----[ \t\r]*\n(?P<headers>(?:[^\n:]+:[^\n]*\n)*)(?P<data>.*?)\n?"
-    rb"-----END (?P=type)-----[ \t\r]*(?:\n|\Z)",
-    re.DOTALL,
-)
+_BEGIN, _END, _DASHES = b"-----BEGIN ", b"-----END ", b"-----"
+_SPACE = b" \t\r"
 _REQUEST = b"CERTIFICATE REQUEST"
 _CERTIFICATE = b"CERTIFICATE"
 
 
+class Block(NamedTuple):
+    """A block of PEM that Go's decoder takes for one."""
+
+    type: bytes
+    has_headers: bool
+    der: bytes
+
+
+def blocks(text: bytes) -> Iterator[Block]:
+    """Yield the blocks of a text, passing over what is none; linear in its length, whatever it holds.
+
+    No line is looked at for an end more than once, and what holds the beginning of another block is not decoded.
+    """
+    at = end = after = 0
+    last = b""
+    while (begin := _next_line(text, _BEGIN, at)) >= 0:
+        line, at = _line(text, begin)
+        if not line.endswith(_DASHES) or len(line) < len(_BEGIN) + len(_DASHES):
+            continue
+        kind = line[len(_BEGIN) : -len(_DASHES)]
+        data = _after_headers(text, at)
+        has_headers = data > at
+        at = data
+        if end < at:
+            end = _next_line(text, _END, at)
+            if end < 0:
+                return
+            last, after = _line(text, end)
+        if last != _END + kind + _DASHES or text.find(_BEGIN, at, end) >= 0:
+            continue
+        der = _decoded(text[at:end])
+        at = after
+        if der is not None:
+            yield Block(kind, has_headers, der)
+
+
+def _next_line(text: bytes, prefix: bytes, at: int) -> int:
+    """Return where the next line begins that has a prefix, -1 if there is none; `at` is the beginning of a line."""
+    if text.startswith(prefix, at):
+        return at
+    found = text.find(b"\n" + prefix, at)
+    return found + 1 if found >= 0 else -1
+
+
+def _line(text: bytes, at: int) -> tuple[bytes, int]:
+    """Return a line without the white space at its end, and where the next one begins."""
+    end = text.find(b"\n", at)
+    return (text[at:].rstrip(_SPACE), len(text)) if end < 0 else (text[at:end].rstrip(_SPACE), end + 1)
+
+
+def _after_headers(text: bytes, at: int) -> int:
+    while at < len(text):
+        line, following = _line(text, at)
+        if b":" not in line:
+            break
+        at = following
+    return at
+
+
 def problem(request: bytes) -> str:
     """Return what is wrong with a request as it stands in `spec.request`, empty if nothing is."""
-    block = _BLOCK.search(request)
-    der = _decoded(block["data"]) if block else None
-    if block is None or der is None or block["type"] != _REQUEST:
+    block = next(blocks(request), None)
+    if block is None or block.type != _REQUEST:
         return "PEM block type must be CERTIFICATE REQUEST"
-    return _problem(der)
+    return _problem(block.der)
 
 
 def certificate_problem(certificates: bytes) -> str:
     """Return what is wrong with the certificates of `status.certificate`, empty if nothing is."""
-    at = count = 0
-    while block := _BLOCK.search(certificates, at):
-        at = block.end("data")  # where the next one's line may begin
-        der = _decoded(block["data"])
-        if der is None:
-            continue  # no block, as Go sees it
-        if block["type"] != _CERTIFICATE:
-            return f"only CERTIFICATE PEM blocks are allowed, found {quote(block['type'].decode(errors='replace'))}"
-        if block["headers"]:
+    count = 0
+    for block in blocks(certificates):
+        if block.type != _CERTIFICATE:
+            return f"only CERTIFICATE PEM blocks are allowed, found {quote(block.type.decode(errors='replace'))}"
+        if block.has_headers:
             return "no PEM block headers are permitted"
-        if words := _certificate_problem(der):
+        if words := _certificate_problem(block.der):
             return words
         count += 1
     return "" if count else "must contain at least one CERTIFICATE PEM block"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, too_long
+from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, forbidden, invalid, required, too_long
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_labels
 
@@ -139,11 +139,11 @@ def validate_owner_references(owners: Sequence[Mapping[str, Any]], path: Path) -
         if not owner.get("controller"):
             continue
         named = f"{owner.get('kind', '')}/{owner.get('name', '')}"
-        if controller:
+        if not controller:
+            controller = named
+        elif len(errors) < MOST_ERRORS:  # each shows all references: what is not told is not written either
             found = f'Found "true" in references for {controller} and {named}'
             errors.append(invalid(path, owners, f"Only one reference can have Controller set to true. {found}"))
-        else:
-            controller = named
     return errors
 
 
@@ -196,7 +196,7 @@ def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
         return errors
     at = 0
     for character in manager:
-        if not character.isprintable():
+        if not character.isprintable() and len(errors) < MOST_ERRORS:  # each shows the whole name
             detail = f"invalid character U+{ord(character):04X} (at position {at})"
             errors.append(invalid(path, manager, detail))
         at += names.length(character)

@@ -5,7 +5,6 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go` and `pkg/ap
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,6 @@ ENVIRONMENT_FIELDS = frozenset(
     )
 )
 _LABELS = VOLUME_FIELDS | ENVIRONMENT_FIELDS | {"spec.restartPolicy", "spec.schedulerName", "status.phase"}
-_SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 _RESOURCES = frozenset(
     f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
 )
@@ -46,8 +44,7 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
         if not reference.get(field):
             return [required(path.child(field))]
     version, label = reference["apiVersion"], reference["fieldPath"]
-    subscripted = _SUBSCRIPTED.fullmatch(label)
-    name, key = subscripted.groups() if subscripted else (label, "")
+    name, key, subscripted = _split_subscript(label)
     if version != "v1":
         return [_unconvertible(path, label, f"unsupported pod version: {version}")]
     if subscripted:
@@ -58,6 +55,12 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
     if name not in _LABELS:
         return [_unconvertible(path, label, f"field label not supported: {name}")]
     return [] if name in allowed else [not_supported(path.child("fieldPath"), name, allowed)]
+
+
+def _split_subscript(label: str) -> tuple[str, str, bool]:
+    """Return the path and the key of `path['key']`, and whether it is one (`fieldpath.SplitMaybeSubscriptedPath`)."""
+    name, bracket, key = label.removesuffix("']").partition("['")
+    return (name, key, True) if label.endswith("']") and bracket and name else (label, "", False)
 
 
 def _unconvertible(path: Path, label: str, problem: str) -> FieldError:

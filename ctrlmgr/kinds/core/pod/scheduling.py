@@ -5,6 +5,7 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -182,13 +183,15 @@ def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError
             for index, key in enumerate(keys):
                 errors += validate_label_name(key, path.child(field).at(index))
     selected = set((selector or {}).get("matchLabels") or ())
+    places = {key: index for index, key in reversed(list(enumerate(matched)))}
     for expression in (selector or {}).get("matchExpressions") or ():
         key = expression.get("key") or ""
-        if key in matched and key in selected:
-            errors.append(invalid(path.at(list(matched).index(key)), key, _IN_BOTH))
+        if key in places and key in selected:
+            errors.append(invalid(path.at(places[key]), key, _IN_BOTH))
         selected.add(key)
+    others = set(mismatched)
     for index, key in enumerate(matched):
-        if key in mismatched:
+        if key in others:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(path.child("matchLabelKeys").at(index), key, detail))
     return errors
@@ -200,6 +203,7 @@ def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path, *, 
     `merged` says that the keys of `matchLabelKeys` have been added to the selectors, as they are for pods.
     """
     errors: list[FieldError] = []
+    left = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
         at = path.at(index)
         skew, action = constraint.get("maxSkew") or 0, constraint.get("whenUnsatisfiable") or ""
@@ -209,17 +213,19 @@ def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path, *, 
             errors.append(required(at.child("topologyKey"), "can not be empty"))
         if action not in _SPREAD_ACTIONS:
             errors.append(not_supported(at.child("whenUnsatisfiable"), action, _SPREAD_ACTIONS))
-        pair = (constraint.get("topologyKey") or "", action)
-        if any(
-            pair == (each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "")
-            for each in constraints[index + 1 :]
-        ):
+        pair = _spread_pair(constraint)
+        left[pair] -= 1
+        if left[pair]:
             below = at.child("{topologyKey, whenUnsatisfiable}")
             errors.append(duplicate(below, f"{{{pair[0]}, {pair[1]}}}"))
         errors += _validate_domains(constraint, action, at)
         errors += _validate_spread_keys(constraint, at.child("matchLabelKeys"), merged)
         errors += validate_label_selector(constraint.get("labelSelector"), at.child("labelSelector"))
     return errors
+
+
+def _spread_pair(constraint: Mapping[str, Any]) -> tuple[str, str]:
+    return constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
 
 
 def _validate_domains(constraint: Mapping[str, Any], action: str, path: Path) -> list[FieldError]:
@@ -245,11 +251,11 @@ def _validate_spread_keys(constraint: Mapping[str, Any], path: Path, merged: boo
     if selector is None:
         return [forbidden(path, _NO_SELECTOR)]
     expressions = [each.get("key") or "" for each in selector.get("matchExpressions") or ()]
-    selected = [*(selector.get("matchLabels") or ()), *expressions]
+    selected = Counter([*(selector.get("matchLabels") or ()), *expressions])
     errors: list[FieldError] = []
     for index, key in enumerate(keys):
         errors += validate_label_name(key, path.at(index))
-        if selected.count(key) > merged:
+        if selected[key] > merged:
             errors.append(invalid(path.at(index), key, _IN_BOTH))
     return errors
 
