@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.engine.validation.webhooks import DEFAULT_PORT
-from ctrlmgr.extensions.values.go import same
 
 
 def set_defaults(definition: dict[str, Any]) -> None:
@@ -37,17 +36,12 @@ def prepare_new(definition: dict[str, Any]) -> None:
     """Give a new definition its first status; the caller's is not taken."""
     storage = _storage(definition.get("spec") or {})
     definition["status"] = {} if storage is None else {"storedVersions": [storage]}
-    definition.setdefault("metadata", {})["generation"] = 1
 
 
 def prepare_changed(definition: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep the status, in which a new storage version is noted, and count a changed spec."""
+    """Keep the status, in which a new storage version is noted."""
     status = dict(old.get("status") or {})
-    spec = definition.get("spec") or {}
-    metadata = definition.setdefault("metadata", {})
-    generation = (old.get("metadata") or {}).get("generation") or 0
-    metadata["generation"] = generation + (not same(spec, old.get("spec") or {}))
-    storage = _storage(spec)
+    storage = _storage(definition.get("spec") or {})
     stored = list(status.get("storedVersions") or ())
     if storage is not None and storage not in stored:
         status["storedVersions"] = [*stored, storage]

@@ -21,6 +21,7 @@ from ctrlmgr.extensions.validation.conversion import conversion_errors
 from ctrlmgr.extensions.validation.internal import SPEC, InternalSpec, internal_spec, schema_of
 from ctrlmgr.extensions.validation.leniency import Requirements, has_defaults, has_extensions, requirements
 from ctrlmgr.extensions.validation.names import name_errors
+from ctrlmgr.extensions.validation.printed import printed_versions
 from ctrlmgr.extensions.validation.root import part_errors, version_errors
 
 _STATUS = Path("status")
@@ -130,12 +131,11 @@ def _version_name(name: str, path: Path) -> Iterator[FieldError]:
 
 def _version_list(spec: InternalSpec) -> Iterator[FieldError]:
     at = SPEC.child("versions")
-    shown: Any = spec.raw.get("versions")
     found = [part.version for part in spec.own]
     if len(set(found)) != len(found):
-        yield invalid(at, shown, "must contain unique version names")
+        yield invalid(at, printed_versions(spec), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in spec.versions) != 1:
-        yield invalid(at, shown, "must have exactly one version marked as storage version")
+        yield invalid(at, printed_versions(spec), "must have exactly one version marked as storage version")
     if found and found[0]:
         yield from _version_name(found[0], SPEC.child("version"))
 

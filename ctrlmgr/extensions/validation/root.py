@@ -14,6 +14,7 @@ from ctrlmgr.extensions.structural import NotStructural, Raw, Structural, refuse
 from ctrlmgr.extensions.validation.default_values import validate_defaults
 from ctrlmgr.extensions.validation.internal import Part, schema_of
 from ctrlmgr.extensions.validation.leniency import Requirements
+from ctrlmgr.extensions.validation.printed import SCHEMA_FIELDS, printed_schema
 from ctrlmgr.extensions.validation.schemas import Rules, validate_schema
 from ctrlmgr.extensions.validation.structure import validate_structure
 from ctrlmgr.extensions.validation.versions import (
@@ -22,25 +23,6 @@ from ctrlmgr.extensions.validation.versions import (
     selectable_errors,
     subresource_errors,
 )
-
-_FIELDS: Final = (
-    ("id", "ID"), ("$schema", "Schema"), ("$ref", "Ref"), ("description", "Description"), ("type", "Type"),
-    ("nullable", "Nullable"), ("format", "Format"), ("title", "Title"), ("default", "Default"),
-    ("maximum", "Maximum"), ("exclusiveMaximum", "ExclusiveMaximum"), ("minimum", "Minimum"),
-    ("exclusiveMinimum", "ExclusiveMinimum"), ("maxLength", "MaxLength"), ("minLength", "MinLength"),
-    ("pattern", "Pattern"), ("maxItems", "MaxItems"), ("minItems", "MinItems"), ("uniqueItems", "UniqueItems"),
-    ("multipleOf", "MultipleOf"), ("enum", "Enum"), ("maxProperties", "MaxProperties"),
-    ("minProperties", "MinProperties"), ("required", "Required"), ("items", "Items"), ("allOf", "AllOf"),
-    ("oneOf", "OneOf"), ("anyOf", "AnyOf"), ("not", "Not"), ("properties", "Properties"),
-    ("additionalProperties", "AdditionalProperties"), ("patternProperties", "PatternProperties"),
-    ("dependencies", "Dependencies"), ("additionalItems", "AdditionalItems"), ("definitions", "Definitions"),
-    ("externalDocs", "ExternalDocs"), ("example", "Example"),
-    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
-    ("x-kubernetes-embedded-resource", "XEmbeddedResource"), ("x-kubernetes-int-or-string", "XIntOrString"),
-    ("x-kubernetes-list-map-keys", "XListMapKeys"), ("x-kubernetes-list-type", "XListType"),
-    ("x-kubernetes-map-type", "XMapType"), ("x-kubernetes-validations", "XValidations"),
-)  # fmt: skip
-"""The keywords of a schema in the order of Kubernetes' struct, and what they are called there."""
 
 _BESIDE_STATUS: Final = (
     "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum",
@@ -105,7 +87,7 @@ def _structural(schema: Raw, path: Path, required: Requirements) -> list[FieldEr
 
 
 def _beside_status(schema: Raw, path: Path) -> Iterator[FieldError]:
-    for keyword, name in _FIELDS:
+    for keyword, name, *_ in SCHEMA_FIELDS:
         value = schema.get(keyword)
         if value is None or (value in ("", False, [], {}) and not isinstance(value, Mapping)):
             continue
@@ -114,5 +96,7 @@ def _beside_status(schema: Raw, path: Path) -> Iterator[FieldError]:
                 yield invalid(path.child("type"), value, f'only "object" is allowed as the type {_STATUS_WORDS}')
                 return
         elif name not in _BESIDE_STATUS:
-            yield invalid(path, schema, f"only [{' '.join(_BESIDE_STATUS)}] fields are allowed {_STATUS_WORDS}")
+            yield invalid(
+                path, printed_schema(schema), f"only [{' '.join(_BESIDE_STATUS)}] fields are allowed {_STATUS_WORDS}"
+            )
             return

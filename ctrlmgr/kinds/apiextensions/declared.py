@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
-from ctrlmgr.engine.strategy import Strategy
+from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
 from ctrlmgr.kinds.declaration import Declaration
-
-
-class DefinitionStrategy(Strategy):
-    """CustomResourceDefinition (apiextensions-apiserver `pkg/registry/customresourcedefinition`)."""
-
-    allow_unconditional_update = False
-    has_generation = True
-    any_finalizer = True
-
 
 KINDS = (
     Declaration(

@@ -1,0 +1,86 @@
+"""Schemas in a definition, brought into the form in which Kubernetes holds them.
+
+Where a keyword may be a schema or something else (`items`, `additionalProperties`, `dependencies`), the published
+schema of definitions says nothing; what is there is decoded here, as leniently as Kubernetes does: fields that no
+schema has are dropped without a word.
+
+Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.schema.prune import prune
+from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.structs import read_value
+
+_DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_LISTS = ("allOf", "anyOf", "oneOf")
+_MAPS = ("properties", "patternProperties", "definitions")
+
+
+@cache
+def _props() -> tuple[Schema, type[msgspec.Struct]]:
+    definitions = Definitions.builtin()
+    schema = definitions.schema(_DEFINITION)
+    return schema, definitions.structs.of(schema)
+
+
+def canonicalize(spec: dict[str, Any]) -> None:
+    """Bring all schemas of a definition's spec into their form; raises ValueError in Go's words for wrong types."""
+    for version in spec.get("versions") or ():
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is not None:
+            _below(schema)
+
+
+def _decoded(value: dict[str, Any]) -> dict[str, Any]:
+    schema, struct = _props()
+    try:
+        pruned, _ = prune(schema, value)
+        decoded: dict[str, Any] = msgspec.to_builtins(msgspec.convert(pruned, struct, dec_hook=read_value))
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+    _below(decoded)
+    return decoded
+
+
+def _below(schema: dict[str, Any]) -> None:
+    for keyword in _LISTS:
+        for each in schema.get(keyword) or ():
+            _below(each)
+    for keyword in _MAPS:
+        for each in (schema.get(keyword) or {}).values():
+            _below(each)
+    if isinstance(schema.get("not"), dict):
+        _below(schema["not"])
+    if "items" in schema:
+        _items(schema)
+    for keyword in ("additionalProperties", "additionalItems"):
+        if keyword in schema:
+            schema[keyword] = _schema_or_bool(schema[keyword])
+    for name, each in (schema.get("dependencies") or {}).items():
+        if isinstance(each, dict):
+            schema["dependencies"][name] = _decoded(each)
+
+
+def _items(schema: dict[str, Any]) -> None:
+    items = schema["items"]
+    if isinstance(items, dict):
+        schema["items"] = _decoded(items)
+    elif isinstance(items, list):
+        schema["items"] = [_decoded(each) if isinstance(each, dict) else {} for each in items]
+    else:
+        del schema["items"]
+
+
+def _schema_or_bool(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _decoded(value)
+    if isinstance(value, bool):
+        return value
+    raise ValueError("boolean or JSON schema expected")

@@ -1,0 +1,116 @@
+"""Definitions as large and as odd as well-known operators' are valid, quick, and do what they say."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from ctrlmgr.extensions.canonical import canonicalize
+from ctrlmgr.extensions.defaults import prepare_new, set_defaults
+from ctrlmgr.extensions.definition import Version, parse
+from ctrlmgr.extensions.validation import validate_definition
+from tests.extensions.operators import DEFINITIONS, a_definition
+
+
+def _prepared(kind: str) -> dict[str, Any]:
+    definition = a_definition(kind, DEFINITIONS[kind]())
+    canonicalize(definition["spec"])
+    set_defaults(definition)
+    prepare_new(definition)
+    return definition
+
+
+def _version(kind: str) -> Version:
+    return parse(_prepared(kind)).storage
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_a_large_definition_is_valid_and_compiles_in_time(kind: str) -> None:
+    begin = time.process_time()
+    definition = _prepared(kind)
+    assert validate_definition(definition) == []
+    version = parse(definition).storage
+    value = {"apiVersion": "operators.example.com/v1", "kind": kind, "metadata": {"name": "x"}}
+    assert version.schema.read(value) == ([], None)
+    assert version.validate(value)[0].message == "spec: Required value"
+    assert time.process_time() - begin < 5
+
+
+def test_one_of_them_is_larger_than_half_a_megabyte() -> None:
+    assert len(json.dumps(a_definition("Monitoring", DEFINITIONS["Monitoring"]()))) > 500_000
+
+
+def test_containers_deep_in_a_large_schema_are_defaulted_pruned_and_checked() -> None:
+    version = _version("Monitoring")
+    ports: list[dict[str, Any]] = [
+        {"containerPort": 80, "name": "a"},
+        {"containerPort": 80, "protocol": "TCP", "odd": 1},
+    ]
+    spec: dict[str, Any] = {
+        "role3": {"containers": [{"name": "c", "ports": ports, "resources": {"limits": {"cpu": "1x"}}}]}
+    }
+    value = {"spec": spec}
+    unknown, _ = version.schema.read(value)
+    assert unknown == ["spec.role3.containers[0].ports[1].odd"]
+    assert (spec["replicas"], spec["retention"], ports[0]["protocol"]) == (1, "24h", "TCP")
+    where = "spec.role3.containers[0]"
+    assert [(error.field, error.reason) for error in version.validate(value)] == [
+        (f"{where}.resources.limits.cpu", "FieldValueInvalid"),
+        (f"{where}.ports[1]", "FieldValueDuplicate"),
+    ]
+
+
+def test_alternatives_and_formats_of_certificates_are_checked() -> None:
+    version = _version("Certificate")
+    value = {"spec": {"secretName": "s", "issuerRef": {"name": "i"}, "ipAddresses": ["::1"]}}
+    version.schema.read(value)
+    assert value["spec"]["issuerRef"] == {"name": "i", "kind": "Issuer"}
+    messages = {error.message for error in version.validate(value)}
+    assert '<nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)' in messages
+    assert any(message.startswith("spec.ipAddresses[0]: Invalid value") for message in messages)
+
+
+def test_workflows_keep_what_no_schema_knows_and_check_what_is_embedded() -> None:
+    version = _version("Workflow")
+    manifest = {"apiVersion": "v1", "metadata": {"name": "n", "odd": 1}, "data": {"a": {"b": 1}}}
+    step = {"name": "s", "container": {"name": "c", "gpu": 1}, "resource": {"manifest": manifest, "odd": 2}}
+    value = {"spec": {"templates": [step]}, "status": {"any": [{"thing": None}]}}
+    unknown, error = version.schema.read(value)
+    assert (unknown, error) == (
+        ["spec.templates[0].resource.odd", "spec.templates[0].resource.manifest.metadata.odd"],
+        None,
+    )
+    assert step["container"] == {"name": "c", "gpu": 1}
+    assert value["status"] == {"any": [{"thing": None}]}
+    assert [error.message for error in version.validate(value)] == [
+        "spec.templates[0].resource.manifest.kind: Required value"
+    ]
+
+
+def test_defaults_within_defaults_of_routes_are_filled_in() -> None:
+    version = _version("Route")
+    value: dict[str, Any] = {"spec": {}}
+    version.schema.read(value)
+    prefix = {"path": {"type": "PathPrefix", "value": "/"}}
+    assert value == {"spec": {"rules": [{"matches": [prefix]}]}}
+    assert version.validate(value) == []
+
+
+def test_rules_of_databases_are_known_though_not_evaluated() -> None:
+    assert [path for path, _ in _version("Database").schema.rules] == ["spec"]
+
+
+def test_a_value_of_a_kilobyte_is_read_and_validated_in_well_under_a_millisecond() -> None:
+    version = _version("Monitoring")
+    env = [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(20)]
+    value = {"spec": {"replicas": 2, "role0": {"containers": [{"name": "c", "image": "registry/app:1", "env": env}]}}}
+    version.schema.read(value)
+    assert version.validate(value) == []
+    begin = time.process_time()
+    for _ in range(200):
+        version.schema.read(value)
+        version.validate(value)
+    assert (time.process_time() - begin) / 200 < 0.001
