@@ -10,6 +10,7 @@ from typing import Annotated
 
 import pytest
 
+from ctrlmgr.controllers import registry as _registry  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.controllers.endpoints import Options
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import (
@@ -86,10 +87,27 @@ VALUES = {
     "server.listen": "[::1]:0",
     "server.advertise_address": "192.0.2.10",
     "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
-    "server.tokens": "/elsewhere/tokens.csv",
     "server.shutdown_delay": "3s",
     "server.max_reads": "7",
     "server.max_writes": "8",
+    "authentication.token_auth_file": "/elsewhere/tokens.csv",
+    "authentication.client_ca_file": "/elsewhere/ca.crt",
+    "authentication.anonymous_auth": "false",
+    "authentication.enable_bootstrap_token_auth": "true",
+    "authentication.api_audiences": "here,there",
+    "authentication.requestheader_client_ca_file": "/elsewhere/proxies.crt",
+    "authentication.requestheader_allowed_names": "front-proxy-client",
+    "authentication.requestheader_username_headers": "X-User",
+    "authentication.requestheader_uid_headers": "X-Uid",
+    "authentication.requestheader_group_headers": "X-Group",
+    "authentication.requestheader_extra_headers_prefix": "X-Extra-",
+    "service_accounts.issuer": "https://issuer.example.com",
+    "service_accounts.signing_key_file": "/elsewhere/sa.key",
+    "service_accounts.private_key_file": "/elsewhere/legacy.key",
+    "service_accounts.key_file": "/elsewhere/old.pub",
+    "service_accounts.jwks_uri": "https://issuer.example.com/keys",
+    "service_accounts.max_token_expiration": "2h",
+    "service_accounts.extend_token_expiration": "false",
     "service.cluster_ip_range": "10.0.0.0/24,fd00::/112",
     "service.node_port_range": "31000-31999",
     "service.kubernetes_service_node_port": "31443",

@@ -57,6 +57,7 @@ ENDPOINTS = Resource("", "endpoints")
 EVENTS = Resource("", "events")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "endpointslices")
 LEASES = Resource("coordination.k8s.io", "leases")
+DEFINITIONS = Resource("apiextensions.k8s.io", "customresourcedefinitions")
 
 INTERNAL_GROUP = "internal.ctrlmgr.io"
 """The group of what the log keeps for itself: in the log and in SQL, but not in the API."""

@@ -14,7 +14,7 @@ import click
 
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
-from ctrlmgr.settings import SWITCHES, Loaded, Settings, declarations, flags, keys, load
+from ctrlmgr.settings import LIST, NAMES, SWITCHES, Loaded, Settings, declarations, flags, keys, load
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -61,10 +61,16 @@ def reader() -> Callable[[], Settings]:
 
 
 def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command the flag of a setting; one that is true or false may be named without a value."""
-    said = declarations()[key].setting
-    bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
-    return click.option(said.flag, _parameter(key), metavar=said.metavar, help=said.help, **bare)
+    """Return what gives a command the flag of a setting.
+
+    One that is true or false may be named without a value, one that is a list several times.
+    """
+    declared = declarations()[key]
+    said = declared.setting
+    more: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
+    if declared.kind in (LIST, NAMES):
+        more = {"multiple": True, "callback": lambda context, parameter, values: ",".join(values) or None}
+    return click.option(said.flag, _parameter(key), metavar=said.metavar, help=said.help, **more)
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
@@ -67,6 +68,10 @@ class EngineClient:
         return EngineClient(
             self._engine, self._run, self._requester, cause, fence=pinned(self._fence), manager=self._manager
         )
+
+    def list_all(self, resource: Resource) -> Sequence[Object]:
+        """Return every object of a resource as it is stored: what is acknowledged before this call is in it."""
+        return self._run(self._engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""

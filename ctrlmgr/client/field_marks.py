@@ -31,7 +31,7 @@ class _Marked:
     """One kind: its field manager, and which of its fields are lists that are owned as a whole."""
 
     def __init__(self, kind: Kind) -> None:
-        self._manager = FieldManager(kind.schema, kind.gvk.api_version, resets=kind.resets)
+        self._manager = FieldManager(kind.shape, kind.gvk.api_version, kind=kind.name, resets=kind.resets)
         self._whole = frozenset(
             name
             for name, field in kind.schema.properties.items()

@@ -13,7 +13,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -50,6 +50,16 @@ class State(NamedTuple):
         return cls(snapshot.revision, shelves)
 
 
+class _Following:
+    """Who wants to know of the changes of a resource, and up to which one they do."""
+
+    __slots__ = ("listener", "seen")
+
+    def __init__(self, listener: Callable[[], None]) -> None:
+        self.listener = listener
+        self.seen: Revision = 0
+
+
 class Cacher:
     """The state that requests are decided on; a `strategy.View`."""
 
@@ -60,6 +70,7 @@ class Cacher:
         self._window = window
         self._trim_at = window + window // 4 + 1
         self._shelves: dict[Resource, Shelf] = {}
+        self._followed: dict[Resource, _Following] = {}
         self.revision: Revision = 0
         """Everything up to here, and nothing else, is in the state."""
         self.oldest: Revision = 0
@@ -99,12 +110,26 @@ class Cacher:
         elif missing.revision >= self.revision:
             self._shelves = dict(missing.shelves)
             self.revision = self.oldest = missing.revision
+            for resource, following in self._followed.items():
+                self._tell(resource, following)
+
+    def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
+        """Have `listener` called now, and whenever objects of a resource may have changed, on this thread."""
+        self._followed[resource] = following = _Following(listener)
+        self._tell(resource, following)
+
+    def _tell(self, resource: Resource, following: _Following) -> None:
+        following.seen = self._shelves.get(resource, _EMPTY).newest
+        following.listener()
 
     def _apply(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.revision > self.revision:
                 self._shelf(event.object.resource).apply(event)
                 self.revision = event.revision
+        for resource, following in self._followed.items():
+            if self._shelves.get(resource, _EMPTY).newest != following.seen:
+                self._tell(resource, following)
         if self.revision - self.oldest >= self._trim_at:
             self._trim()
 

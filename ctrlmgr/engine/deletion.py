@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.object import Object, ObjectMeta
-from ctrlmgr.api.resource import NAMESPACES, Resource
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.refusals import conflict
@@ -83,17 +83,22 @@ def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) ->
     )
 
 
-def check_preconditions(obj: Object, options: DeleteOptions, resource: Resource, kind: str) -> None:
+def check_preconditions(
+    obj: Object, options: DeleteOptions, resource: Resource, kind: str, *, own_words: bool = False
+) -> None:
     """Raise `Conflict` if the object is not the one, or not as, the client meant."""
     if options.uid is not None and options.uid != obj.uid:
-        raise _unmet(obj, resource, kind, "UID", options.uid, obj.uid, "deleted and then recreated")
+        raise _unmet(
+            obj, resource, "" if own_words else kind, "UID", options.uid, obj.uid, "deleted and then recreated"
+        )
     version = str(obj.revision)
     if options.resource_version is not None and options.resource_version != version:
-        raise _unmet(obj, resource, kind, "ResourceVersion", options.resource_version, version, "modified")
+        asked = options.resource_version
+        raise _unmet(obj, resource, kind, "ResourceVersion", asked, version, "modified")
 
 
 def _unmet(obj: Object, resource: Resource, kind: str, what: str, asked: str, found: str, perhaps: str) -> Conflict:
-    if resource == NAMESPACES:  # whose REST storage checks by itself, in its own words
+    if not kind:  # its REST storage checks by itself, in its own words
         detail = f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
         return conflict(resource, obj.name, detail)
     detail = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import DEFINITIONS, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
@@ -16,7 +16,7 @@ from ctrlmgr.engine.history import History
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
-from ctrlmgr.engine.operations import Answer, Append, Listing, Operation, Target
+from ctrlmgr.engine.operations import REFRESH, Answer, Append, Listing, Operation, Target
 from ctrlmgr.engine.options import (
     DELETE_OPTIONS,
     Body,
@@ -77,9 +77,14 @@ class Engine:
         self._subresources = subresources
         self.admission = admission
         self._plans: dict[Kind, Plan] = {}
+        self._epoch = kinds.epoch
+        cacher.follow(DEFINITIONS, lambda: kinds.refresh(cacher.list(DEFINITIONS)))
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan, made on first use."""
+        if self._epoch != self.kinds.epoch:
+            self._epoch = self.kinds.epoch
+            self._plans = {each: plan for each, plan in self._plans.items() if self.kinds.by_gvk(each.gvk) is each}
         plan = self._plans.get(kind)
         if plan is None:
             plan = self._plans[kind] = Plan(kind, self.kinds)
@@ -118,6 +123,11 @@ class Engine:
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""
         return reading.list_objects(self.cacher, self._log, kind, namespace, options)
+
+    def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
+        """Return every object of a resource as it is stored."""
+        yield REFRESH
+        return self.cacher.list(resource)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
         """Return how a watch begins; from there on `Cacher.changes_after` and `history` have what follows."""
@@ -176,7 +186,7 @@ class Engine:
         def patched(ctx: Context, current: Object) -> Unstructured:
             plan = request.plan
             live = plan.live(current)
-            fields, warnings = patch.apply(live, plan.codec, plan.kind.schema)
+            fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
             request.warnings += warnings
             check_place(request, fields)
             return plan.owned(live, fields, request.manager, request.now, target.subresource)

@@ -5,19 +5,28 @@ Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import Filter
+from ctrlmgr.engine.managedfields.shape_of import Root, shape_of
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
-from ctrlmgr.schema.codec import Codec
+from ctrlmgr.schema.codec import ObjectCodec
 from ctrlmgr.schema.schema import Definitions, Schema
+
+PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+"""The media types of patches that there are."""
 
 
 class GroupVersionKind(NamedTuple):
@@ -42,6 +51,40 @@ class Subresource(NamedTuple):
     verbs: frozenset[str]
     printer: Printer = CREATED_AT
     """The columns of tables of it, where it is of another kind than its object."""
+
+
+class Replicas(NamedTuple):
+    """What a Scale shows of an object."""
+
+    wanted: int | None
+    """None: the object does not say."""
+    found: int
+    selector: str
+    """Written as a query; empty if there is none."""
+
+
+class Scaling(Protocol):
+    """How a kind of object is scaled."""
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """Where each apiVersion has the number of replicas that is wanted; empty for one without."""
+
+    def read(self, obj: Unstructured) -> Replicas:
+        """Return what an object says; raises `UnknownError` for what is no number."""
+
+    def write(self, obj: Unstructured, replicas: int) -> None:
+        """Have an object want so many replicas, in place; raises `ApiError` where that cannot be."""
+
+
+class Document(Protocol):
+    """A kind as OpenAPI has it, in the form of version 2."""
+
+    def definitions(self, *, v2: bool) -> Mapping[str, dict[str, Any]]:
+        """Return its definitions by name; for version 2 without what that cannot say."""
+
+    def paths(self) -> Mapping[str, dict[str, Any]]:
+        """Return its path items by path."""
 
 
 @dataclass(eq=False)
@@ -75,6 +118,25 @@ class Kind:
     """What a client is told who uses it, empty for nothing."""
     stored_version: str = ""
     """The version that it is stored in, as its hash in discovery says."""
+    converts_last: bool = False
+    """Whether a write is decided on this version and what comes of it is turned into the stored one, as with custom
+    kinds; built-in ones are turned into the stored version first, which is the one that `strategy` sees."""
+    versions: frozenset[str] = frozenset()
+    """The other apiVersions that there are of it, served or not; for a built-in kind those that are served."""
+    scaling: Scaling | None = None
+    """How it is scaled, if that is not how Kubernetes' own kinds are."""
+    patches: tuple[str, ...] = PATCHES
+    """The media types of patches that it takes."""
+    listed_verbs: tuple[str, ...] = ()
+    """Its verbs as discovery has them, in that order; empty: those that it has, sorted."""
+    list_kind: str = ""
+    """What a list of it is called, if that is not its name with `List` behind."""
+    is_served: bool = True
+    """Whether it has a path; a version of a custom kind may be stored only."""
+    is_stored: bool = True
+    """Whether it is as this version that objects of `storage` are in the log; never so for reviews and the like."""
+    document: Document | None = None
+    """What OpenAPI has of it; None for built-in kinds, which are in the published document."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -82,7 +144,17 @@ class Kind:
         return self.definitions.schema(self.definition)
 
     @cached_property
-    def codec(self) -> Codec:
+    def shape(self) -> Root:
+        """What field management sees of it, made on first use."""
+        return shape_of(self.schema)
+
+    @property
+    def strategic(self) -> Schema | None:
+        """The schema of strategic merge patches; None if it takes none."""
+        return self.schema
+
+    @cached_property
+    def codec(self) -> ObjectCodec:
         """Its codec, compiled on first use."""
         return self.definitions.codec(self.gvk.kind, self.gvk.api_version, self.definition)
 
@@ -100,7 +172,7 @@ class Kind:
     @property
     def list_name(self) -> str:
         """`ServiceList`."""
-        return f"{self.gvk.kind}List"
+        return self.list_kind or f"{self.gvk.kind}List"
 
     def __repr__(self) -> str:
         return f"<Kind {self.gvk.api_version} {self.gvk.kind}>"

@@ -8,6 +8,7 @@ from ctrlmgr.errors import (
     Conflict,
     Expired,
     Forbidden,
+    InternalError,
     NamespaceTerminating,
     NotFound,
     RequestTimeout,
@@ -81,3 +82,8 @@ _CONTINUE_EXPIRED = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+
+def internal(reason: str) -> InternalError:
+    """Return the 500 of what the server cannot make sense of (`apierrors.NewInternalError`)."""
+    return InternalError(f"Internal error occurred: {reason}", details=StatusDetails(causes=(StatusCause("", reason),)))

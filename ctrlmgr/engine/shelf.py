@@ -54,7 +54,7 @@ EVERYWHERE = Span()
 class Shelf:
     """One resource's objects and recent changes; used by one thread."""
 
-    __slots__ = ("_changes", "_in_order", "_objects", "_revisions")
+    __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         """Hold `objects`, in any order."""
@@ -64,6 +64,8 @@ class Shelf:
         # Invariant: _revisions[i] == _changes[i].revision, ascending.
         self._changes: list[Change] = []
         self._revisions: list[Revision] = []
+        self.newest: Revision = 0
+        """The revision of the last change that it was told of, 0 for none."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -95,6 +97,7 @@ class Shelf:
             kind = EventType.ADDED if old is None else EventType.MODIFIED
         self._changes.append(Change(kind, old, new, event.revision))
         self._revisions.append(event.revision)
+        self.newest = event.revision
 
     def changes_after(self, revision: Revision, limit: int) -> Sequence[Change]:
         """Return up to `limit` of the changes it has after `revision`."""

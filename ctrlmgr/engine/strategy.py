@@ -82,6 +82,8 @@ class Strategy:
     sets it for every kind with a status subresource."""
     returns_deleted = False
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
+    own_preconditions = False
+    """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
     revalidates = True
     """Whether an update of the object itself checks again all that its creation did, metadata included; it decides
     how often an error of metadata is listed (`validation.metadata.update_errors`)."""

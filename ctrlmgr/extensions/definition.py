@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path
+from ctrlmgr.api.versions import is_older, newest_first
 from ctrlmgr.extensions import scale
 from ctrlmgr.extensions.columns import Age, Column, cells, parse_columns
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
 from ctrlmgr.extensions.scale import Scale
 from ctrlmgr.extensions.structural import MISSING, Raw
-from ctrlmgr.extensions.versions import is_older, newest_first
 
 _STATUS = Path("status")
 _BLOCKING = frozenset(

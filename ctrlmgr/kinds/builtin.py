@@ -1,4 +1,4 @@
-"""The built-in kinds: those that Kubernetes 1.36 serves.
+"""The registry of kinds: built-in ones, those that Kubernetes 1.36 serves, and room for custom ones.
 
 Guarantees:
 - Verbs, names, categories and subresources are those of the discovery documents shipped with this package; what else
@@ -21,6 +21,7 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kinds import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
+from ctrlmgr.extensions.custom.registry import CustomKinds
 from ctrlmgr.kinds.admissionregistration import declared as admissionregistration
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.apiextensions import declared as apiextensions
@@ -89,7 +90,9 @@ def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declar
     made = {(kind.gvk.api_version, kind.name): kind for kind in _discovered(definitions, known)}
     for name, kind in sorted(made.items(), key=lambda item: _is_stored_elsewhere(known.get(item[0]))):
         _complete(kind, known.get(name) or Declaration(*name), made)
-    return Kinds(definitions, made.values(), _groups())
+    kinds = Kinds(definitions, made.values(), _groups())
+    kinds.refresh = CustomKinds(kinds).refresh
+    return kinds
 
 
 def _groups() -> Sequence[Group]:
@@ -142,6 +145,7 @@ def _kind(
         definitions=definitions,
         strategy=Strategy(),
         storage=resource,
+        is_stored="delete" in entry["verbs"],
         short_names=tuple(entry.get("shortNames", ())),
         categories=tuple(entry.get("categories", ())),
         subresources=parts,
@@ -163,6 +167,7 @@ def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) 
     if stored_as is not None:
         stored = made[stored_as.api_version, stored_as.kind]
         kind.storage, kind.stored_version = stored.resource, stored_as.api_version.rpartition("/")[2]
+        kind.is_stored = False
         kind.to_storage = stored_as.to_stored
         kind.from_storage = partial(_from_storage, kind, stored_as.from_stored)
     if declaration.strategy is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -50,6 +50,22 @@ class Decoded(NamedTuple):
     fields: Unstructured
     problems: tuple[str, ...] = ()
     """`unknown field "spec.foo"`, `duplicate field "metadata.name"`, as Kubernetes words them, in its order."""
+
+
+class ObjectCodec(Protocol):
+    """What the engine asks of a codec, whatever its kind's schema comes from."""
+
+    def decode(self, data: bytes, media_type: str) -> Decoded:
+        """Decode a body, see `Codec.decode`."""
+
+    def read(self, fields: Unstructured) -> Decoded:
+        """Do the same with what is decoded already, see `Codec.read`."""
+
+    def encode(self, fields: Unstructured) -> bytes:
+        """Write an object as it is stored."""
+
+    def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
+        """Return the 400 for a body with problems, where the client wants them to be errors."""
 
 
 class Codec:
@@ -231,7 +247,7 @@ class Codec:
 
     def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
         return BadRequest(
-            f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({_summary(data)})"
+            f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({summary(data)})"
         )
 
 
@@ -250,7 +266,7 @@ def _internal_package(api_version: str) -> str:
     return group.partition(".")[0] if slash else "core"
 
 
-def _summary(data: bytes) -> str:
+def summary(data: bytes) -> str:
     """Show the beginning of a body as Kubernetes does: JSON as text, anything else in hexadecimal."""
     if not data:
         return "<empty>"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -139,6 +139,21 @@ def has_repeated_keys(data: bytes, value: Any) -> bool:
 def decode_repeated(data: bytes) -> Any:
     """Decode what `decode` accepted once more, with `Repeated` for each object in which a key is repeated."""
     return json.loads(data, object_pairs_hook=_pairs)
+
+
+def repeated_fields(value: Any, path: str) -> Iterator[str]:
+    """Yield `duplicate field "spec.type"` for each key that stands twice in what `decode_repeated` returned."""
+    if isinstance(value, dict):
+        seen: set[str] = set()
+        for key, each in value.pairs if isinstance(value, Repeated) else value.items():
+            below = f"{path}.{key}" if path else key
+            if key in seen:
+                yield f'duplicate field "{below}"'
+            seen.add(key)
+            yield from repeated_fields(each, below)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from repeated_fields(each, f"{path}[{index}]")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

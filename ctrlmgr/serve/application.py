@@ -46,6 +46,7 @@ from ctrlmgr.serve.leadership import COMPONENT, Leadership
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING
@@ -73,7 +74,11 @@ class Application(Fronted):
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         front = Front(
-            settings, lambda resource, key: backend.engine.cacher.get(resource, key), clock=clock, random=random
+            settings,
+            lambda resource, key: backend.engine.cacher.get(resource, key),
+            clock=clock,
+            random=random,
+            on_use=lambda secret: backend.last_used.note(secret),
         )
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
@@ -87,7 +92,7 @@ class Application(Fronted):
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
-            issuer=front.service_accounts,
+            tokens=front.authentication.token_requests,
         )
         parts = Parts(
             settings,
@@ -114,7 +119,10 @@ class Application(Fronted):
         self._ready = checks
         self._alive_checks = self._alive(leadership, controllers)
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
-        more = debug_pages(_shown(settings), backend.workers, clock=clock)
+        more = {
+            **debug_pages(_shown(settings), backend.workers, clock=clock),
+            **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
+        }
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
         page = Site(reader, Process(reader, health, clock=clock, role=self._role), clock=clock)
@@ -144,7 +152,8 @@ class Application(Fronted):
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        for runnable in () if self._role == CONTROLLERS_ONLY else self._bootstrap.runnables:
+        members = () if self._role == CONTROLLERS_ONLY else (*self._bootstrap.runnables, parts.definitions())
+        for runnable in members:
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
             self.manager.add(runnable, Phase.LEADER)
@@ -209,6 +218,12 @@ class Application(Fronted):
     def _runs(self, controller: Watched) -> str | None:
         """Return what is wrong with a controller: not to run is right for one of a process that does not lead."""
         return controller.problem() if self._election is None or self._election.is_leading() else None
+
+
+def _external(settings: Settings, port: int) -> str:
+    """Return where others reach this server."""
+    address = advertised_address(settings)
+    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
 def _shown(settings: Settings) -> dict[str, Any]:

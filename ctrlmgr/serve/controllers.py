@@ -15,6 +15,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.bootstrap import controller as bootstrap
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
+from ctrlmgr.controllers.definitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
@@ -74,6 +75,12 @@ class Parts(NamedTuple):
     def unfenced(self, user: str) -> LogClient:
         """Return the same for what every process does, whichever leads."""
         return self._replace(fencing=None).internal(user)
+
+    def definitions(self) -> Controller:
+        """Return the controller of CustomResourceDefinitions, which every process that serves the API runs."""
+        requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
+        client = EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
+        return new_definition_controller(self.informers, client, self.event_log, clock=self.clock, random=self.random)
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""

@@ -9,18 +9,17 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.server import App, HttpServer, Pages
-from ctrlmgr.server.authn.authenticators import RequestAuthenticator
-from ctrlmgr.server.authn.service_account_tokens import Find, ServiceAccountTokens, service_account_key
-from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.chain import Behind
 from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
@@ -38,11 +37,19 @@ class Front:
     """What a server needs to be reached and to know its callers; see the module's docstring."""
 
     def __init__(
-        self, settings: Settings, find: Find, *, clock: Clock, random: Random, kubeconfig: str = "kubeconfig"
+        self,
+        settings: Settings,
+        find: Find,
+        *,
+        clock: Clock,
+        random: Random,
+        kubeconfig: str = "kubeconfig",
+        on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
         """Make what is missing in the data directory and read what is there; raises `SettingsError`.
 
         `find` looks up what service accounts' tokens are bound to; the administrator's `kubeconfig` is called so.
+        `on_use` hears of Secrets whose tokens are used.
         """
         self._settings = settings.server
         self._clock = clock
@@ -52,16 +59,10 @@ class Front:
             settings.data_path / "pki", certificate_names(settings), clock=clock
         )
         self.serving = ServingContext(self.files)
-        file = (
-            Path(settings.server.tokens).expanduser() if settings.server.tokens else settings.data_path / "tokens.csv"
+        self.authentication = ServingAuthentication(
+            settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
         )
-        if settings.server.tokens and not file.exists():
-            raise SettingsError(f"server.tokens: there is no {file}")
-        self.tokens = Tokens({self._token: ADMIN}, file)
-        self.service_accounts = ServiceAccountTokens(
-            service_account_key(self.files.directory / "sa.key"), find, clock=clock
-        )
-        self.authenticator = RequestAuthenticator(self.tokens, self.service_accounts)
+        self.authenticator = self.authentication.authenticator
 
     def server(
         self,
@@ -94,7 +95,7 @@ class Front:
             clock=self._clock,
             tls=self.serving.context,
             delay=delay,
-            housekeeping=[self.serving.reload, self.tokens.reload, *housekeeping],
+            housekeeping=[self.serving.reload, *self.authentication.reloads, *housekeeping],
         )
 
     def announce(self, url: str) -> None:

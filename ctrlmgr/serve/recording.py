@@ -137,7 +137,7 @@ class PlayedApplication(Fronted):
             clock=self._clock,
             random=self._random,
             window=self._window,
-            issuer=self._front.service_accounts,
+            tokens=self._front.authentication.token_requests,
             rewinds=True,
         )
 

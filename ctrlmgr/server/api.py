@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from ctrlmgr.api import status
+from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
@@ -188,14 +189,16 @@ class Api:
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
             raise unknown_resource()
-        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
         fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
-        answer = codec.encode(self._tokens.answer(account, fields))
-        told = problems if options.field_validation == "Warn" else ()
-        await self._sender.whole(call.request, 201, answer + b"\n", call.how, warnings(told))
+        self._tokens.check(call.target.name, call.target.namespace, fields)
+        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
+        answer = self._tokens.answer(account, fields)
+        call.request.told.annotations[ISSUED] = answer.credential_id
+        told = [*(problems if options.field_validation == "Warn" else ()), *answer.warnings]
+        await self._sender.whole(call.request, 201, codec.encode(answer.fields) + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request

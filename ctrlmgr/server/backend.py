@@ -22,8 +22,8 @@ from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.server.api import Api
+from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
-from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
@@ -53,13 +53,13 @@ class Backend:
         clock: Clock,
         random: Random,
         window: int = 10_000,
-        issuer: TokenIssuer | None = None,
+        tokens: TokenRequests | None = None,
         rewinds: bool = False,
         admission: Admission | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
-        Service accounts get their tokens from `issuer`, if there is one. `rewinds` says that clients may know revisions
+        Service accounts get their tokens from `tokens`, if they get any. `rewinds` says that clients may know revisions
         that are no more, because the log was taken back. `admission` has a say in writes; if it is left out, the
         plugins have that are on by default.
         """
@@ -74,6 +74,8 @@ class Backend:
             kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(clock)
         )
         self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds)
+        self.last_used = LastUsed(self.engine, self._driver, clock=clock)
+        """Notes the use of tokens that are kept in Secrets."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
@@ -82,7 +84,7 @@ class Backend:
             Presentations(clock),
             Sender(self.workers),
             reviews,
-            TokenRequests(issuer, cacher.get) if issuer is not None else None,
+            tokens,
         )
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:

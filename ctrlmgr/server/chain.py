@@ -23,15 +23,16 @@ from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.impersonation import PREFIX, impersonate, wanted_user
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.authn.access import Authenticator
+from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
 
@@ -86,8 +87,12 @@ class Chain:
         """Answer a request; raises the error to answer with."""
         attributes = place.attributes(request.method, request.query)
         self._backend.step()
-        user = self._authenticator.authenticate(request.raw_headers, request.certificate)
-        request.user = user if isinstance(user, User) else await user
+        parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
+        try:
+            request.user = await self._authenticator.authenticate(parts)
+        finally:
+            if request.told.warnings:
+                request.headers = warnings(request.told.warnings)
         if _impersonates(request):
             await self._impersonate(request, attributes)
         with self._limits.seat(request.method, attributes):
@@ -112,7 +117,7 @@ class Chain:
         elif endpoint is None or target is None:
             await request.respond(self._pages.nowhere(request.location))
         else:
-            request.headers = endpoint.headers
+            request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
             verb = endpoint.verb(request.method)
             counted = "watch" if attributes.verb == "watch" else verb
             request.metrics = endpoint.metrics(counted, dry_run="dryRun" in request.query)

@@ -2,7 +2,7 @@
 
 Guarantees: what is not served is told apart as Kubernetes does it. A path that leads to no kind, or to no place where
 that kind can be, is 404; a place that exists but does not take the method is 405 (without `Allow`, as there).
-What has been found is kept: kinds may be added, never taken away.
+What has been found is kept until the kinds change.
 """
 
 from __future__ import annotations
@@ -122,9 +122,14 @@ class Places:
         self._kinds = kinds
         self._endpoints: dict[tuple[str, str, str, str, bool, bool, bool], Endpoint] = {}
         self._places: dict[bytes, Place] = {}
+        self._epoch = kinds.epoch
 
     def find(self, raw_path: bytes) -> Place:
         """Return where a path leads, given as it stands in the request line (without the query)."""
+        if self._epoch != self._kinds.epoch:
+            self._epoch = self._kinds.epoch
+            self._places.clear()
+            self._endpoints = {shape: each for shape, each in self._endpoints.items() if self._is_served(each.kind)}
         place = self._places.get(raw_path)
         if place is None:
             place = self._place(locate(raw_path))
@@ -133,6 +138,9 @@ class Places:
                     self._places.clear()
                 self._places[raw_path] = place
         return place
+
+    def _is_served(self, kind: Kind) -> bool:
+        return self._kinds.find(kind.resource.group, kind.gvk.version, kind.resource.plural) is kind
 
     def _place(self, location: Location) -> Place:
         path = location.resource

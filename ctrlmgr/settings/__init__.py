@@ -7,7 +7,7 @@ Guarantees:
 """
 
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
-from ctrlmgr.settings.kinds import format_duration, parse_duration
+from ctrlmgr.settings.kinds import LIST, NAMES, format_duration, parse_duration
 from ctrlmgr.settings.loading import (
     SWITCHES,
     Loaded,
@@ -23,6 +23,8 @@ from ctrlmgr.settings.loading import (
 from ctrlmgr.settings.sections import CompactionSettings, Retention, ServiceSettings, Settings
 
 __all__ = [
+    "LIST",
+    "NAMES",
     "SWITCHES",
     "CompactionSettings",
     "Declaration",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
     ADDRESS,
@@ -147,15 +148,6 @@ class ServerSettings:
         NAMES,
         Setting("More names for the serving certificate, for clients that reach this server by another name."),
     ] = ()
-    tokens: Annotated[
-        str,
-        TEXT,
-        Setting(
-            'A file of bearer tokens, each line `token,user,uid,"group,group"` (mode 0600). Empty: tokens.csv '
-            "in data_dir, if there is one. The administrator's token is in the kubeconfig that `serve` writes "
-            "into data_dir."
-        ),
-    ] = ""
     shutdown_delay: Annotated[
         float,
         DURATION,
@@ -249,7 +241,9 @@ class ControllerSettings:
         Setting(
             "The certificate (PEM) that is published in every namespace, for pods to verify the API server "
             "by. Empty: ca.crt in data_dir/pki, which is the right one where controllers and API run in one "
-            "process or share that directory."
+            "process or share that directory.",
+            flag="--root-ca-file",
+            metavar="FILE",
         ),
     ] = ""
 
@@ -393,6 +387,8 @@ class Settings:
     ] = "~/.local/state/ctrlmgr"
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
+    service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)

@@ -181,7 +181,7 @@ def test_what_is_written_into_an_object_that_stays(going: Going, before: dict[st
 )
 def test_unmet_preconditions_are_conflicts(options: DeleteOptions, resource: Any, message: str) -> None:
     with pytest.raises(Conflict) as refused:
-        check_preconditions(pod(), options, resource, "Pod")
+        check_preconditions(pod(), options, resource, "Pod", own_words=resource == NAMESPACES)
     assert str(refused.value) == message
     details = refused.value.details
     assert details is not None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.api.versions import newest_first
 from ctrlmgr.extensions.definition import parse
-from ctrlmgr.extensions.versions import newest_first
 
 
 def _definition(*versions: dict[str, Any], **spec: Any) -> dict[str, Any]:

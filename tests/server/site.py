@@ -25,7 +25,7 @@ from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
-from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
+from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
@@ -63,7 +63,7 @@ def make(
     clock: Clock | None = None,
     window: int = 10_000,
     max_reads: int = 400,
-    issuer: TokenIssuer | None = None,
+    tokens: TokenRequests | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -73,7 +73,7 @@ def make(
     authenticator: Authenticator = access
     authorizer: Authorizer = access
     reviews = Reviews(authenticator, authorizer)
-    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, issuer=issuer)
+    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
     return Made(App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads), log, backend)
 

@@ -6,7 +6,6 @@ import gzip
 import http.client
 import json
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +17,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.errors import Unauthorized
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.authn.access import AllowEverything
+from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.presenting.negotiation import PROTOBUF
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
@@ -285,8 +285,8 @@ def test_who_has_to_do_with_what_is_deprecated_is_told(site: Site) -> None:
 class Guarded(AllowEverything):
     """Knows a token of alice, who may list and watch, and takes everybody else for nobody."""
 
-    def authenticate(self, headers: Any, certificate: Any) -> User:
-        token = dict(headers).get(b"authorization")
+    async def authenticate(self, parts: RequestParts) -> User:
+        token = dict(parts.headers).get(b"authorization")
         if token == b"Bearer wrong":
             raise Unauthorized
         return User("alice") if token == b"Bearer alice" else User("system:anonymous")

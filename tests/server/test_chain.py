@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,6 +11,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, RuleListing, Verdict
 from ctrlmgr.server.authn.access import AllowEverything
+from ctrlmgr.server.authn.parts import RequestParts
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -20,12 +20,9 @@ WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 class FarAway(AllowEverything):
     """Asks another process who sends a request, and whether they may: only alice may."""
 
-    def authenticate(self, headers: Any, certificate: Any) -> Awaitable[User]:  # type: ignore[override]  # it waits
-        return self._look_up(dict(headers))
-
-    async def _look_up(self, headers: dict[bytes, bytes]) -> User:
+    async def authenticate(self, parts: RequestParts) -> User:
         await asyncio.sleep(0)
-        return User(headers.get(b"x-user", b"nobody").decode())
+        return User(dict(parts.headers).get(b"x-user", b"nobody").decode())
 
     def authorize(self, user: User, attributes: Attributes) -> None:  # type: ignore[override]  # it always asks
         return None

@@ -16,22 +16,18 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.authn.union import Authentication
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.ui import Process, Reader, Site
 from tests.engine.stage import builtin_kinds
 from tests.server.site import TIMEOUT, serving
 
+OURS = ("this server",)
 TOKEN = "a-token-for-tests"
 ADMIN = User("admin", "admin", (MASTERS,))
-
-
-class OneToken:
-    """A source of one token."""
-
-    def user(self, token: str) -> User | None:
-        return ADMIN if token == TOKEN else None
 
 
 class Served(NamedTuple):
@@ -58,7 +54,7 @@ def page(
     """Serve the log at a URL while the block runs; `told` is the clock of which the page tells."""
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)
-    access = RequestAuthenticator(OneToken())
+    access = Authentication([], Tokens({TOKEN: ADMIN}, audiences=OURS), audiences=OURS)
     authorizer = KnownUsersAuthorizer()
     kinds = builtin_kinds()
     backend = Backend(

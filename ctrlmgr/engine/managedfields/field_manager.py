@@ -19,7 +19,7 @@ from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
-from ctrlmgr.engine.managedfields.shape_of import UNOWNED, shape_of
+from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.schema.schema import Schema
 
@@ -38,30 +38,30 @@ class FieldManager:
 
     def __init__(
         self,
-        schema: Schema,
+        schema: Schema | Root,
         api_version: str,
         *,
         kind: str = "",
         versions: Collection[str] = (),
         resets: Mapping[str, Filter] | None = None,
     ) -> None:
-        """Take the kind's schema and `apps/v1`.
+        """Take the kind's schema, or the shape that was made of it, and `apps/v1`.
 
-        `kind` is what the schema's definition is called if not given; `versions` are the other apiVersions whose
-        entries are kept, all others' being dropped as Kubernetes drops those of versions it does not know; `resets`
-        says what a write to a subresource cannot change, by default what is usual (`reset_fields`).
+        `kind` is what the schema's definition is called if not given (a shape has none); `versions` are the other
+        apiVersions whose entries are kept, all others' being dropped as Kubernetes drops those of versions it does not
+        know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`).
         """
         group, _, version = api_version.rpartition("/")
-        self._kind = kind or schema.definition.rpartition(".")[2]
+        self._shape = schema if isinstance(schema, Root) else shape_of(schema)
+        self._kind = kind or ("" if isinstance(schema, Root) else schema.definition.rpartition(".")[2])
         self._gvk = f"{group}/{version}, Kind={self._kind}"
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
-        self._shape = shape_of(schema)
         # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
         # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
-        self._created: dict[bytes, Difference] | None = {} if "spec" in schema.properties else None
+        self._created: dict[bytes, Difference] | None = {} if "spec" in self._shape.fields else None
         if resets is None:
-            resets = USUAL if "status" in schema.properties else {}
+            resets = USUAL if "status" in self._shape.fields else {}
         self._resets = resets
 
     def update(

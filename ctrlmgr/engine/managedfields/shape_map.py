@@ -85,9 +85,10 @@ class Struct(_Object):
     The fields are made when they are first asked for: structs may hold themselves.
     """
 
-    def __init__(self, fields: Callable[[], Mapping[str, Field]]) -> None:
-        """Take what makes its fields, by name."""
+    def __init__(self, fields: Callable[[], Mapping[str, Field]], rest: Shape | None = None) -> None:
+        """Take what makes its fields, by name, and what a field is that is not declared; None: there is none such."""
         self._make = fields
+        self._rest = rest
         self._known: dict[tuple[str, ...], Sequence[tuple[str, Field]]] = {}
 
     @cached_property
@@ -107,15 +108,21 @@ class Struct(_Object):
 
     def _shape(self, name: str) -> Shape | None:
         field = self.fields.get(name)
-        return field and field.shape
+        return self._rest if field is None else field.shape
+
+    def _field(self, name: str) -> Field | None:
+        """Return a field that is compared, declared or not."""
+        field = self.compared.get(name)
+        if field is not None or self._rest is None or name in self.fields:
+            return field
+        return Field(f"f:{name}", self._rest, MISSING, False)
 
     def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
         """Return the compared fields that a value has, by name and in that order."""
         names = tuple(value)
         present = self._known.get(names)
         if present is None:
-            fields = self.compared
-            present = [(name, fields[name]) for name in sorted(names) if name in fields]
+            present = [(name, field) for name in sorted(names) if (field := self._field(name)) is not None]
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[names] = present
@@ -142,7 +149,7 @@ class Struct(_Object):
         added: FieldSet = {}
         modified: FieldSet = {}
         removed: FieldSet = {}
-        old, new, fields = old or {}, new or {}, self.compared
+        old, new = old or {}, new or {}
         for name, (element, shape, zero, is_leaf) in self._present(new):
             before, value = old.get(name, zero), new[name]
             if before is MISSING:
@@ -150,8 +157,8 @@ class Struct(_Object):
             elif before is not value and before != value:
                 _collect(element, shape.compare(before, value), added, modified, removed)
         for name, value in old.items():
-            if name not in new and name in fields:
-                element, shape, zero, _ = fields[name]
+            if name not in new and (field := self._field(name)) is not None:
+                element, shape, zero, _ = field
                 if zero is MISSING:
                     removed[element] = shape.whole(value)
                 elif value != zero:
@@ -162,8 +169,11 @@ class Struct(_Object):
         """Return what is owned in the fields; those that are empty are themselves owned."""
         result = {}
         for name, each in (value or {}).items():
-            if name in self.fields:
-                element, shape, _, _ = self.fields[name]
+            field = self.fields.get(name)
+            if field is None and self._rest is not None:
+                result[f"f:{name}"] = as_member(self._rest.owned(each) or {})
+            elif field is not None:
+                element, shape, _, _ = field
                 node = shape.owned(each)
                 if each is None or (each == {} and isinstance(each, dict)):
                     node = as_member(node or {})
@@ -176,7 +186,10 @@ class Struct(_Object):
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
-            result[element] = node if field is None else as_member(field.shape.named(node))
+            if field is not None:
+                result[element] = as_member(field.shape.named(node))
+            else:
+                result[element] = node if self._rest is None or not node else self._rest.named(node)
         return result
 
 

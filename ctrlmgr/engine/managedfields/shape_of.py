@@ -53,9 +53,11 @@ _KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
 class Root(Struct):
     """An object, or its metadata: a struct with fields that are merged like all others, but are not compared."""
 
-    def __init__(self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str]) -> None:
-        """Take what makes its fields, and the names of those nobody owns."""
-        super().__init__(fields)
+    def __init__(
+        self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: Shape | None = None
+    ) -> None:
+        """Take what makes its fields, the names of those nobody owns, and what a field is that is not declared."""
+        super().__init__(fields, rest)
         self._unowned = unowned
 
     @cached_property
@@ -64,9 +66,20 @@ class Root(Struct):
         return {name: field for name, field in self.fields.items() if name not in self._unowned}
 
 
-def shape_of(schema: Schema) -> Struct:
+def shape_of(schema: Schema) -> Root:
     """Return the shape of a kind."""
     return _Shapes().root(schema)
+
+
+def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
+    """Return the shape of a kind with these fields beside metadata, kind and apiVersion; `rest` is what others are."""
+    shapes = _Shapes()
+
+    def every() -> Mapping[str, Field]:
+        type_meta = {name: Field(field_element(name), Scalar("string"), MISSING, True) for name in _UNOWNED}
+        return {**type_meta, **fields(), "metadata": shapes.metadata(metadata)}
+
+    return Root(every, _UNOWNED, rest)
 
 
 class _Shapes:
@@ -75,16 +88,16 @@ class _Shapes:
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], Shape] = {}
 
-    def root(self, schema: Schema) -> Struct:
+    def root(self, schema: Schema) -> Root:
         return Root(lambda: dict(self._kind_fields(schema)), _UNOWNED)
 
     def _kind_fields(self, schema: Schema) -> Iterator[tuple[str, Field]]:
         for name, field in self._fields(schema).items():
-            if name == "metadata":
-                metadata = Root(partial(self._fields, schema.properties[name]), _UNOWNED_METADATA)
-                yield name, field._replace(shape=metadata, zero={})
-            else:
-                yield name, field
+            yield name, self.metadata(schema.properties[name]) if name == "metadata" else field
+
+    def metadata(self, schema: Schema) -> Field:
+        """Return the field of an object's metadata."""
+        return Field(field_element("metadata"), Root(partial(self._fields, schema), _UNOWNED_METADATA), {}, False)
 
     def _fields(self, schema: Schema) -> dict[str, Field]:
         return {name: self._field(name, each) for name, each in schema.properties.items()}

@@ -9,19 +9,19 @@ Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ctrlmgr.api.field import Path, invalid, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind, Replicas, Scaling
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.managedfields.scale import SCALE_VERSION, from_scale, to_scale
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
-from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.refusals import conflict, internal
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, decode
 from ctrlmgr.engine.validation.metadata import validate_metadata
@@ -32,6 +32,7 @@ from ctrlmgr.engine.verbs.change import change
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.label_selectors import selector_text
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ SCALES = Resource("autoscaling", "scales")
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS = ("spec", "replicas")
+_UNSET = -(2**31)
+"""Stands for the replicas of an object that does not say how many it wants."""
 
 NewScale = Callable[[Unstructured], Unstructured]
 """Makes what a Scale shall be of what it is."""
@@ -99,7 +102,8 @@ def _write(engine: Engine, request: Request, new_scale: NewScale, *, uid: str = 
     def changed(ctx: Context, current: Object) -> Unstructured:
         return _rescaled(request, request.plan.live(current), new_scale)
 
-    answer = yield from settle(request, lambda: change(request, changed, uid=uid, facet=_FACET), limit=RETRIES)
+    facet = _Facet(request)
+    answer = yield from settle(request, lambda: change(request, changed, uid=uid, facet=facet), limit=RETRIES)
     if answer.object is None:
         return answer
     return answer._replace(object=_scale_of(engine, request.target, answer.object))
@@ -107,19 +111,23 @@ def _write(engine: Engine, request: Request, new_scale: NewScale, *, uid: str = 
 
 def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstructured:
     """Return an object (its own dicts, used up) with the replicas that its Scale shall have."""
-    metadata, version = obj["metadata"], request.plan.kind.gvk.api_version
-    entries, paths = metadata.get("managedFields") or [], {version: _REPLICAS}
-    live = _scale(obj)
+    scaling, version = _scaling(request.plan.kind), request.plan.kind.gvk.api_version
+    metadata = obj["metadata"]
+    entries, paths = metadata.get("managedFields") or [], scaling.paths
+    live = _scale(obj, scaling)
     live["metadata"]["managedFields"] = to_scale(entries, paths)
     scale = new_scale(live)
     check_place(request, scale)
-    _validate(scale)
+    if request.plan.kind.scaling is None:
+        _validate(scale)
     wanted = metadata_of(scale)
     if wanted.get("uid") and wanted["uid"] != metadata["uid"]:
         detail = f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {metadata['uid']}"
         resource = request.plan.resource
         raise conflict(Resource(resource.group, f"{resource.plural}/scale"), request.target.name, detail)
-    obj["spec"]["replicas"] = _replicas(scale)
+    if _replicas(scale) == _UNSET:
+        raise BadRequest(f'the spec replicas field "{_shown(request.plan.kind)}" cannot be empty')
+    scaling.write(obj, _replicas(scale))
     metadata["resourceVersion"] = wanted.get("resourceVersion") or ""
     metadata["managedFields"] = from_scale(entries, wanted.get("managedFields") or [], version, paths)
     return obj
@@ -130,26 +138,19 @@ class _Facet:
 
     kind = _SCALE
 
+    def __init__(self, request: Request) -> None:
+        self._scaling = _scaling(request.plan.kind)
+        self._is_custom = request.plan.kind.scaling is not None
+
     def shown(self, obj: Unstructured) -> Unstructured:
         """Return its Scale."""
-        return _scale(obj)
+        return _scale(obj, self._scaling)
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
         """Take the replicas, once they are valid."""
-        _validate(shown)
-        obj["spec"]["replicas"] = _replicas(shown)
-
-
-_FACET = _Facet()
-
-
-def _validate(scale: Unstructured) -> None:
-    metadata = metadata_of(scale)
-    errors = validate_metadata(metadata, namespaced=True, name_check=subdomain_name)
-    if _replicas(scale) < 0:
-        errors.append(invalid(Path("spec.replicas"), _replicas(scale), "must be greater than or equal to 0"))
-    if errors:
-        raise refuse("Scale", "autoscaling", metadata.get("name", ""), errors)
+        if not self._is_custom:
+            _validate(shown)
+        self._scaling.write(obj, _replicas(shown))
 
 
 def _replicas(fields: Unstructured) -> int:
@@ -157,17 +158,55 @@ def _replicas(fields: Unstructured) -> int:
 
 
 def _scale_of(engine: Engine, target: Target, obj: Object) -> Object:
-    fields = _scale(engine.plan(target.kind).live(obj))
+    fields = _scale(engine.plan(target.kind).live(obj), _scaling(target.kind))
+    if fields["spec"]["replicas"] == _UNSET:
+        raise internal(f'the spec replicas field "{_shown(target.kind)}" does not exist')
     return Object(SCALES, engine.kinds.codec_for(_SCALE).encode(fields), obj.revision)
 
 
-def _scale(obj: Unstructured) -> Unstructured:
+def _shown(kind: Kind) -> str:
+    return "." + ".".join(_scaling(kind).paths.get(kind.gvk.api_version, ()))
+
+
+def _scale(obj: Unstructured, scaling: Scaling) -> Unstructured:
+    """Return the Scale of an object, with `_UNSET` replicas if it does not say how many it wants."""
     metadata = {field: obj["metadata"][field] for field in _SHOWN if field in obj["metadata"]}
-    status: dict[str, Any] = {"replicas": int((obj.get("status") or {}).get("replicas") or 0)}
-    if selector := _selector((obj.get("spec") or {}).get("selector") or {}):
+    wanted, found, selector = scaling.read(obj)
+    status: dict[str, Any] = {"replicas": found}
+    if selector:
         status["selector"] = selector
-    replicas = {"replicas": _replicas(obj)}
-    return {"kind": "Scale", "apiVersion": SCALE_VERSION, "metadata": metadata, "spec": replicas, "status": status}
+    spec = {"replicas": _UNSET if wanted is None else wanted}
+    return {"kind": "Scale", "apiVersion": SCALE_VERSION, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _scaling(kind: Kind) -> Scaling:
+    return kind.scaling or _Workload(kind.gvk.api_version)
+
+
+class _Workload:
+    """How Kubernetes' own kinds are scaled."""
+
+    def __init__(self, api_version: str) -> None:
+        self.paths: Mapping[str, Sequence[str]] = {api_version: _REPLICAS}
+
+    def read(self, obj: Unstructured) -> Replicas:
+        """Return what its spec and status say."""
+        found = int((obj.get("status") or {}).get("replicas") or 0)
+        return Replicas(_replicas(obj), found, _selector((obj.get("spec") or {}).get("selector") or {}))
+
+    def write(self, obj: Unstructured, replicas: int) -> None:
+        """Write the replicas into the spec."""
+        obj["spec"]["replicas"] = replicas
+
+
+def _validate(scale: Unstructured) -> None:
+    """Check a Scale as Kubernetes checks that of its own kinds; custom ones are checked as a whole."""
+    metadata = metadata_of(scale)
+    errors = validate_metadata(metadata, namespaced=True, name_check=subdomain_name)
+    if _replicas(scale) < 0:
+        errors.append(invalid(Path("spec.replicas"), _replicas(scale), "must be greater than or equal to 0"))
+    if errors:
+        raise refuse("Scale", "autoscaling", metadata.get("name", ""), errors)
 
 
 def _selector(selector: Unstructured) -> str:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-import msgspec
-
 from ctrlmgr.api.field import invalid, refuse
 from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
@@ -41,7 +39,6 @@ made from, if any, in metadata.resourceVersion."""
 _NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
 _NOT_COUNTED = ("status", "binding", "eviction")
 """Subresources whose writes are no change of what is desired, whatever they write."""
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Facet(Protocol):
@@ -82,7 +79,7 @@ def change(
     if current is None:
         assert new is not None  # or it would have been a 404
         return (yield from create(request, new(), managed=managed))
-    old: Unstructured = _decode(current.body)
+    old = plan.read(current)
     ctx = request.context(old)
     fields = update(ctx, current)
     metadata = metadata_of(fields)
@@ -209,7 +206,7 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     errors += strategy.validate(ctx, new)
     errors += strategy.validate_update(ctx, new, old)
     if errors:
-        raise refuse(kind.name, kind.resource.group, metadata.get("name", ""), errors)
+        raise refuse(new["kind"], kind.resource.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 

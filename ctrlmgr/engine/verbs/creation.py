@@ -90,7 +90,7 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     )
     errors += strategy.validate(ctx, fields)
     if errors:
-        raise refuse(kind.name, kind.resource.group, metadata.get("name", ""), errors)
+        raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 

@@ -6,13 +6,8 @@ nothing is marked and removed in one append, so that who watches sees both and n
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine import deletion
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.operations import Operation
@@ -22,8 +17,6 @@ from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.attempts import Decision
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
-
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def delete(
@@ -37,7 +30,8 @@ def delete(
     current = request.current()
     if current is None:
         raise not_found(plan.resource, request.target.name)
-    deletion.check_preconditions(current, options, plan.resource, plan.kind.name)
+    own_words = plan.strategy.own_preconditions
+    deletion.check_preconditions(current, options, plan.resource, plan.kind.name, own_words=own_words)
     going = deletion.decide(current, options, plan.strategy, request.now)
     code = 202 if options.orphan_dependents is False and not going.goes_now else 200
     if going.is_pending:
@@ -59,7 +53,7 @@ def delete(
 
 def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Object) -> Operation[None]:
     """Let admission have its say: both halves of it, as there is nothing that the first could change."""
-    old: Unstructured = _decode(current.body)
+    old = request.plan.read(current)
     old["metadata"]["resourceVersion"] = str(current.revision)
     attributes = request.attributes(ctx, Verb.DELETE, None, old)
     attributes.options = options
@@ -68,7 +62,7 @@ def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Obje
 
 
 def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Object:
-    fields: Unstructured = _decode(obj.body)
+    fields = request.plan.read(obj)
     going.mark(fields["metadata"], request.now)
     request.plan.strategy.begin_termination(ctx, fields)
     return request.plan.encode(fields)

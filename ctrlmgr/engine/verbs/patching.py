@@ -6,7 +6,7 @@ patch's errors come after the object's own (404) and before those of its new sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from ctrlmgr.engine.options import (
 from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, strategic_merge_patch
 from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
-from ctrlmgr.schema.codec import Codec
+from ctrlmgr.schema.codec import ObjectCodec
 from ctrlmgr.schema.schema import Schema
 
 _encode = msgspec.json.Encoder().encode
@@ -49,9 +49,10 @@ class Patch:
         self._body = body
         self._directive = options.field_validation
 
-    def apply(self, live: Unstructured, codec: Codec, schema: Schema) -> Patched:
+    def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
         """Return `live` (left as it is) with the patch applied and decoded as its kind.
 
+        `schema` is that of strategic merge patches; None for a kind that takes none.
         Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than
         an object of this kind.
         """
@@ -86,19 +87,27 @@ def _unreadable(patched: str, reason: str) -> Invalid:
     return refuse("", "", "", [invalid("patch", patched, reason)])
 
 
-def _json(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+def _json(
+    live: Unstructured, data: bytes, schema: Schema | None, directive: str
+) -> tuple[Unstructured, tuple[str, ...]]:
     operations, problems = _decoded(data, directive, "error decoding patch: " if directive != "Ignore" else "")
     if directive != "Ignore":
         problems = (*(f"json patch {each}" for each in problems), *check_json_patch(operations))
     return json_patch(live, operations), problems
 
 
-def _merge(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+def _merge(
+    live: Unstructured, data: bytes, schema: Schema | None, directive: str
+) -> tuple[Unstructured, tuple[str, ...]]:
     patch, problems = _decoded(data, directive, "error decoding patch: " if directive != "Ignore" else "")
     return merge_patch(live, patch), problems
 
 
-def _strategic(live: Unstructured, data: bytes, schema: Schema, directive: str) -> tuple[Unstructured, tuple[str, ...]]:
+def _strategic(
+    live: Unstructured, data: bytes, schema: Schema | None, directive: str
+) -> tuple[Unstructured, tuple[str, ...]]:
+    if schema is None:  # refused ahead of this, by what reads the request
+        raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
     patch, problems = _decoded(data, directive, "")
     return strategic_merge_patch(live, patch, schema), problems
 
@@ -111,25 +120,10 @@ def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, 
         raise BadRequest(f"{prefix}{error}") from error
     if directive == "Ignore" or not strict_json.has_repeated_keys(data, value):
         return value, ()
-    return value, tuple(repeated_fields(strict_json.decode_repeated(data), ""))
+    return value, tuple(strict_json.repeated_fields(strict_json.decode_repeated(data), ""))
 
 
-def repeated_fields(value: Any, path: str) -> Iterator[str]:
-    """Yield `duplicate field "spec.type"` for each key that stands twice in what `decode_repeated` returned."""
-    if isinstance(value, dict):
-        seen: set[str] = set()
-        for key, each in value.pairs if isinstance(value, strict_json.Repeated) else value.items():
-            below = f"{path}.{key}" if path else key
-            if key in seen:
-                yield f'duplicate field "{below}"'
-            seen.add(key)
-            yield from repeated_fields(each, below)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from repeated_fields(each, f"{path}[{index}]")
-
-
-_KINDS: dict[str, Callable[[Unstructured, bytes, Schema, str], tuple[Unstructured, tuple[str, ...]]]] = {
+_KINDS: dict[str, Callable[[Unstructured, bytes, Schema | None, str], tuple[Unstructured, tuple[str, ...]]]] = {
     JSON_PATCH: _json,
     MERGE_PATCH: _merge,
     STRATEGIC_MERGE_PATCH: _strategic,

@@ -1,7 +1,8 @@
 """What the engine needs of a kind, looked up once and kept: its codecs, its field manager, its two versions.
 
-A kind may be stored as another one (`events.k8s.io` Events as core ones). Bodies and patches are in the served
-version; from there on, from defaults to validation to the log, everything is in the stored one.
+A kind may be stored as another one (`events.k8s.io` Events as core ones), or in another version. Bodies and patches are
+in the served version; from there on, from defaults to validation to the log, everything is in the stored one. Custom
+kinds (`Kind.converts_last`) stay in the served version until they are encoded for the log.
 """
 
 from __future__ import annotations
@@ -27,7 +28,18 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class Plan:
     """One kind, ready for use; `resource` is how clients know it, `storage` how the log does."""
 
-    __slots__ = ("_encode", "_to_storage", "codec", "kind", "manager", "resource", "storage", "strategy")
+    __slots__ = (
+        "_encode",
+        "_reads_served",
+        "_to_storage",
+        "_to_stored",
+        "codec",
+        "kind",
+        "manager",
+        "resource",
+        "storage",
+        "strategy",
+    )
 
     def __init__(self, kind: Kind, kinds: Kinds) -> None:
         """Compile what `kind` needs."""
@@ -38,9 +50,13 @@ class Plan:
         self.strategy = kind.strategy
         self.codec = kind.codec
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
-        self.manager = FieldManager(kind.schema, kind.gvk.api_version, versions=versions, resets=kind.resets)
+        versions |= kind.versions
+        name, version = kind.gvk.kind, kind.gvk.api_version
+        self.manager = FieldManager(kind.shape, version, kind=name, versions=versions, resets=kind.resets)
         self._encode = stored.codec.encode
-        self._to_storage = kind.to_storage
+        self._reads_served = kind.converts_last
+        self._to_storage = None if kind.converts_last else kind.to_storage
+        self._to_stored = kind.to_storage if kind.converts_last else None
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
@@ -81,8 +97,16 @@ class Plan:
         fields["metadata"]["resourceVersion"] = str(obj.revision)
         return fields
 
+    def read(self, obj: Object) -> Unstructured:
+        """Return a stored object as its strategy sees it, as fresh dicts without a resourceVersion."""
+        shown = self.shown(obj) if self._reads_served else obj
+        fields: Unstructured = _decode(shown.body)
+        return fields
+
     def encode(self, fields: Unstructured) -> Object:
-        """Return an object that is not stored yet."""
+        """Return an object, as its strategy sees it, that is not stored yet."""
+        if self._to_stored is not None:
+            fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:

@@ -1,5 +1,6 @@
 """What Kubernetes does with a CustomResourceDefinition on its way into storage.
 
+The first deletion leaves a definition in place until its instances are gone.
 Expressions (`x-kubernetes-validations`) are kept, but not evaluated; the caller is warned of each.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
@@ -7,8 +8,13 @@ Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from ctrlmgr.api.field import FieldError
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.extensions.canonical import canonicalize
@@ -16,6 +22,15 @@ from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.defaults import prepare_changed, prepare_new, set_defaults
 from ctrlmgr.extensions.validation import validate_definition, validate_status, warnings
 
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer that keeps a definition until its instances are gone."""
+
+_PENDING = {
+    "type": "Terminating",
+    "status": "True",
+    "reason": "InstanceDeletionPending",
+    "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+}
 _REFUSED = 'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: '
 
 
@@ -26,6 +41,7 @@ class DefinitionStrategy(Strategy):
     has_generation = True
     any_finalizer = True
     revalidates = False
+    own_preconditions = True
 
     def default(self, obj: Unstructured) -> None:
         """Bring nested schemas into their form, and fill in names, conversion and stored versions."""
@@ -55,6 +71,24 @@ class DefinitionStrategy(Strategy):
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of formats that mean nothing, and of expressions that are not evaluated."""
         return [] if ctx.subresource else warnings(obj, old) + _not_evaluated(obj, old)
+
+    def finalizers(self, obj: Object) -> Sequence[str]:
+        """Hold a definition that has not begun to go."""
+        return () if obj.is_terminating else (CLEANUP,)
+
+    def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
+        """Mark it for deletion as Kubernetes does the first time: whatever the options say, its instances go first."""
+        before = ctx.view.get(DEFINITIONS, Key("", metadata_of(obj)["name"]))
+        if before is None or before.is_terminating:
+            return
+        metadata = metadata_of(obj)
+        metadata.pop("deletionGracePeriodSeconds", None)
+        metadata["generation"] = before.metadata.generation
+        finalizers = [*(before.metadata.finalizers or ())]
+        metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
+        status = obj.setdefault("status", {})
+        conditions = [each for each in status.get("conditions") or () if each.get("type") != _PENDING["type"]]
+        status["conditions"] = [*conditions, {"lastTransitionTime": ctx.now, **_PENDING}]
 
 
 def _not_evaluated(new: Unstructured, old: Unstructured | None) -> list[str]:

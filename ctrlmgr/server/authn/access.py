@@ -1,4 +1,4 @@
-"""Who sends a request: what the chain asks of an authenticator.
+"""Who sends a request: what the chain asks of authentication.
 
 `AllowEverything` answers yes to all questions, for tests and for servers whose owner puts a door of their own before
 them.
@@ -6,26 +6,21 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user import Audiences, Authenticated, User
 from ctrlmgr.authorization.authorizer import AlwaysAllow
+from ctrlmgr.server.authn.parts import RequestParts
 
 
 class Authenticator(Protocol):
-    """Tells who sends a request."""
+    """Tells who sends a request, whoever that is."""
 
-    def authenticate(
-        self, headers: Sequence[tuple[bytes, bytes]], certificate: Mapping[str, Any] | None
-    ) -> User | Awaitable[User]:
-        """Return who sends a request, or what waits for the answer; raises `Unauthorized` for wrong credentials.
+    async def authenticate(self, parts: RequestParts) -> User:
+        """Return who sends a request; raises `Unauthorized` for wrong credentials."""
 
-        `headers` have lower-case names; `certificate` is what `ssl` says of the verified client certificate.
-        """
-
-    def token_user(self, token: str) -> User | None:
-        """Return who a token stands for, None if that is nobody."""
+    async def review(self, token: str, audiences: Audiences) -> Authenticated:
+        """Return whom a token stands for towards `audiences` (none: this server); raises `CredentialsRefused`."""
 
 
 class AllowEverything(AlwaysAllow):
@@ -35,10 +30,10 @@ class AllowEverything(AlwaysAllow):
         """Take all callers for `user`; by default the administrator."""
         self._user = user or User("admin", "admin", ("system:masters", "system:authenticated"))
 
-    def authenticate(self, headers: Sequence[tuple[bytes, bytes]], certificate: Mapping[str, Any] | None) -> User:
+    async def authenticate(self, parts: RequestParts) -> User:
         """Return the one user."""
         return self._user
 
-    def token_user(self, token: str) -> User | None:
+    async def review(self, token: str, audiences: Audiences) -> Authenticated:
         """Return the one user."""
-        return self._user
+        return Authenticated(self._user, tuple(audiences))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import refuse
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.authorizer import Authorizer, Decision
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import BadRequest
@@ -112,10 +112,12 @@ class Reviews:
         token = question.spec.get("token", "")
         if not token:
             raise BadRequest("token is required for TokenReview in authentication")
-        user = self._authenticator.token_user(token)
-        if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _user_info(user)}
+        try:
+            found = await self._authenticator.review(token, question.spec.get("audiences") or ())
+        except CredentialsRefused as refusal:
+            return {"user": {}, "error": refusal.explanation}
+        answer: _Answer = {"authenticated": True, "user": _user_info(found.user)}
+        return {**answer, "audiences": list(found.audiences)} if found.audiences else answer
 
 
 def _subject(spec: dict[str, Any]) -> User:

@@ -1,221 +1,174 @@
-"""Tokens of service accounts: signed, short-lived, and good for nothing once what they are bound to is gone.
+"""Tokens of service accounts: made, and known again.
 
 Guarantees:
-- A token is a JWT signed with ECDSA on P-256 (ES256) by this server's key; no other algorithm is ever accepted, and
-  nothing in a token's header chooses a key.
-- It names the account's uid, and that of the pod, secret or node it was bound to: an account deleted and created again
-  is another one, and an old token is nobody's.
+- A token is believed if it says that one of our issuers made it, one of our keys verifies it, it is meant for whom is
+  asked, and what it is bound to is still there, which is looked up each time.
+- Nothing in a token chooses how it is verified but which of our keys is tried.
+- Tokens that are kept in Secrets are believed as long as their Secret holds them; `on_use` hears of each use.
 
-Claims are those of Kubernetes' bound tokens (`pkg/serviceaccount/claims.go`), so that clients which look into their own
-token find what they look for.
+Only the verification of a signature is remembered, by the digest of the whole token.
+
+Rules: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """
 
 from __future__ import annotations
 
-import binascii
-import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from random import Random
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication import jwt
+from ctrlmgr.authentication.keys import VerificationKeys, key_id
+from ctrlmgr.authentication.legacy_claims import ISSUER as LEGACY_ISSUER
+from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_legacy
+from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, Judged, bound_claims, judge
+from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.http.tls import write_private
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.server.authn.parts import Told
 
-ISSUER = "https://kubernetes.default.svc.cluster.local"
-"""Who signs, and the audience that this API is (kube-apiserver's --service-account-issuer, --api-audiences)."""
+DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
-SERVICE_ACCOUNTS = Resource("", "serviceaccounts")
+LEGACY = "authentication.k8s.io/legacy-token"
+"""The annotation of a request whose token is for no audience in particular (audit)."""
 
-_BINDABLE = {"Pod": Resource("", "pods"), "Secret": Resource("", "secrets"), "Node": Resource("", "nodes")}
-_HEADER = {"alg": "ES256", "typ": "JWT"}
-_PREFIX = "system:serviceaccount:"
-_GROUP = "system:serviceaccounts"
-_SHAPE = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 _REMEMBERED = 1024
-_SIDE = 32
-"""Bytes of each half of a signature."""
+_UNVERIFIED = "go-jose/go-jose: error in cryptographic primitive"
 
-Find = Callable[[Resource, Key], Object | None]
-"""Looks up what there is now."""
+_AnyClaims: TypeAlias = Claims | LegacyClaims
 
 
-class Bound(NamedTuple):
-    """What a token is bound to besides its account."""
+class Issued(NamedTuple):
+    """A new token."""
 
-    kind: str
-    """`Pod`, `Secret` or `Node`."""
-    name: str
-    uid: str
+    token: str
+    id: str
 
 
 class TokenIssuer(Protocol):
     """Makes tokens."""
 
-    def issue(self, account: Object, audiences: Sequence[str], seconds: int, bound: Bound | None) -> tuple[str, int]:
-        """Return a token for a service account and when it expires (seconds since 1970)."""
+    @property
+    def audiences(self) -> Audiences:
+        """For whom tokens are that are for nobody in particular: this server."""
+
+    def issue(
+        self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
+    ) -> Issued:
+        """Return a token for a service account; see `bound_claims`."""
 
 
-class _Reference(msgspec.Struct, omit_defaults=True):
-    name: str = ""
-    uid: str = ""
+class _Issuer(msgspec.Struct, frozen=True, gc=False):
+    iss: str = ""
 
 
-class _Kubernetes(msgspec.Struct, omit_defaults=True):
-    namespace: str
-    serviceaccount: _Reference
-    pod: _Reference | None = None
-    secret: _Reference | None = None
-    node: _Reference | None = None
-
-
-class _Claims(msgspec.Struct):
-    aud: list[str]
-    exp: int
-    iat: int
-    iss: str
-    kubernetes: _Kubernetes = msgspec.field(name="kubernetes.io")
-    nbf: int
-    sub: str
-
-
-_decode = msgspec.json.Decoder(_Claims).decode
+_decode_issuer = msgspec.json.Decoder(_Issuer).decode
+_decode_claims = msgspec.json.Decoder(Claims).decode
+_decode_legacy = msgspec.json.Decoder(LegacyClaims).decode
 
 
 class ServiceAccountTokens:
-    """Issues tokens and knows them again: a `TokenIssuer`, and an `auth.TokenSource`."""
+    """Issues tokens and knows them again: a `TokenIssuer`, and a `TokenAuthenticator`."""
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey, find: Find, *, clock: Clock) -> None:
-        """Sign with `key`; `find` says whether what a token is bound to is still there."""
-        self._key = key
-        self._public = key.public_key()
+    def __init__(
+        self,
+        signing: jwt.PrivateKey,
+        keys: VerificationKeys,
+        find: Find,
+        *,
+        clock: Clock,
+        random: Random,
+        issuers: Sequence[str] = (DEFAULT_ISSUER,),
+        audiences: Audiences = (),
+        on_use: Callable[[Object], None] = lambda secret: None,
+    ) -> None:
+        """Sign with `signing` as the first of `issuers`; believe what all of them signed with one of `keys`.
+
+        This server is the `audiences`, by default called like the issuers. `find` says what there is, `random` what
+        tokens are called, and `on_use` is told of Secrets whose tokens are used.
+        """
+        self._signing = signing
+        self._signing_id = key_id(signing.public_key())
+        self._keys = keys
         self._find = find
         self._clock = clock
-        self._verified: dict[bytes, _Claims] = {}  # by digest: a signature need not be checked twice
+        self._random = random
+        self._issuers = tuple(issuers)
+        self.audiences: Audiences = tuple(audiences) or self._issuers
+        self._on_use = on_use
+        self._verified: dict[bytes, _AnyClaims] = {}
 
-    def issue(self, account: Object, audiences: Sequence[str], seconds: int, bound: Bound | None) -> tuple[str, int]:
-        """Return a token for a service account and when it expires (seconds since 1970)."""
-        now = self._now()
-        references = {bound.kind.lower(): _Reference(bound.name, bound.uid)} if bound is not None else {}
-        claims = _Claims(
-            aud=list(audiences) or [ISSUER],
-            exp=now + seconds,
-            iat=now,
-            iss=ISSUER,
-            kubernetes=_Kubernetes(account.namespace, _Reference(account.name, account.uid), **references),
-            nbf=now,
-            sub=f"{_PREFIX}{account.namespace}:{account.name}",
-        )
-        signed = f"{_encoded(msgspec.json.encode(_HEADER))}.{_encoded(msgspec.json.encode(claims))}"
-        return f"{signed}.{_encoded(self._sign(signed.encode()))}", claims.exp
+    def issue(
+        self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
+    ) -> Issued:
+        """Return a token for a service account; see `bound_claims`."""
+        token_id = new_uid(self._random)
+        claims = bound_claims(account, audiences, seconds, warn_after, bound, now=now, token_id=token_id)
+        claims.iss = self._issuers[0]
+        return Issued(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
 
-    def user(self, token: str) -> User | None:
-        """Return whom a token stands for here and now, None if it is not ours or no longer good."""
+    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
+        """Return whom a token stands for here and now, None if it is not ours; raises `CredentialsRefused`."""
         claims = self._claims(token)
-        if claims is None or claims.iss != ISSUER or ISSUER not in claims.aud:
-            return None
-        if not claims.nbf <= self._now() < claims.exp or not self._is_bound(claims.kubernetes):
-            return None
-        about = claims.kubernetes
-        account = about.serviceaccount
-        name = f"{_PREFIX}{about.namespace}:{account.name}"
-        return User(name, account.uid, (_GROUP, f"{_GROUP}:{about.namespace}"), _extra(about))
-
-    def _claims(self, token: str) -> _Claims | None:
-        if not _SHAPE.fullmatch(token):
-            return None
-        digest = sha256(token.encode()).digest()
-        claims = self._verified.get(digest)
         if claims is None:
-            claims = self._verify(token)
-            if claims is not None:
-                if len(self._verified) >= _REMEMBERED:
-                    self._verified.clear()
-                self._verified[digest] = claims
+            return None
+        given: Audiences = claims.audiences if isinstance(claims, Claims) else ()
+        if not given:
+            told.annotations[LEGACY] = claims.sub
+            given = self.audiences
+        common = common_audiences(audiences, given)
+        if not common:
+            words = f"token audiences {_quoted(given)} is invalid for the target audiences {_quoted(audiences)}"
+            raise CredentialsRefused(words)
+        judged = self._judge(claims, token)
+        told.annotations.update(judged.annotations)
+        told.warnings += judged.warnings
+        if judged.used is not None:
+            self._on_use(judged.used)
+        return Authenticated(judged.user, common)
+
+    def _judge(self, claims: _AnyClaims, token: str) -> Judged:
+        if isinstance(claims, Claims):
+            return judge(claims, self._find, self._clock.now())
+        return judge_legacy(claims, token, self._find)
+
+    def _claims(self, token: str) -> _AnyClaims | None:
+        """Return what a token of ours says; raises `CredentialsRefused` for one that only says that it is ours."""
+        digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
+        claims = self._verified.get(digest)
+        if claims is None and (claims := self._verify(token)) is not None:
+            if len(self._verified) >= _REMEMBERED:
+                self._verified.clear()
+            self._verified[digest] = claims
         return claims
 
-    def _verify(self, token: str) -> _Claims | None:
-        signed, _, signature = token.rpartition(".")
-        header, _, payload = signed.partition(".")
-        try:
-            if msgspec.json.decode(_decoded(header)).get("alg") != _HEADER["alg"]:
-                return None
-            halves = _decoded(signature)
-            if len(halves) != 2 * _SIDE:
-                return None
-            r, s = int.from_bytes(halves[:_SIDE], "big"), int.from_bytes(halves[_SIDE:], "big")
-            self._public.verify(encode_dss_signature(r, s), signed.encode(), ec.ECDSA(hashes.SHA256()))
-            return _decode(_decoded(payload))
-        except (binascii.Error, msgspec.MsgspecError, AttributeError, InvalidSignature):
+    def _verify(self, token: str) -> _AnyClaims | None:
+        if not self._is_ours(jwt.untrusted_payload(token)) or (parsed := jwt.parse(token)) is None:
             return None
+        candidates = self._keys.candidates(parsed.key_id)
+        if not candidates:
+            raise CredentialsRefused("invalid signature, no keys found")
+        if not any(jwt.verifies(parsed, key) for key in candidates):
+            raise CredentialsRefused(_UNVERIFIED)
+        try:
+            is_legacy = _decode_issuer(parsed.payload).iss == LEGACY_ISSUER
+            return _decode_legacy(parsed.payload) if is_legacy else _decode_claims(parsed.payload)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise CredentialsRefused(f"the token's claims cannot be read: {error}") from error
 
-    def _sign(self, data: bytes) -> bytes:
-        r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
-        return r.to_bytes(_SIDE, "big") + s.to_bytes(_SIDE, "big")
-
-    def _is_bound(self, about: _Kubernetes) -> bool:
-        """Whether the account, and what else the token is bound to, is still what it was."""
-        there = [self._is(SERVICE_ACCOUNTS, about.namespace, about.serviceaccount)]
-        for kind, reference in (("Pod", about.pod), ("Secret", about.secret), ("Node", about.node)):
-            if reference is not None:
-                there.append(self._is(_BINDABLE[kind], "" if kind == "Node" else about.namespace, reference))
-        return all(there)
-
-    def _is(self, resource: Resource, namespace: str, reference: _Reference) -> bool:
-        obj = self._find(resource, Key(namespace, reference.name))
-        return obj is not None and obj.uid == reference.uid
-
-    def _now(self) -> int:
-        return self._clock.now() // 1_000_000
-
-
-def bindable(kind: str) -> Resource | None:
-    """Return the resource of a kind that tokens can be bound to, None if they cannot."""
-    return _BINDABLE.get(kind)
+    def _is_ours(self, payload: bytes | None) -> bool:
+        """Whether a token says that one of our issuers made it."""
+        try:
+            issuer = _decode_issuer(payload or b"").iss
+        except (ValueError, msgspec.MsgspecError):
+            return False
+        return issuer == LEGACY_ISSUER or issuer in self._issuers
 
 
-def service_account_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the key at `path` (PEM), made if there is none; raises `SettingsError` when that cannot be done."""
-    try:
-        if path.exists():
-            key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-            if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.key_size != 8 * _SIDE:
-                raise ValueError("it is not a key on the curve P-256")
-            return key
-        key = ec.generate_private_key(ec.SECP256R1())
-        pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        write_private(path, key.private_bytes(*pem))
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"data_dir: {path} cannot be used: {error}") from error
-    return key
-
-
-def _extra(about: _Kubernetes) -> dict[str, tuple[str, ...]]:
-    """Return what else Kubernetes says of the user, for those who decide by it."""
-    prefix = "authentication.kubernetes.io"
-    references = {"pod": about.pod, "node": about.node}
-    extra: dict[str, tuple[str, ...]] = {}
-    for kind, reference in references.items():
-        if reference is not None:
-            extra[f"{prefix}/{kind}-name"] = (reference.name,)
-            extra[f"{prefix}/{kind}-uid"] = (reference.uid,)
-    return extra
-
-
-def _encoded(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decoded(text: str) -> Any:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+def _quoted(audiences: Audiences) -> str:
+    return f"[{' '.join(map(quote, audiences))}]"

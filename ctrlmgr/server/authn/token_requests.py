@@ -1,66 +1,185 @@
 """Requests for a token of a service account (`serviceaccounts/NAME/token`, `kubectl create token`).
 
-Rules: `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
+Guarantees: a token is bound to what is there at this moment; one for a pod is given only for the account that the pod
+runs under. A token lives no longer than was asked for, nor than the server allows, except those of kubelets for pods
+that did not ask for a token themselves: their use is noted once the hour is over, for a year.
+
+Rules: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ctrlmgr.api.field import FieldError, invalid, refuse
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.service_account_claims import (
+    EXTENDED,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    WARN_AFTER,
+    Bound,
+    Find,
+    Reference,
+    credential_id,
+)
+from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.refusals import conflict, not_found
+from ctrlmgr.engine.refusals import conflict, not_found, terminating
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.server.authn.service_account_tokens import ISSUER, Bound, Find, TokenIssuer, bindable
+from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
+
+_NAMED = Resource(TOKEN_REQUEST.group, TOKEN_REQUEST.kind)
+_BINDABLE = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 
 _USUAL = 3600
 _SHORTEST = 600
 _LONGEST = 1 << 32
 
 
+class TokenAnswer(NamedTuple):
+    """An answered request."""
+
+    fields: Unstructured
+    """The TokenRequest with its token."""
+    warnings: Sequence[str]
+    credential_id: str
+    """What audit logs call the token."""
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    service_account_name: str = ""
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+
+
 class TokenRequests:
     """Answers requests for tokens."""
 
-    def __init__(self, issuer: TokenIssuer, find: Find) -> None:
-        """Have `issuer` make tokens, bound to what `find` finds."""
+    def __init__(
+        self, issuer: TokenIssuer, find: Find, *, clock: Clock, longest: int = 0, extends: bool = True
+    ) -> None:
+        """Have `issuer` make tokens, bound to what `find` finds, good for at most `longest` seconds (0: any time).
+
+        `extends` says whether kubelets get longer ones than they ask for, see the module.
+        """
         self._issuer = issuer
         self._find = find
+        self._clock = clock
+        self._longest = longest
+        self._extends = extends
 
-    def answer(self, account: Object, request: Unstructured) -> Unstructured:
+    def check(self, name: str, namespace: str, request: Unstructured) -> None:
+        """Check what a request says of itself, and that its namespace takes anything new.
+
+        Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
+        """
+        within = self._find(NAMESPACES, Key("", namespace))
+        if within is None:
+            raise not_found(NAMESPACES, namespace)
+        if within.is_terminating:
+            raise terminating(SERVICE_ACCOUNTS, name, namespace)
+        metadata = request.get("metadata") or {}
+        if metadata.get("namespace", namespace) not in ("", namespace):
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        if metadata.get("name", name) not in ("", name):
+            detail = "must match the service account name if specified"
+            error = invalid("metadata.name", metadata["name"], detail)
+            raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
+
+    def answer(self, account: Object, request: Unstructured) -> TokenAnswer:
         """Return a TokenRequest with its token; raises `Invalid`, `BadRequest`, `NotFound` or `Conflict`."""
+        now = self._clock.now()
         metadata = {**(request.get("metadata") or {}), "name": account.name, "namespace": account.namespace}
-        spec = dict(request.get("spec") or {})
+        if metadata.setdefault("uid", account.uid) not in ("", account.uid):
+            detail = (
+                f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account "
+                f"({account.uid})"
+            )
+            raise conflict(_NAMED, account.name, detail)
+        metadata.update(uid=account.uid, creationTimestamp=format_time_seconds(now))
         # The codec fills in null where Go has no zero to leave out.
-        audiences = spec["audiences"] = spec.get("audiences") or [ISSUER]
+        spec = dict(request.get("spec") or {})
+        audiences = spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
         seconds = spec["expirationSeconds"] = _USUAL if (asked := spec.get("expirationSeconds")) is None else asked
         if errors := _errors(seconds):
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, "", errors)
         bound = self._bound(account, spec.get("boundObjectRef"))
-        token, expires = self._issuer.issue(account, audiences, seconds, bound)
-        until = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = {"token": token, "expirationTimestamp": until}
-        return {**request, "metadata": metadata, "spec": spec, "status": status}
+        warnings = []
+        if 0 < self._longest < seconds:
+            warnings.append(f"requested expiration of {seconds} seconds shortened to {self._longest} seconds")
+            seconds = spec["expirationSeconds"] = self._longest
+        lives, warn_after = self._extended(seconds, audiences, bound)
+        issued = self._issuer.issue(account, audiences, lives, warn_after, bound, now=now // 1_000_000)
+        until = format_time_seconds(now + seconds * 1_000_000)
+        status = {"token": issued.token, "expirationTimestamp": until}
+        fields = {**request, "metadata": metadata, "spec": spec, "status": status}
+        return TokenAnswer(fields, warnings, credential_id(issued.id))
 
-    def _bound(self, account: Object, reference: dict[str, Any] | None) -> Bound | None:
+    def _extended(self, seconds: int, audiences: Sequence[str], bound: Bound) -> tuple[int, int]:
+        """Return for how long a token is good, and after which time its use is noted (0: never)."""
+        is_ours = set(audiences) <= set(self._issuer.audiences)
+        if self._extends and bound.pod is not None and seconds == WARN_AFTER and is_ours:
+            return EXTENDED, WARN_AFTER
+        return seconds, 0
+
+    def _bound(self, account: Object, reference: dict[str, Any] | None) -> Bound:
         if reference is None:
-            return None
+            return Bound()
         kind, name, uid = (reference.get(field, "") for field in ("kind", "name", "uid"))
-        resource = bindable(kind)
+        group, version = _group_version(reference.get("apiVersion", ""))
+        resource = None if group else _BINDABLE.get(kind)
         if resource is None:
-            raise BadRequest(f"cannot bind token to object of type {kind}")
-        obj = self._find(resource, Key("" if kind == "Node" else account.namespace, name))
-        if obj is None:
-            raise not_found(resource, name)
+            raise BadRequest(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        obj = self._found(resource, "" if resource == NODES else account.namespace, name)
+        if resource == PODS and obj.view(_Pod).spec.service_account_name != account.name:
+            words = f"cannot bind token for serviceaccount {quote(account.name)} to pod running with different "
+            raise BadRequest(f"{words}serviceaccount name.")
         if uid and uid != obj.uid:
             detail = f"the UID in the bound object reference ({uid}) does not match the UID in record. "
-            raise conflict(resource, name, f"{detail}The object might have been deleted and then recreated")
-        return Bound(kind, name, obj.uid)
+            raise conflict(Resource("", kind), name, f"{detail}The object might have been deleted and then recreated")
+        itself = Reference(obj.name, obj.uid)
+        if resource == PODS:
+            return Bound(pod=itself, node=self._node_of(obj))
+        return Bound(secret=itself) if resource == SECRETS else Bound(node=itself)
+
+    def _found(self, resource: Resource, namespace: str, name: str) -> Object:
+        if not name:
+            raise BadRequest("Name parameter required.")
+        obj = self._find(resource, Key(namespace, name))
+        if obj is None:
+            raise not_found(resource, name)
+        return obj
+
+    def _node_of(self, pod: Object) -> Reference | None:
+        """Return where a pod runs, by name alone if there is no such node."""
+        name = pod.view(_Pod).spec.node_name
+        if not name:
+            return None
+        node = self._find(NODES, Key("", name))
+        return Reference(name, node.uid if node is not None else "")
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    """Read an apiVersion as apimachinery's `FromAPIVersionAndKind`: what is none is empty."""
+    parts = api_version.split("/")
+    match parts:
+        case [version]:
+            return "", version
+        case [group, version]:
+            return group, version
+    return "", ""
 
 
 def _errors(seconds: int) -> list[FieldError]:

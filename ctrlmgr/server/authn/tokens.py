@@ -19,23 +19,27 @@ from pathlib import Path
 
 import structlog
 
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
 
 log = structlog.get_logger(__name__)
 
+_SETTING = "authentication.token_auth_file"
 _HASHED = "sha256:"
 _LONGEST_REMEMBERED = 256
 
 
-class Tokens:
-    """Who a bearer token stands for; used on the event loop, `reload` from one thread at a time."""
+class Tokens(ForAllAudiences):
+    """Knows fixed tokens: a `TokenAuthenticator`; used on the event loop, `reload` from one thread at a time."""
 
-    def __init__(self, fixed: Mapping[str, User], file: Path | None = None) -> None:
-        """Know the `fixed` tokens always, and those in `file` while it is there.
+    def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
+        """Know the `fixed` tokens always, and those in `file` while it is there; they are good for `audiences`.
 
         Raises `SettingsError` when the file is malformed or others may read it.
         """
+        super().__init__(audiences)
         self._fixed = {_digest(token): user for token, user in fixed.items()}
         self._file = file
         self._stamp = self._look()
@@ -44,6 +48,10 @@ class Tokens:
     def user(self, token: str) -> User | None:
         """Return who `token` stands for, None if nobody."""
         return self._users.get(_digest(token))
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return who `token` stands for, None if nobody."""
+        return self.user(token)
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
@@ -71,11 +79,11 @@ class Tokens:
             return {}
         try:
             if self._file.stat().st_mode & 0o077:
-                raise SettingsError(f"server.tokens: others may read {self._file}, which holds tokens; chmod 600 it")
+                raise SettingsError(f"{_SETTING}: others may read {self._file}, which holds tokens; chmod 600 it")
             with self._file.open(newline="") as lines:
                 return dict(_parse(lines, self._file))
         except OSError as error:
-            raise SettingsError(f"server.tokens: {self._file} cannot be read: {error.strerror}") from error
+            raise SettingsError(f"{_SETTING}: {self._file} cannot be read: {error.strerror}") from error
 
 
 def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
@@ -83,7 +91,7 @@ def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
         if not row or row[0].startswith("#"):
             continue
         if not 3 <= len(row) <= 4 or not row[0] or not row[1]:
-            raise SettingsError(f'server.tokens: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
+            raise SettingsError(f'{_SETTING}: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
         groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) == 4 else ()
         yield _stored(row[0], file, number), User(row[1], row[2], groups)
 
@@ -96,7 +104,7 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
-        raise SettingsError(f"server.tokens: {file}:{number}: after sha256: come 64 hexadecimal digits")
+        raise SettingsError(f"{_SETTING}: {file}:{number}: after sha256: come 64 hexadecimal digits")
     return digest
 
 

@@ -3,7 +3,7 @@
 Guarantees:
 - Every document is made of the kinds alone, in the order that clients choose by: groups and versions as the registry
   has them, resources by name.
-- A document is made when it is first asked for and kept; whoever adds kinds makes a new `Discovery`.
+- A document is made when it is first asked for, and kept until the kinds change.
 
 | path | answer |
 |---|---|
@@ -37,6 +37,7 @@ class Discovery:
         self._kinds = kinds
         self._server_address = server_address
         self._made: dict[tuple[str, str], Document | None] = {}
+        self._epoch = kinds.epoch
 
     def answer(self, path: str, accept: str) -> Document | None:
         """Return the document at a path, None if there is none. It varies with the Accept header."""
@@ -44,6 +45,9 @@ class Discovery:
         if parts[0] not in ("api", "apis") or len(parts) > 3:
             return None
         form = _aggregated(accept) if len(parts) == 1 else ""
+        if self._epoch != self._kinds.epoch:
+            self._epoch = self._kinds.epoch
+            self._made.clear()
         key = "/".join(parts), form
         if key not in self._made:
             made = self._document(parts, form)
@@ -103,7 +107,7 @@ class Discovery:
             "singularName": kind.singular,
             "namespaced": kind.namespaced,
             "kind": kind.gvk.kind,
-            "verbs": sorted(kind.verbs),
+            "verbs": _verbs(kind),
             **_names(kind),
             **self._storage_version(kind),
         }
@@ -163,20 +167,24 @@ def _resource(kind: Kind) -> dict[str, Any]:
     parts = [
         {
             "subresource": part.name,
-            "responseKind": _response_kind(part.kind, own=_is_own(part, kind)),
+            "responseKind": _response_kind(part.kind, own=_is_own(part, kind) and kind.document is None),
             "verbs": sorted(part.verbs),
         }
         for part in _subresources(kind)
     ]
     return {
         "resource": kind.resource.plural,
-        "responseKind": _response_kind(kind.gvk, own=True),
+        "responseKind": _response_kind(kind.gvk, own=kind.document is None),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
         **_names(kind),
-        **({"subresources": parts} if parts else {}),
+        **({"subresources": parts} if parts or kind.document is not None else {}),
     }
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return list(kind.listed_verbs) or sorted(kind.verbs)
 
 
 def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:

@@ -12,7 +12,8 @@ Guarantees:
 - An upgrade is never made: its request is answered like any, and the connection closes.
 - A server that stops tells each client with its next answer that the connection closes (`leave`), and is not held up by
   clients that are idle, or that have read their answer.
-- A client certificate that expires ends its connection: streams are cut off, and no further request is answered.
+- A client certificate that expires while it is connected ends its connection: streams are cut off, and no further
+  request is answered. Nothing else is judged of it here.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 
+from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.eager import start
 from ctrlmgr.server.http.exchange import Exchange
@@ -43,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_certificate",
+        "_certificates",
         "_context",
         "_current",
         "_expiry",
@@ -68,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = RequestParser(self, context.bounds)
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
+        self._certificates: Sequence[bytes] = ()
         self._peer = ""
         self._current: Exchange | None = None  # the request that is being answered
         self._queue: deque[Exchange] = deque()  # those that wait for that
@@ -89,6 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None
+        self._certificates = presented_certificates(transport.get_extra_info("ssl_object"))
         peer = transport.get_extra_info("peername")
         self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         if self._certificate is not None:
@@ -271,9 +276,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._peer
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate as `ssl` decodes it, None without one."""
-        return self._certificate
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        return self._certificates
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""
@@ -329,7 +334,9 @@ class Connection(asyncio.BufferedProtocol):
         expires = certificate.get("notAfter")
         if expires:
             left = ssl.cert_time_to_seconds(str(expires)) - self._context.clock.now() / 1_000_000
-            self._expiry = self._context.loop.call_later(min(max(left, 0), _LONGEST), self._expire, left > _LONGEST)
+            if left < 0:
+                return  # it was worth nothing from the beginning
+            self._expiry = self._context.loop.call_later(min(left, _LONGEST), self._expire, left > _LONGEST)
 
     def _expire(self, is_early: bool) -> None:
         if is_early and self._certificate is not None:

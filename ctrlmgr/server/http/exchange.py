@@ -10,8 +10,8 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
@@ -89,9 +89,9 @@ class Exchange:
         self._waiting: asyncio.Future[None] | None = None
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate as `ssl` decodes it, None without one."""
-        return self._wire.certificate
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        return self._wire.certificates
 
     @property
     def peer(self) -> str:

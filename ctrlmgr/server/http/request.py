@@ -8,8 +8,7 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.authentication.user import User
@@ -22,6 +21,7 @@ from ctrlmgr.errors import (
     UnsupportedMediaType,
 )
 from ctrlmgr.metrics import RequestMetrics
+from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.responses import Response
@@ -52,6 +52,7 @@ class Request:
         "location",
         "method",
         "metrics",
+        "told",
         "user",
     )
 
@@ -61,6 +62,8 @@ class Request:
         self.location = location
         self.user = _ANONYMOUS
         """Who sent it, once that has been found out."""
+        self.told = Told()
+        """What those had to say who found that out."""
         self.code = 0
         """The status of the answer, once that has been begun: nothing else can be said from then on."""
         self.metrics: RequestMetrics | None = None
@@ -151,9 +154,9 @@ class Request:
         return self._exchange.begin(code, (*self.headers, *headers))
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate as `ssl` decodes it, None if there is none."""
-        return self._exchange.certificate
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        return self._exchange.certificates
 
     @property
     def peer(self) -> str:

@@ -12,9 +12,9 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.framing import LAST_CHUNK, Header, chunk, unchunked
@@ -47,8 +47,8 @@ class Wire(Protocol):
         """The address that the client has, empty if it has none."""
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        """The client's verified certificate as `ssl` decodes it, None without one."""
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; it has not been judged yet."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""

@@ -5,8 +5,8 @@ Guarantees:
   there is never overwritten unless it is a serving certificate that does not fit (expiring, or lacking a name).
 - A certificate replaced on disk is used for the next handshake; one that cannot be read is reported and the old one
   stays in use.
-- A client certificate counts only if the authority signed it for client authentication; another one ends the
-  handshake (OpenSSL checks the chain, the time and the purpose).
+- Clients are asked for a certificate, and whoever has none or another authority's is let in all the same: whether it
+  counts is decided with each request (`authn.client_certificates`).
 
 Only TLS 1.2 and newer, and of TLS 1.2 only the forward secret AEAD ciphers.
 """
@@ -30,6 +30,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.http.client_certificates import take_any_certificate
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +124,7 @@ class ServingContext:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.context.set_ciphers(_CIPHERS)
-        self.context.verify_mode = ssl.CERT_OPTIONAL
+        take_any_certificate(self.context)
         self._loaded = self._stamps()
         try:
             self._load()

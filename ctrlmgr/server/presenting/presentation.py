@@ -133,8 +133,11 @@ def _go_type(kind: Kind) -> str:
     return f"*{group}.{kind.name}"
 
 
+_REMEMBERED = 1024
+
+
 class Presentations:
-    """Makes presentations, each once."""
+    """Makes presentations, as a rule each once."""
 
     def __init__(self, clock: Clock) -> None:
         """Take the time for ages from `clock`."""
@@ -149,6 +152,8 @@ class Presentations:
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:
+            if len(self._made) >= _REMEMBERED:  # kinds come and go
+                self._made.clear()
             presentation = self._made[kind, shown, form, include] = self._make(kind, shown, form, include)
         return presentation
 

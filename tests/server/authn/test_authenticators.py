@@ -10,47 +10,14 @@ import yaml
 
 from ctrlmgr.authentication.user import ANONYMOUS, User
 from ctrlmgr.authorization.attributes import path_attributes
-from ctrlmgr.errors import SettingsError, TooManyRequests, Unauthorized
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer, RequestAuthenticator
+from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.limits import InFlight
 
 ADMIN = User("system:admin", "", ("system:masters",))
 KNOWN_ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
-CERTIFICATE = {"subject": ((("organizationName", "dev"),), (("commonName", "jane"),))}
-
-
-def authenticator() -> RequestAuthenticator:
-    return RequestAuthenticator(Tokens({"secret": ADMIN, "plain": User("joe")}))
-
-
-def bearer(token: str, scheme: str = "Bearer") -> tuple[bytes, bytes]:
-    return b"authorization", f"{scheme} {token}".encode()
-
-
-@pytest.mark.parametrize(
-    ("headers", "user"),
-    [
-        pytest.param([], ANONYMOUS, id="nothing"),
-        pytest.param([bearer("secret")], KNOWN_ADMIN, id="a token"),
-        pytest.param([bearer("secret", "bearer")], KNOWN_ADMIN, id="the scheme in lower case"),
-        pytest.param([bearer("secret", "Basic")], ANONYMOUS, id="another scheme"),
-    ],
-)
-def test_who_sends_a_request(headers: list[tuple[bytes, bytes]], user: User) -> None:
-    assert authenticator().authenticate(headers, None) == user
-
-
-@pytest.mark.parametrize("token", ["wrong", "", "secret2", "\xff"])
-def test_a_wrong_token_is_nobody(token: str) -> None:
-    with pytest.raises(Unauthorized, match=r"^Unauthorized$"):
-        authenticator().authenticate([(b"authorization", b"Bearer " + token.encode("latin-1"))], None)
-
-
-def test_a_client_certificate_counts_before_a_token() -> None:
-    user = authenticator().authenticate([bearer("wrong")], CERTIFICATE)
-    assert user == User("jane", "", ("dev", "system:authenticated"))
 
 
 @pytest.mark.parametrize(

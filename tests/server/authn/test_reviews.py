@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, RuleListing, Verdict
 from ctrlmgr.engine.kind import GroupVersionKind
@@ -25,8 +25,10 @@ class OnlyPods(AllowEverything):
 
     asked: Attributes
 
-    def token_user(self, token: str) -> User | None:
-        return ALICE if token == "good" else None
+    async def review(self, token: str, audiences: Audiences) -> Authenticated:
+        if token != "good":
+            raise CredentialsRefused("invalid bearer token", "it is bad", "it is bad")
+        return Authenticated(ALICE, tuple(audiences))
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         self.asked = attributes
@@ -137,6 +139,9 @@ def test_whose_a_token_is() -> None:
     status = ask("TokenReview", {"token": "good"})["status"]
     assert status["authenticated"] is True
     assert status["user"]["username"] == "alice"
-    assert ask("TokenReview", {"token": "bad"})["status"] == {"user": {}, "error": "invalid bearer token"}
+    assert "audiences" not in status
+    assert ask("TokenReview", {"token": "good", "audiences": ["a"]})["status"]["audiences"] == ["a"]
+    error = "[invalid bearer token, it is bad]"
+    assert ask("TokenReview", {"token": "bad"})["status"] == {"user": {}, "error": error}
     with pytest.raises(BadRequest, match="token is required"):
         ask("TokenReview", {})

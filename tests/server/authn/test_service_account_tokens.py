@@ -1,52 +1,85 @@
-"""Tokens of service accounts: asked for over HTTP, known again, and no longer once something about them has changed."""
+"""Tokens of service accounts: made, known again, and no longer once something about them has changed."""
 
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Key, Resource
-from ctrlmgr.authentication.user import User
-from ctrlmgr.errors import BadRequest, Conflict, Invalid, NotFound, SettingsError
-from ctrlmgr.server.authn.service_account_tokens import (
-    ISSUER,
-    SERVICE_ACCOUNTS,
-    Bound,
-    ServiceAccountTokens,
-    service_account_key,
-)
-from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
+from ctrlmgr.authentication import jwt
+from ctrlmgr.authentication.keys import VerificationKeys
+from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS, STALE, Bound, Reference
+from ctrlmgr.authentication.user import CREDENTIAL_ID, User
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.authn.account_keys import read_account_keys
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.testing import FakeClock
-from ctrlmgr.testing.builders import a_pod
-from tests.server.site import Site, make, running
+from tests.server.authn.asked import answered, why
 
 KEY = ec.generate_private_key(ec.SECP256R1())
+OTHER = ec.generate_private_key(ec.SECP256R1())
+RSA = rsa.generate_private_key(65537, 2048)
+OURS = (DEFAULT_ISSUER,)
+UNVERIFIED = "go-jose/go-jose: error in cryptographic primitive"
+
+POD = Bound(pod=Reference("p", "uid-of-p"), node=Reference("n", "uid-of-n"))
+SECRET = Bound(secret=Reference("s", "uid-of-s"))
+UNBOUND = Bound()
+NODE = Bound(node=Reference("n", "uid-of-n"))
 
 
-def account(uid: str = "uid-1") -> Object:
-    metadata = {"name": "builder", "namespace": "default", "uid": uid}
-    return Object.from_dict({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata})
+def an(kind: str, name: str, uid: str, **metadata: Any) -> Object:
+    fields = {"name": name, "uid": uid, **metadata}
+    if kind not in ("Namespace", "Node"):
+        fields["namespace"] = "default"
+    return Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": fields})
 
 
 class Cluster:
     """What there is, a clock, and the tokens."""
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey = KEY) -> None:
+    def __init__(self, key: jwt.PrivateKey = KEY, verifying: Sequence[jwt.PrivateKey] = ()) -> None:
         self.clock = FakeClock()
-        self.there = {(SERVICE_ACCOUNTS, Key("default", "builder")): account(), (PODS, Key("default", "p")): a_pod("p")}
-        self.tokens = ServiceAccountTokens(key, self.find, clock=self.clock)
+        self.there = {
+            (SERVICE_ACCOUNTS, Key("default", "builder")): an("ServiceAccount", "builder", "uid-1"),
+            (PODS, Key("default", "p")): an("Pod", "p", "uid-of-p"),
+            (SECRETS, Key("default", "s")): an("Secret", "s", "uid-of-s"),
+            (NODES, Key("", "n")): an("Node", "n", "uid-of-n"),
+            (NAMESPACES, Key("", "default")): an("Namespace", "default", "uid-of-default"),
+        }
+        keys = VerificationKeys(each.public_key() for each in (key, *verifying))
+        self.tokens = ServiceAccountTokens(key, keys, self.find, clock=self.clock, random=Random(1))
 
     def find(self, resource: Resource, key: Key) -> Object | None:
         return self.there.get((resource, key))
 
-    def issue(self, seconds: int = 600, bound: Bound | None = None, audiences: tuple[str, ...] = ()) -> str:
-        return self.tokens.issue(account(), audiences, seconds, bound)[0]
+    @property
+    def account(self) -> Object:
+        return self.there[SERVICE_ACCOUNTS, Key("default", "builder")]
+
+    def issue(
+        self, seconds: int = 600, bound: Bound = UNBOUND, audiences: Sequence[str] = OURS, warn_after: int = 0
+    ) -> str:
+        now = self.clock.now() // 1_000_000
+        return self.tokens.issue(self.account, audiences, seconds, warn_after, bound, now=now).token
+
+    def user(self, token: str, told: Told | None = None) -> User:
+        found = answered(self.tokens.authenticate_token(token, OURS, told or Told()))
+        assert found is not None
+        return found.user
+
+    def why(self, token: str, audiences: Sequence[str] = OURS) -> str:
+        return why(self.tokens, token, audiences)
 
 
 @pytest.fixture
@@ -54,162 +87,224 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-POD = Bound("Pod", "p", "uid-of-p")
-
-
 def payload(token: str) -> Any:
-    text = token.split(".")[1]
-    return json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return json.loads(jwt.decoded(token.split(".")[1]))
 
 
-def test_a_token_is_known_again(cluster: Cluster) -> None:
-    groups = ("system:serviceaccounts", "system:serviceaccounts:default")
-    assert cluster.tokens.user(cluster.issue()) == User("system:serviceaccount:default:builder", "uid-1", groups)
-
-
-def test_a_token_says_what_kubernetes_has_it_say(cluster: Cluster) -> None:
+def test_a_token_says_what_kubernetes_tokens_say(cluster: Cluster) -> None:
     claims = payload(cluster.issue(bound=POD))
-    assert claims["sub"] == "system:serviceaccount:default:builder"
-    assert (claims["iss"], claims["aud"]) == (ISSUER, [ISSUER])
+    assert list(claims) == ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"]
     assert claims["exp"] - claims["iat"] == 600
     assert claims["kubernetes.io"] == {
         "namespace": "default",
-        "serviceaccount": {"name": "builder", "uid": "uid-1"},
+        "node": {"name": "n", "uid": "uid-of-n"},
         "pod": {"name": "p", "uid": "uid-of-p"},
+        "serviceaccount": {"name": "builder", "uid": "uid-1"},
     }
 
 
-def test_a_bound_token_tells_of_its_pod(cluster: Cluster) -> None:
-    user = cluster.tokens.user(cluster.issue(bound=POD))
-    assert user is not None
-    assert user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
-
-
-def test_a_token_ends(cluster: Cluster) -> None:
-    token = cluster.issue(seconds=600)
-    cluster.clock.step(599)
-    assert cluster.tokens.user(token) is not None
-    cluster.clock.step(1)
-    assert cluster.tokens.user(token) is None
-
-
-def test_a_token_for_others_is_not_for_us(cluster: Cluster) -> None:
-    assert cluster.tokens.user(cluster.issue(audiences=("vault",))) is None
-    assert cluster.tokens.user(cluster.issue(audiences=("vault", ISSUER))) is not None
-
-
-def test_a_token_of_an_account_that_is_gone_or_another_is_nobodys(cluster: Cluster) -> None:
-    token, place = cluster.issue(), (SERVICE_ACCOUNTS, Key("default", "builder"))
-    cluster.there[place] = account("uid-2")
-    assert cluster.tokens.user(token) is None
-    del cluster.there[place]
-    assert cluster.tokens.user(token) is None
-
-
-def test_a_token_of_a_pod_that_is_gone_is_nobodys(cluster: Cluster) -> None:
+@pytest.mark.parametrize("key", [KEY, RSA])
+def test_it_stands_for_its_account(key: jwt.PrivateKey) -> None:
+    cluster = Cluster(key)
     token = cluster.issue(bound=POD)
-    del cluster.there[PODS, Key("default", "p")]
-    assert cluster.tokens.user(token) is None
+    name, uid, groups, extra = cluster.user(token)
+    assert (name, uid) == ("system:serviceaccount:default:builder", "uid-1")
+    assert groups == ("system:serviceaccounts", "system:serviceaccounts:default")
+    prefix = "authentication.kubernetes.io"
+    assert extra == {
+        f"{prefix}/pod-name": ("p",),
+        f"{prefix}/pod-uid": ("uid-of-p",),
+        CREDENTIAL_ID: (f"JTI={payload(token)['jti']}",),
+        f"{prefix}/node-name": ("n",),
+        f"{prefix}/node-uid": ("uid-of-n",),
+    }
+
+
+def test_each_has_its_own_id(cluster: Cluster) -> None:
+    assert payload(cluster.issue())["jti"] != payload(cluster.issue())["jti"]
+
+
+def test_it_ends_with_its_time_and_the_leeway_for_clocks(cluster: Cluster) -> None:
+    token = cluster.issue(600)
+    cluster.clock.step(660)
+    assert cluster.user(token)
+    cluster.clock.step(1)
+    assert cluster.why(token) == "service account token has expired"
+
+
+def test_it_does_not_begin_before_its_time(cluster: Cluster) -> None:
+    now = cluster.clock.now() // 1_000_000 + 61
+    token = cluster.tokens.issue(cluster.account, OURS, 600, 0, UNBOUND, now=now).token
+    assert cluster.why(token) == "service account token is not valid yet"
+
+
+def test_it_is_for_its_audience_alone(cluster: Cluster) -> None:
+    token = cluster.issue(audiences=["one", "two"])
+    words = 'token audiences ["one" "two"] is invalid for the target audiences ["https://kubernetes.default.svc.cluster.local"]'
+    assert cluster.why(token) == words
+    found = answered(cluster.tokens.authenticate_token(token, ["two", "three", "one"], Told()))
+    assert found is not None
+    assert found.audiences == ("two", "one")
+    assert cluster.why(cluster.issue(), ["one"]).startswith("token audiences")
+
+
+RESOURCES = {
+    "Pod": (PODS, Key("default", "p")),
+    "Secret": (SECRETS, Key("default", "s")),
+    "Node": (NODES, Key("", "n")),
+}
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("Pod", POD), ("Secret", SECRET), ("Node", NODE)])
+def test_what_it_is_bound_to_takes_it_along(cluster: Cluster, kind: str, bound: Bound) -> None:
+    token, where = cluster.issue(bound=bound), RESOURCES[kind]
+    assert cluster.user(token)
+    was = cluster.there.pop(where)
+    assert cluster.why(token) == "service account token has been invalidated"
+    cluster.there[where] = an(kind, was.name, "another")
+    assert cluster.why(token).startswith(f"{kind.lower()} UID (another) does not match service account")
+    ends = format_time_seconds(cluster.clock.now() + 30_000_000)
+    cluster.there[where] = an(kind, was.name, was.uid, deletionTimestamp=ends, finalizers=["example.com/hold"])
+    assert cluster.user(token)
+    cluster.clock.step(30 + 61)
+    assert cluster.why(token) == "service account token has been invalidated"
+
+
+def test_a_pods_token_does_not_go_with_its_node(cluster: Cluster) -> None:
+    token = cluster.issue(bound=POD)
+    del cluster.there[NODES, Key("", "n")]
+    assert cluster.user(token)
+
+
+def test_an_account_that_goes_takes_its_tokens_along(cluster: Cluster) -> None:
+    token = cluster.issue()
+    where = SERVICE_ACCOUNTS, Key("default", "builder")
+    del cluster.there[where]
+    assert cluster.why(token) == 'serviceaccounts "builder" not found'
+    cluster.there[where] = an("ServiceAccount", "builder", "uid-2")
+    assert cluster.why(token) == "service account UID (uid-2) does not match claim (uid-1)"
+    ends = format_time_seconds(cluster.clock.now() - 61_000_000)
+    cluster.there[where] = an("ServiceAccount", "builder", "uid-1", deletionTimestamp=ends, finalizers=["a.b/c"])
+    assert cluster.why(token) == "service account default/builder has been deleted"
+
+
+def test_other_keys_of_ours_are_believed_too() -> None:
+    old = Cluster(OTHER).issue()
+    assert Cluster(KEY, [OTHER, RSA]).user(old)
+    assert Cluster(KEY, [RSA]).why(old) == "invalid signature, no keys found"
+
+
+def test_use_after_the_hour_is_noted(cluster: Cluster) -> None:
+    token, told = cluster.issue(10_000, POD, warn_after=3607), Told()
+    cluster.user(token, told)
+    assert told.annotations == {}
+    cluster.clock.step(3617)
+    cluster.user(token, told)
+    noted = "subject: system:serviceaccount:default:builder, seconds after warning threshold: 10"
+    assert told.annotations == {STALE: noted}
 
 
 def encoded(fields: Any) -> str:
-    return urlsafe_b64encode(json.dumps(fields).encode()).rstrip(b"=").decode()
+    return jwt.encoded(json.dumps(fields).encode())
+
+
+def signed(claims: Any, key: jwt.PrivateKey = KEY, **header: Any) -> str:
+    """Return a token with any header and claims, signed by a key that may or may not be ours."""
+    text = f"{encoded({'alg': 'ES256', **header})}.{encoded(claims)}"
+    return f"{text}.{jwt.encoded(jwt.signature_of(text.encode(), key))}"
 
 
 def forged(token: str) -> dict[str, str]:
     header, claims, signature = token.split(".")
-    other = Cluster(ec.generate_private_key(ec.SECP256R1())).issue()
-    grown = encoded({**payload(token), "sub": "system:serviceaccount:default:other", "exp": 1 << 40})
+    said = payload(token)
+    grown = encoded({**said, "sub": "system:serviceaccount:default:other", "exp": 1 << 40})
     return {
         "no algorithm": f"{encoded({'alg': 'none'})}.{claims}.{signature}",
+        "no algorithm and no signature": f"{encoded({'alg': 'none'})}.{claims}.",
         "no signature": f"{header}.{claims}.",
         "another algorithm": f"{encoded({'alg': 'HS256'})}.{claims}.{signature}",
-        "another key": other,
+        "another key": Cluster(OTHER).issue(),
+        "another key under no name": signed(said, OTHER),
         "other claims": f"{header}.{grown}.{signature}",
         "a short signature": f"{header}.{claims}.{signature[:-4]}",
+        "a long signature": f"{header}.{claims}.{signature}AAAA",
         "a zero signature": f"{header}.{claims}.{'A' * 86}",
         "no header": f"e30.{claims}.{signature}",
         "a list for a header": f"W10.{claims}.{signature}",
         "no JSON": f"AAAA.{claims}.{signature}",
         "two parts": f"{header}.{claims}",
+        "another issuer": signed({**said, "iss": "https://elsewhere.example.com"}),
+        "no issuer": signed({**said, "iss": None}),
+        "extensions": signed(said, crit=["exp"]),
+        "a uid of the wrong kind": signed({**said, "kubernetes.io": {"serviceaccount": {"uid": 1}}}),
+        "nothing of ours": signed({"iss": DEFAULT_ISSUER, "aud": DEFAULT_ISSUER}),
+        "another namespace": signed({**said, "kubernetes.io": {**said["kubernetes.io"], "namespace": "other"}}),
+        "a path for a namespace": signed({**said, "kubernetes.io": {**said["kubernetes.io"], "namespace": "a/../b"}}),
         "nothing": "",
         "no text": "\x00.\x00.\x00",
+        "no UTF-8": "\udcff.\udcff.\udcff",
     }
 
 
 @pytest.mark.parametrize("how", list(forged(Cluster().issue())))
-def test_what_is_not_ours_is_refused(cluster: Cluster, how: str) -> None:
-    assert cluster.tokens.user(forged(cluster.issue())[how]) is None
+def test_what_is_not_ours_does_not_get_through(cluster: Cluster, how: str) -> None:
+    assert (
+        cluster.why(forged(cluster.issue())[how])
+        in (
+            "",
+            UNVERIFIED,
+            "invalid signature, no keys found",
+            'serviceaccounts "" not found',
+            'serviceaccounts "builder" not found',
+        )
+        or how == "a uid of the wrong kind"
+    )
 
 
-def ask(cluster: Cluster, spec: Any = None) -> Any:
-    return TokenRequests(cluster.tokens, cluster.find).answer(account(), {} if spec is None else {"spec": spec})
+def test_what_was_believed_once_is_judged_again(cluster: Cluster) -> None:
+    token = cluster.issue(bound=SECRET)
+    for _ in range(3):
+        assert cluster.user(token)
+    del cluster.there[SECRETS, Key("default", "s")]
+    assert cluster.why(token)
 
 
-def test_a_request_is_answered_with_what_was_left_out(cluster: Cluster) -> None:
-    answer = ask(cluster)
-    assert answer["metadata"] == {"name": "builder", "namespace": "default"}
-    assert answer["spec"] == {"audiences": [ISSUER], "expirationSeconds": 3600}
-    assert answer["status"]["expirationTimestamp"] == "2026-01-01T01:00:00Z"
-    assert cluster.tokens.user(answer["status"]["token"]) is not None
-
-
-def test_a_request_may_be_bound(cluster: Cluster) -> None:
-    token = ask(cluster, {"boundObjectRef": {"kind": "Pod", "name": "p"}})["status"]["token"]
-    assert payload(token)["kubernetes.io"]["pod"] == {"name": "p", "uid": "uid-of-p"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "error", "message"),
-    [
-        ({"expirationSeconds": 599}, Invalid, "may not specify a duration less than 10 minutes"),
-        ({"expirationSeconds": (1 << 32) + 1}, Invalid, r"may not specify a duration larger than 2\^32 seconds"),
-        ({"boundObjectRef": {"kind": "Job", "name": "j"}}, BadRequest, "cannot bind token to object of type Job"),
-        ({"boundObjectRef": {"kind": "Pod", "name": "absent"}}, NotFound, 'pods "absent" not found'),
-        ({"boundObjectRef": {"kind": "Pod", "name": "p", "uid": "old"}}, Conflict, "does not match the UID in record"),
-    ],
-)
-def test_what_cannot_be_asked_for(cluster: Cluster, spec: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        ask(cluster, spec)
-
-
-TOKEN = "/api/v1/namespaces/default/serviceaccounts/builder/token"
-
-
-def create_account(site: Site) -> None:
-    site.ask(TOKEN.rpartition("/builder")[0], "POST", {"metadata": {"name": "builder"}})
-
-
-def test_a_token_is_asked_for_over_http() -> None:
-    class Issuer:
-        def issue(self, account: Object, audiences: Any, seconds: int, bound: Bound | None) -> tuple[str, int]:
-            return f"{account.name}:{seconds}", 1_800_000_000
-
-    with running(make(issuer=Issuer())) as site:
-        assert site.ask(TOKEN, "POST", {}).status == 404
-        create_account(site)
-        answer = site.ask(TOKEN, "POST", {"spec": {"expirationSeconds": 700}, "more": 1})
-        assert (answer.status, answer.json["kind"]) == (201, "TokenRequest")
-        assert answer.json["status"] == {"token": "builder:700", "expirationTimestamp": "2027-01-15T08:00:00Z"}
-        assert answer.headers["warning"] == '299 - "unknown field \\"more\\""'
-        assert site.ask(f"{TOKEN}?fieldValidation=Strict", "POST", {"more": 1}).status == 400
-
-
-def test_without_an_issuer_there_is_no_such_place() -> None:
-    with running() as site:
-        create_account(site)
-        assert site.ask(TOKEN, "POST", {}).status == 404
+def pem(key: jwt.PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "sa.key"
-    made = service_account_key(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert service_account_key(path).private_numbers() == made.private_numbers()
+    own = tmp_path / "sa.key"
+    made = read_account_keys(own, "", "", ())
+    assert jwt.algorithm_of(made.signing) == "RS256"
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert read_account_keys(own, "", "", ()).signing.public_key() == made.signing.public_key()
+
+
+def test_keys_are_read_from_the_files_that_settings_name(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("signing", "kept", "old")}
+    keys_of: list[jwt.PrivateKey] = [KEY, RSA, OTHER]
+    for file, key in zip(files.values(), keys_of, strict=True):
+        file.write_bytes(pem(key))
+    own = tmp_path / "sa.key"
+    keys = read_account_keys(own, str(files["signing"]), str(files["kept"]), [str(files["old"])])
+    assert (keys.signing.public_key(), keys.kept.public_key()) == (KEY.public_key(), RSA.public_key())
+    assert [each.key for each in keys.verifying.all] == [KEY.public_key(), RSA.public_key(), OTHER.public_key()]
+    alone = read_account_keys(own, "", str(files["kept"]), ())
+    assert alone.signing.public_key() == RSA.public_key()
+    assert not own.exists()
 
 
 def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "sa.key").write_text("nonsense")
-    with pytest.raises(SettingsError, match=r"sa\.key cannot be used"):
-        service_account_key(tmp_path / "sa.key")
+    (tmp_path / "none").write_text("nonsense")
+    none = str(tmp_path / "none")
+    for arguments, words in (
+        ((Path(none), "", "", ()), "data_dir: "),
+        ((tmp_path / "sa.key", none, "", ()), "service_accounts.signing_key_file: "),
+        ((tmp_path / "sa.key", "", str(tmp_path / "absent"), ()), "service_accounts.signing_key_file: "),
+        ((tmp_path / "sa.key", "", "", [none]), "service_accounts.key_file: "),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            read_account_keys(*arguments)

@@ -123,10 +123,9 @@ def test_tags_tell_the_forms_apart(discovery: Discovery) -> None:
 
 
 def test_a_kind_that_was_added_is_told() -> None:
-    kinds = Kinds(Definitions.builtin())
+    kinds = Kinds(Definitions.builtin(), groups=(Group("example.com", ("v1",)),))
     gvk = GroupVersionKind("example.com", "v1", "Widget")
     scale = Subresource("scale", GroupVersionKind("autoscaling", "v1", "Scale"), frozenset({"get", "update"}))
-    kinds.groups = (Group("example.com", ("v1",)),)
     kinds.add(
         Kind(
             resource=Resource("example.com", "widgets"),

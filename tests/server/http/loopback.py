@@ -16,6 +16,7 @@ from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.http.stream import Disconnected
 
+PRESENTED = [b"jane's", b"her authority's"]
 CERTIFICATE = {"subject": ((("commonName", "jane"),),)}
 
 
@@ -87,6 +88,17 @@ class Loop:
         return self.now
 
 
+class Presented:
+    """As much of an `ssl.SSLObject` as says what the client presented."""
+
+    def getpeercert(self, binary_form: bool) -> bytes:
+        assert binary_form
+        return PRESENTED[0]
+
+    def get_unverified_chain(self) -> list[bytes]:
+        return PRESENTED
+
+
 class Transport(asyncio.Transport):
     """A connection that keeps what is written, and how it ended."""
 
@@ -99,7 +111,7 @@ class Transport(asyncio.Transport):
         self.closed = self.aborted = False
 
     def get_extra_info(self, name: str, default: object = None) -> Any:
-        return self.certificate if name == "peercert" else default
+        return {"peercert": self.certificate, "ssl_object": Presented()}.get(name, default)
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.testing.clock import FakeClock
-from tests.server.http.loopback import CERTIFICATE, Client
+from tests.server.http.loopback import CERTIFICATE, PRESENTED, Client
 
 HEAD_TIMEOUT, HEAD_LIMIT, LINGER, KEEP_ALIVE = (
     DEFAULT.head_timeout,
@@ -239,7 +239,15 @@ def test_the_end_of_such_a_body_does_not_bound_the_request_after_it(client: Clie
 
 def test_the_certificate_of_a_client_comes_with_every_request(client: Client) -> None:
     client.send(GET + GET)
-    assert [exchange.certificate for exchange in client.exchanges] == [CERTIFICATE] * 2
+    assert [list(exchange.certificates) for exchange in client.exchanges] == [PRESENTED] * 2
+
+
+def test_a_certificate_that_had_expired_before_does_not_end_the_connection() -> None:
+    clock = FakeClock()
+    client = Client(clock=clock, certificate=expiring(clock, seconds=-100))
+    client.send(GET)
+    assert client.said == [OK]
+    assert not client.transport.is_closing()
 
 
 def test_a_server_that_stops_waits_for_no_idle_client(client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ctrlmgr.server.http.parser import Head
 from ctrlmgr.server.http.stream import Disconnected
 
 LIMIT = 100_000
-CERTIFICATE = {"subject": ((("commonName", "jane"),),)}
+CERTIFICATES = (b"jane's",)
 
 
 class Line:
@@ -40,8 +40,8 @@ class Line:
         return "192.0.2.7"
 
     @property
-    def certificate(self) -> Mapping[str, Any] | None:
-        return CERTIFICATE
+    def certificates(self) -> Sequence[bytes]:
+        return CERTIFICATES
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -265,4 +265,4 @@ def test_a_header_cannot_add_a_line(value: bytes) -> None:
 
 def test_the_client_is_known_by_its_address_and_certificate() -> None:
     asked = exchange(Line())
-    assert (asked.peer, asked.certificate) == ("192.0.2.7", CERTIFICATE)
+    assert (asked.peer, asked.certificates) == ("192.0.2.7", CERTIFICATES)

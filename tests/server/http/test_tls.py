@@ -7,9 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
+from ctrlmgr.authentication.certificates import certificate_user, vouch
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.authenticators import certificate_user
+from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.tls import (
     CertificateFiles,
     ServingContext,
@@ -17,6 +19,7 @@ from ctrlmgr.server.http.tls import (
     issue_client_certificate,
 )
 from ctrlmgr.testing import FakeClock
+from tests.authentication.authorities import NOW, SERVER, authority, make, subject
 
 NAMES = ["localhost", "127.0.0.1", "::1"]
 
@@ -119,44 +122,48 @@ def load_client(context: ssl.SSLContext, tmp_path: Path, pair: tuple[bytes, byte
     context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
 
 
-def test_a_client_certificate_names_user_and_groups(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
+def test_a_client_certificate_comes_along(files: CertificateFiles, clock: FakeClock, tmp_path: Path) -> None:
     client = client_of(files)
     load_client(client, tmp_path, issue_client_certificate(files, "jane", ["system:masters", "dev"], clock=clock))
-    peer = handshake(ServingContext(files).context, client).getpeercert()
-    assert peer is not None
-    user = certificate_user(peer)
+    presented = presented_certificates(handshake(ServingContext(files).context, client))
+    own = x509.load_pem_x509_certificate(files.authority.read_bytes())
+    user = certificate_user(vouch(presented, [own], clock.now() / 1_000_000).leaf)
+    assert user is not None
     assert (user.name, user.groups) == ("jane", ("system:masters", "dev"))
 
 
 def test_without_a_client_certificate_there_is_none(files: CertificateFiles) -> None:
-    assert not handshake(ServingContext(files).context, client_of(files)).getpeercert()
+    assert presented_certificates(handshake(ServingContext(files).context, client_of(files))) == ()
+    assert presented_certificates(None) == ()
 
 
-def test_a_stranger_s_client_certificate_ends_the_handshake(
-    files: CertificateFiles, clock: FakeClock, tmp_path: Path
-) -> None:
-    other = ensure_certificates(tmp_path / "other", NAMES, clock=clock)
+def test_links_come_along_too(files: CertificateFiles, tmp_path: Path) -> None:
+    root = authority()
+    link = authority("a link", root)
+    carol = make(subject("carol"), link)
     client = client_of(files)
-    load_client(client, tmp_path, issue_client_certificate(other, "admin", ["system:masters"], clock=clock))
-    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
-        handshake(ServingContext(files).context, client)
+    load_client(client, tmp_path, (carol.pem + link.pem, carol.key_pem))
+    assert presented_certificates(handshake(ServingContext(files).context, client)) == (carol.der, link.der)
 
 
-def test_a_serving_certificate_is_no_client_certificate(files: CertificateFiles) -> None:
-    client = client_of(files)
-    client.load_cert_chain(files.serving, files.serving_key)
-    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
-        handshake(ServingContext(files).context, client)
+@pytest.mark.parametrize("tls", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_handshake_judges_nobody(files: CertificateFiles, tmp_path: Path, tls: ssl.TLSVersion) -> None:
+    own = authority()
+    for stranger in (
+        make(subject("admin", ["system:masters"])),
+        make(subject("admin"), own, ends=NOW - timedelta(hours=1)),
+        make(subject("admin"), own, usages=[SERVER]),
+    ):
+        client = client_of(files)
+        client.maximum_version = tls
+        load_client(client, tmp_path, (stranger.pem, stranger.key_pem))
+        assert presented_certificates(handshake(ServingContext(files).context, client)) == (stranger.der,)
 
 
-def test_an_expired_client_certificate_ends_the_handshake(
-    files: CertificateFiles, clock: FakeClock, tmp_path: Path
-) -> None:
-    client = client_of(files)
-    pair = issue_client_certificate(files, "jane", [], clock=clock, life=timedelta(minutes=-1))
-    load_client(client, tmp_path, pair)
-    with pytest.raises(ssl.SSLError, match="certificate has expired"):
-        handshake(ServingContext(files).context, client)
+def test_a_client_needs_the_key_of_its_certificate(files: CertificateFiles, tmp_path: Path) -> None:
+    carol, other = make(subject("carol")), make(subject("other"))
+    with pytest.raises(ssl.SSLError, match="KEY_VALUES_MISMATCH"):
+        load_client(client_of(files), tmp_path, (carol.pem, other.key_pem))
 
 
 def test_tls_older_than_1_2_is_refused(files: CertificateFiles) -> None:

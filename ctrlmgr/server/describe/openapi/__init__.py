@@ -2,7 +2,7 @@
 
 Guarantees:
 - Documents are derived from the shipped structure and the kinds that are served; each is made when it is first asked
-  for and kept. Whoever adds kinds makes a new `OpenAPI`.
+  for, and kept until the kinds in it change.
 - The index of v3 names each document with a digest of its content, so whoever has it need not ask again; asking with
   an old digest is answered with the current document, not to be kept for good.
 
@@ -15,6 +15,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -43,12 +44,15 @@ class OpenAPI:
         self._kinds = kinds
         self._sections = Sections(kinds)
         self._made: dict[tuple[str, str], Document] = {}
+        self._renewing = threading.Lock()
+        self._epoch = kinds.epoch
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]], accept: str) -> Document | None:
         """Return the document at a path, None if there is none. It varies with the Accept header.
 
         Raises `NotAcceptable`.
         """
+        self._renew()
         path = path.rstrip("/")
         if path == _V2:
             return self._v2(accept)
@@ -59,6 +63,16 @@ class OpenAPI:
         if path == _V3:
             return self._kept(_V3, JSON, self._index)
         return self._section(path.removeprefix(f"{_V3}/"), query.get("hash", ("",))[-1])
+
+    def _renew(self) -> None:
+        """Forget the documents that kinds are in which have changed."""
+        with self._renewing:
+            epoch = self._kinds.epoch
+            if self._epoch == epoch:
+                return
+            gone = {*self._sections.renew(), _V2, _V3}
+            self._made = {key: each for key, each in self._made.items() if key[0] not in gone}
+            self._epoch = epoch
 
     def _v2(self, accept: str) -> Document:
         chosen = choose(accept, (JSON, _OLD_PROTOBUF, _PROTOBUF))
@@ -81,6 +95,7 @@ class OpenAPI:
 
     def _kept(self, name: str, media_type: str, make: Callable[[], bytes]) -> Document:
         key = name, media_type
-        if key not in self._made:
-            self._made[key] = document(media_type, make())
-        return self._made[key]
+        made = self._made  # `_renew` puts another one in its place
+        if key not in made:
+            made[key] = document(media_type, make())
+        return made[key]

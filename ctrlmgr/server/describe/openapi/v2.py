@@ -16,11 +16,15 @@ TITLE = "Kubernetes"
 def swagger(kinds: Kinds) -> dict[str, Any]:
     """Return the document."""
     shipped, definitions = structure.openapi(), kinds.definitions
+    custom = [kind.document for kind in kinds.custom() if kind.document is not None]
     return {
         "swagger": "2.0",
         "info": {"title": TITLE, "version": git_version()},
-        "paths": served_paths(kinds),
-        "definitions": {name: described(definitions.raw(name)) for name in definitions},
+        "paths": {**served_paths(kinds), **{path: item for each in custom for path, item in each.paths().items()}},
+        "definitions": {
+            **{name: described(definitions.raw(name)) for name in definitions},
+            **{name: node for each in custom for name, node in each.definitions(v2=True).items()},
+        },
         "parameters": shipped["parameters"],
         "securityDefinitions": shipped["securityDefinitions"],
         "security": shipped["security"],

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi.descriptions import described
@@ -22,6 +23,8 @@ from ctrlmgr.server.describe.openapi.v2 import TITLE
 from ctrlmgr.server.describe.version import git_version
 
 _V2_SCHEMAS, _V3_SCHEMAS = "#/definitions/", "#/components/schemas/"
+_KEPT = ("description", "operationId", "tags")
+"""What of an operation is the same in both versions."""
 _REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
 _UNTYPED_IN_V2: Mapping[str, Any] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
@@ -40,11 +43,17 @@ class Sections:
         """Take what is served."""
         self._kinds = kinds
         self._schemas: dict[str, msgspec.Raw] = {}
+        self._custom = _by_section(kinds)
 
-    @cached_property
+    def renew(self) -> set[str]:
+        """Take the custom kinds that there are now; return the names of the documents in which others are now."""
+        before, self._custom = self._custom, _by_section(self._kinds)
+        return {name for name in before.keys() | self._custom.keys() if before.get(name) != self._custom.get(name)}
+
+    @property
     def names(self) -> Sequence[str]:
         """What there are documents about, in order."""
-        return sorted(self._paths)
+        return sorted(self._paths.keys() | self._custom.keys())
 
     @cached_property
     def _paths(self) -> Mapping[str, Mapping[str, Node]]:
@@ -58,15 +67,22 @@ class Sections:
         """The definitions of the kinds, so that they are there even if no path refers to them."""
         roots: dict[str, list[str]] = {}
         for kind in self._kinds:
+            if kind.document is not None:
+                continue
             prefix = "apis" if kind.gvk.group else "api"
             roots.setdefault(f"{prefix}/{kind.gvk.api_version}", []).append(kind.definition)
         return roots
 
     def encode(self, name: str) -> bytes:
         """Return a document as JSON; raises KeyError if there is none of that name."""
-        paths = msgspec.json.encode({path: _path_item(item) for path, item in self._paths[name].items()})
+        custom = [kind.document for kind in self._custom.get(name, ()) if kind.document is not None]
+        if not custom and name not in self._paths:
+            raise KeyError(name)
+        items = {**self._paths.get(name, {}), **{path: item for each in custom for path, item in each.paths().items()}}
+        paths = msgspec.json.encode({path: _path_item(item) for path, item in items.items()})
+        own = {name: _encoded(node) for each in custom for name, node in each.definitions(v2=False).items()}
         roots = [each.decode() for each in _REFERENCE.findall(paths)]
-        schemas = self._closure([*roots, *self._roots.get(name, ())])
+        schemas = self._closure([*roots, *self._roots.get(name, ()), *own], own)
         return msgspec.json.encode(
             {
                 "openapi": "3.0.0",
@@ -80,13 +96,13 @@ class Sections:
             }
         )
 
-    def _closure(self, names: list[str]) -> dict[str, msgspec.Raw]:
-        """Return these schemas, all that they refer to, all that these refer to, and so on."""
+    def _closure(self, names: list[str], own: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+        """Return these schemas, all that they refer to, all that these refer to, and so on; `own` are custom kinds'."""
         found: dict[str, msgspec.Raw] = {}
         while names:
             name = names.pop()
             if name not in found:
-                found[name] = self._schema(name)
+                found[name] = own.get(name) or self._schema(name)
                 names += [each.decode() for each in _REFERENCE.findall(bytes(found[name]))]
         return found
 
@@ -95,6 +111,18 @@ class Sections:
             definition = _UNTYPED_IN_V2.get(name) or _schema(described(self._kinds.definitions.raw(name)))
             self._schemas[name] = msgspec.Raw(msgspec.json.encode(definition))
         return self._schemas[name]
+
+
+def _by_section(kinds: Kinds) -> Mapping[str, list[Kind]]:
+    """Return the custom kinds by the names of their documents."""
+    sections: dict[str, list[Kind]] = {}
+    for kind in kinds.custom():
+        sections.setdefault(f"apis/{kind.gvk.api_version}", []).append(kind)
+    return sections
+
+
+def _encoded(node: Node) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(_schema(node)))
 
 
 def _schema(node: Node) -> dict[str, Any]:
@@ -121,7 +149,11 @@ def _path_item(item: Node) -> dict[str, Any]:
 
 def _operation(operation: Node) -> dict[str, Any]:
     parameters = [_resolved(each) for each in operation.get("parameters", ())]
-    kept = {key: value for key, value in operation.items() if key in ("operationId", "tags") or key.startswith("x-")}
+    kept = {
+        key: value
+        for key, value in operation.items()
+        if key in ("description", "operationId", "tags") or key.startswith("x-")
+    }
     others = [_parameter(each) for each in parameters if each["in"] != "body"]
     if others:
         kept["parameters"] = others

@@ -1,0 +1,1 @@
+"""Signs `kube-public/cluster-info` with bootstrap tokens, so that nodes which have one can trust it."""

@@ -1,0 +1,86 @@
+"""The bootstrap signer: keeps the signatures of `kube-public/cluster-info`.
+
+Guarantees: as soon as the information or a token changes, the signatures are those that `decide` says; one of a token
+that expires goes when its time is over.
+
+Rules: `pkg/controller/bootstrap/bootstrapsigner.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.authentication.bootstrap_tokens import NAMESPACE as TOKENS
+from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
+from ctrlmgr.authentication.service_account_claims import SECRETS
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.bootstrap_signer.decide import NAME, NAMESPACE, desired_cluster_info, signing_tokens
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+CONTROLLER_NAME: Final = "bootstrap-signer-controller"
+
+_CONFIG_MAPS: Final = Resource("", "configmaps")
+_INFO: Final = Key(NAMESPACE, NAME)
+
+
+class BootstrapSigner:
+    """Sees to the one ConfigMap."""
+
+    def __init__(self, config_maps: Lister, secrets: Lister, *, clock: Clock) -> None:
+        """Read from these caches."""
+        self._config_maps = config_maps
+        self._secrets = secrets
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Sign it anew if need be; raises what `client` raises."""
+        info = self._config_maps.get(key)
+        if info is None:
+            return None
+        now = self._clock.now()
+        secrets = [each for each in self._secrets.list(TOKENS) if is_token(each)]
+        wanted = desired_cluster_info(info, signing_tokens(secrets, now))
+        if wanted is not None:
+            try:
+                client.update(wanted)
+            except NotFound:
+                return None  # it went meanwhile
+        return _until_next_expiry(secrets, now)
+
+
+def _until_next_expiry(secrets: Iterable[Object], now: int) -> Result | None:
+    moments = [moment for each in secrets if (moment := expires_at(texts(each))) is not None and moment > now]
+    return Result((min(moments) - now) / 1_000_000 + 1) if moments else None
+
+
+def _info_key(change: Change) -> Iterable[Key]:
+    return (_INFO,) if change.object.key == _INFO else ()
+
+
+def _token_key(change: Change) -> Iterable[Key]:
+    is_about_token = any(each is not None and is_token(each) for each in (change.old, change.new))
+    return (_INFO,) if is_about_token else ()
+
+
+def new_bootstrap_signer(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    config_maps, secrets = informers.informer(_CONFIG_MAPS), informers.informer(SECRETS)
+    return Controller(
+        CONTROLLER_NAME,
+        BootstrapSigner(config_maps.lister, secrets.lister, clock=clock),
+        watches=[Watch(config_maps, _info_key, after_sync=True), Watch(secrets, _token_key)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+    )

@@ -1,0 +1,72 @@
+"""The controller of `kube-system/extension-apiserver-authentication`: every serving process sees that it is right.
+
+Guarantees: it is there soon after the process serves, and put right within a minute when somebody changes it or an
+authority's file changes.
+
+Rules: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.cluster_authentication.decide import NAME, NAMESPACE, Current, desired_config_map
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+CONTROLLER_NAME: Final = "cluster-authentication-info"
+
+_CONFIG_MAPS: Final = Resource("", "configmaps")
+_KEY: Final = Key(NAMESPACE, NAME)
+_EVERY: Final = 60.0
+
+
+class ClusterAuthenticationPublisher:
+    """Sees to the one ConfigMap."""
+
+    def __init__(self, config_maps: Lister, own: Current, *, clock: Clock) -> None:
+        """Publish what `own` returns."""
+        self._config_maps = config_maps
+        self._own = own
+        self._clock = clock
+
+    def on_start(self) -> Iterable[Key]:
+        """Begin with it."""
+        return [_KEY]
+
+    def reconcile(self, key: Key, client: Client) -> Result:
+        """Create or correct it; raises what `client` raises."""
+        current = self._config_maps.get(key)
+        wanted = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
+        if wanted is not None:
+            if current is None:
+                client.create(wanted)
+            else:
+                client.update(wanted)
+        return Result(_EVERY)
+
+
+def _is_it(change: Change) -> Iterable[Key]:
+    return (_KEY,) if change.object.key == _KEY else ()
+
+
+def new_cluster_authentication_publisher(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, own: Current, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    config_maps = informers.informer(_CONFIG_MAPS)
+    return Controller(
+        CONTROLLER_NAME,
+        ClusterAuthenticationPublisher(config_maps.lister, own, clock=clock),
+        watches=[Watch(config_maps, _is_it)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+    )

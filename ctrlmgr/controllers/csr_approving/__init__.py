@@ -1,0 +1,1 @@
+"""Certificate approval: kubelets get their clients' certificates when they may ask for them."""

@@ -1,0 +1,1 @@
+"""Removes certificate signing requests that nobody waits for any more."""

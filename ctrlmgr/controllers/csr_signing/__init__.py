@@ -1,0 +1,1 @@
+"""Certificate signing: the four signers of `kubernetes.io`, each with its authority."""

@@ -1,0 +1,57 @@
+"""The conditions of a CustomResourceDefinition (apiextensions-apiserver `pkg/apihelpers/helpers.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+ESTABLISHED: Final = "Established"
+NAMES_ACCEPTED: Final = "NamesAccepted"
+NON_STRUCTURAL: Final = "NonStructuralSchema"
+APPROVED: Final = "KubernetesAPIApprovalPolicyConformant"
+TERMINATING: Final = "Terminating"
+
+
+class Condition(NamedTuple):
+    """What one condition says, without its time."""
+
+    type: str
+    status: str
+    """`True`, `False` or `Unknown`."""
+    reason: str
+    message: str
+
+
+def conditions_of(definition: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the conditions of a definition as they are written in it."""
+    return (definition.get("status") or {}).get("conditions") or ()
+
+
+def find(definition: Mapping[str, Any], type: str) -> Condition | None:
+    """Return a definition's condition of a type, None if it has none."""
+    for each in conditions_of(definition):
+        if each.get("type") == type:
+            return Condition(type, each.get("status", ""), each.get("reason", ""), each.get("message", ""))
+    return None
+
+
+def is_true(definition: Mapping[str, Any], type: str) -> bool:
+    """Whether a definition has a condition of a type, and it is true."""
+    return (found := find(definition, type)) is not None and found.status == "True"
+
+
+def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
+    """Return the conditions with one set; its time changes when its status does. `now` is RFC 3339."""
+    result = [dict(each) for each in conditions]
+    for each in result:
+        if each.get("type") == wanted.type:
+            if each.get("status") != wanted.status or not each.get("lastTransitionTime"):
+                each["lastTransitionTime"] = now
+            each.update(status=wanted.status, reason=wanted.reason, message=wanted.message)
+            return result
+    return [*result, {"lastTransitionTime": now, **wanted._asdict()}]
+
+
+def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:
+    """Return the conditions but that of a type."""
+    return [dict(each) for each in conditions if each.get("type") != type]

@@ -1,0 +1,1 @@
+"""Retires tokens of service accounts that were made unasked and that nobody has used for a year."""

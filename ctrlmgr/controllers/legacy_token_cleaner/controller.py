@@ -1,0 +1,129 @@
+"""The cleaner of legacy tokens: retires what has gone out of use, once a day.
+
+Guarantees: nothing is retired before the use of tokens has been noted for a whole period, which the ConfigMap
+`kube-system/kube-apiserver-legacy-service-account-token-tracking` tells. It is made when it is missing.
+
+Rules: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
+`pkg/controlplane/controller/legacytokentracking/controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME
+from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.legacy_token_cleaner.decide import Fate, day, fate, invalidated, is_day, mounted_secrets
+from ctrlmgr.controllers.service_account_tokens.controller import is_token_secret
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.manager import Controller, Result
+
+CONTROLLER_NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
+PERIOD: Final = 365 * 24 * 3600.0
+"""Seconds without use after which a token is retired, by default."""
+
+_CONFIG_MAPS: Final = Resource("", "configmaps")
+_TRACKING: Final = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+_SINCE: Final = "since"
+_EVERY: Final = 24 * 3600.0
+
+log = structlog.get_logger(__name__)
+
+
+class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
+    data: dict[str, str] | None = None
+
+
+def desired_tracking(current: Object | None, now: int) -> Object | None:
+    """Return the ConfigMap that says since when use is noted, None if `current` says so."""
+    since = ((current.view(_ConfigMap).data or {}) if current is not None else {}).get(_SINCE, "")
+    if is_day(since) and since <= day(now):
+        return None
+    head = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": _TRACKING.name, "namespace": "kube-system"}}
+    return Object.from_dict({**(head if current is None else current.to_dict()), "data": {_SINCE: day(now)}})
+
+
+class LegacyTokenCleaner:
+    """Looks at all tokens once a day."""
+
+    def __init__(
+        self, config_maps: Lister, secrets: Lister, accounts: Lister, pods: Lister, period: float, *, clock: Clock
+    ) -> None:
+        """Retire what has not been used for `period` seconds."""
+        self._config_maps = config_maps
+        self._secrets = secrets
+        self._accounts = accounts
+        self._pods = pods
+        self._period = period
+        self._clock = clock
+
+    def on_start(self) -> Iterable[Key]:
+        """Begin with a look at all there are."""
+        return [_TRACKING]
+
+    def reconcile(self, key: Key, client: Client) -> Result:
+        """Retire what has gone out of use; raises what `client` raises."""
+        now, current = self._clock.now(), self._config_maps.get(key)
+        if (wanted := desired_tracking(current, now)) is not None:
+            if current is None:
+                client.create(wanted)
+            else:
+                client.update(wanted)
+        elif self._has_been_tracked(current, now):
+            self._clean(client, now)
+        return Result(_EVERY)
+
+    def _has_been_tracked(self, current: Object | None, now: int) -> bool:
+        """Whether use has been noted for a whole period."""
+        since = (current.view(_ConfigMap).data or {})[_SINCE] if current is not None else day(now)
+        return since <= day(now - round(self._period * 1_000_000))
+
+    def _clean(self, client: Client, now: int) -> None:
+        mounted = mounted_secrets(self._pods.list())
+        for secret in filter(is_token_secret, self._secrets.list()):
+            account = self._accounts.get(Key(secret.namespace, secret.annotations[ACCOUNT_NAME]))
+            decided = fate(secret, account, mounted, now=now, period=self._period)
+            if decided is Fate.KEPT:
+                continue
+            try:
+                if decided is Fate.INVALIDATED:
+                    client.update(invalidated(secret, now))
+                else:
+                    client.delete(secret)
+            except (Conflict, NotFound):
+                continue  # it has changed: tomorrow is another day
+            log.info("unused token retired", secret=str(secret.key), fate=decided.value)
+
+
+def new_legacy_token_cleaner(
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    *,
+    clock: Clock,
+    random: Random,
+    period: float = PERIOD,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    config_maps, secrets = informers.informer(_CONFIG_MAPS).lister, informers.informer(SECRETS).lister
+    accounts, pods = informers.informer(SERVICE_ACCOUNTS).lister, informers.informer(PODS).lister
+    return Controller(
+        CONTROLLER_NAME,
+        LegacyTokenCleaner(config_maps, secrets, accounts, pods, period, clock=clock),
+        watches=[],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+    )

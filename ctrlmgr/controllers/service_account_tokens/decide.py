@@ -1,0 +1,62 @@
+"""What a Secret that is to hold a token of a service account should be.
+
+Guarantees: what is there is kept, whoever made it: a token is only made where none is. The certificate of the
+authority is put right, the namespace is filled in, and annotations say whose token it is.
+
+Rules: `pkg/controller/serviceaccount/tokens_controller.go`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.jwt import PrivateKey, sign
+from ctrlmgr.authentication.keys import key_id
+from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, legacy_claims, secret_data
+
+NewToken: TypeAlias = Callable[[Object, str], str]
+"""Makes the token of an account that is kept in a Secret called so."""
+
+
+def token_maker(key: PrivateKey) -> NewToken:
+    """Return what makes tokens that are signed with `key`."""
+    name = key_id(key.public_key())
+    return lambda account, secret: sign(msgspec.json.encode(legacy_claims(account, secret)), key, name)
+
+
+def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: NewToken) -> Object | None:
+    """Return what `secret` is to become as a holder of a token of `account`, None if it is that."""
+    data = secret_data(secret)
+    added: dict[str, bytes] = {}
+    if root_ca and data.get("ca.crt") != root_ca:
+        added["ca.crt"] = root_ca
+    if not data.get("namespace"):
+        added["namespace"] = secret.namespace.encode()
+    if not data.get("token"):
+        added["token"] = new_token(account, secret.name).encode()
+    if not added:
+        return None
+    fields = secret.to_dict()
+    fields["data"] = {
+        **(fields.get("data") or {}),
+        **{name: b64encode(value).decode() for name, value in added.items()},
+    }
+    owner = {ACCOUNT_NAME: account.name, ACCOUNT_UID: account.uid}
+    metadata = fields["metadata"]
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **owner}
+    return Object.from_dict(fields)
+
+
+def without_reference(account: Object, secret: str) -> Object | None:
+    """Return `account` without `secret` in its list, None if it is not there."""
+    fields = account.to_dict()
+    references: list[dict[str, Any]] = fields.get("secrets") or []
+    left = [each for each in references if each.get("name") != secret]
+    if len(left) == len(references):
+        return None
+    return Object.from_dict({**fields, "secrets": left})

@@ -1,0 +1,1 @@
+"""Removes bootstrap tokens whose time is over."""

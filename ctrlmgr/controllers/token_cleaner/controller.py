@@ -1,0 +1,68 @@
+"""The token cleaner: bootstrap tokens go when their time is over, or when nobody can tell when that is.
+
+Rules: `pkg/controller/bootstrap/tokencleaner.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
+from ctrlmgr.authentication.service_account_claims import SECRETS
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+CONTROLLER_NAME: Final = "token-cleaner-controller"
+
+
+class TokenCleaner:
+    """Sees to the Secret that is its key."""
+
+    def __init__(self, secrets: Lister, *, clock: Clock) -> None:
+        """Read from `secrets`."""
+        self._secrets = secrets
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Remove it, or come back when its time is over; raises what `client` raises."""
+        secret = self._secrets.get(key)
+        if secret is None or not is_token(secret):
+            return None
+        expires, now = expires_at(texts(secret)), self._clock.now()
+        if expires is None:
+            return None
+        if expires > now:
+            return Result((expires - now) / 1_000_000)
+        try:
+            client.delete(secret)
+        except (Conflict, NotFound):
+            return None  # another one by now, or gone
+        return None
+
+
+def _token_key(change: Change) -> Iterable[Key]:
+    is_gone = change.type is EventType.DELETED
+    return (change.object.key,) if not is_gone and is_token(change.object) else ()
+
+
+def new_token_cleaner(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    secrets = informers.informer(SECRETS)
+    return Controller(
+        CONTROLLER_NAME,
+        TokenCleaner(secrets.lister, clock=clock),
+        watches=[Watch(secrets, _token_key, after_sync=True)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+    )

@@ -1,0 +1,209 @@
+"""Bodies to custom objects and custom objects to bodies, for one version of a custom kind.
+
+Guarantees:
+- What is decoded has nothing that its schema does not know, no null where none may be, and its defaults; metadata is
+  what it is for every kind. What was dropped on the way is named in `Decoded.problems`.
+- What is encoded begins with kind, apiVersion and metadata in Go's order, without a resourceVersion; all other fields
+  are in the order of their names, numbers as Go writes them.
+- Reading what was encoded and encoding it again changes nothing.
+
+Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
+`unstructuredDefaulter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.go_text import escape_html, quote
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.errors import BadRequest, UnsupportedMediaType
+from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.shaping.embedded import read_metadata
+from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema.codec import JSON, YAML, Decoded, summary
+from ctrlmgr.schema.prune import json_kind, prune
+from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.structs import read_value, write_value
+
+_UNREADABLE = f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}"
+_NO_VERSION = "couldn't get version/kind; json parse error: "
+_TYPE_META = "struct { APIVersion string; Kind string }"
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_HEAD = ("kind", "apiVersion", "metadata")
+_WHOLE_BELOW = 1e21
+"""Go writes floats from here on with an exponent."""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_encode_in_order = msgspec.json.Encoder(order="deterministic").encode
+
+
+@cache
+def _metadata_struct() -> type[msgspec.Struct]:
+    definitions = Definitions.builtin()
+    return definitions.structs.of(definitions.schema(_OBJECT_META))
+
+
+class CustomCodec:
+    """Decodes and encodes the objects of one version of a custom kind."""
+
+    def __init__(self, kind: str, group: str, version: str, schema: Callable[[], Schema]) -> None:
+        """Take the kind's names, and what gives its schema when that is first needed."""
+        self.kind = kind
+        self.api_version = f"{group}/{version}"
+        self._version = version
+        self._schema = schema
+
+    def decode(self, data: bytes, media_type: str) -> Decoded:
+        """Decode a body.
+
+        Raises `UnsupportedMediaType`, and `BadRequest` for what is malformed, has no kind, is of another group or
+        version, or whose metadata has values of wrong types.
+        """
+        if media_type == JSON:
+            value, repeated = self._json(data)
+        elif media_type == YAML:
+            value, repeated = self._yaml(data)
+        else:
+            raise UnsupportedMediaType(_UNREADABLE)
+        fields, problems = self.read(self._identified(value, data))
+        return Decoded(fields, repeated + problems)
+
+    def _json(self, data: bytes) -> tuple[Any, tuple[str, ...]]:
+        try:
+            value = strict_json.decode(data)
+            if not strict_json.has_repeated_keys(data, value):
+                return value, ()
+            return value, tuple(strict_json.repeated_fields(strict_json.decode_repeated(data), ""))
+        except ValueError as error:
+            raise self._unrecognized(f"{_NO_VERSION}{error}", data) from error
+
+    def _yaml(self, data: bytes) -> tuple[Any, tuple[str, ...]]:
+        try:
+            return yaml_document.decode(data)
+        except ValueError as error:
+            raise self._unrecognized(str(error), data) from error
+
+    def _identified(self, value: Any, data: bytes) -> Unstructured:
+        """Return a body that says what it is; whether it is of the right kind is for validation to say."""
+        if not isinstance(value, dict):
+            reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
+            raise self._unrecognized(_NO_VERSION + reason, data)
+        kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
+        if not isinstance(kind, str) or not isinstance(api_version, str):
+            raise self._unrecognized(f"{_NO_VERSION}kind and apiVersion must be strings", data)
+        if not kind:
+            raise self.refuse(f"Object 'Kind' is missing in '{data.decode(errors='replace').strip()}'")
+        if not api_version:
+            value["apiVersion"] = self.api_version
+        elif api_version != self.api_version:
+            raise BadRequest(
+                f"the API version in the data ({api_version}) does not match"
+                f" the expected API version ({self.api_version})"
+            )
+        return value
+
+    def read(self, fields: Unstructured) -> Decoded:
+        """Do the same with what is decoded already; `fields` is used up.
+
+        A patch may have made anything of them: raises `BadRequest` for what cannot be an object.
+        """
+        if not isinstance(fields, dict):
+            raise BadRequest(
+                f"json: cannot unmarshal {json_kind(fields)} into Go value of type map[string]interface {{}}"
+            )
+        try:
+            metadata, problems = _read_metadata(fields)
+        except ValueError as error:
+            raise self.refuse(str(error)) from error
+        unknown, malformed = self._schema().read(fields)
+        if malformed is not None:
+            raise self.refuse(malformed.message)
+        if metadata is not None:
+            fields["metadata"] = metadata
+        return Decoded(fields, tuple(f"unknown field {quote(path)}" for path in (*problems, *unknown)))
+
+    def from_store(self, fields: Unstructured) -> Unstructured:
+        """Read what was stored, maybe long ago: as `read`, but what is malformed is dropped."""
+        metadata = fields.get("metadata")
+        self._schema().read(fields, drop_invalid=True)
+        fields["metadata"] = metadata
+        return fields
+
+    def from_other(self, fields: Unstructured) -> FieldError | None:
+        """Read, in place, what another version was converted to, without defaults; return what is malformed."""
+        metadata = fields.get("metadata")
+        schema = self._schema()
+        schema.prune(fields)
+        error = schema.coerce(fields).error
+        fields["metadata"] = metadata
+        return error
+
+    def encode(self, fields: Unstructured) -> bytes:
+        """Write an object; raises ValueError for metadata of wrong types."""
+        metadata = fields.get("metadata") or {}
+        if "resourceVersion" in metadata:
+            metadata = {name: each for name, each in metadata.items() if name != "resourceVersion"}
+        head = _encode_in_order({"kind": fields.get("kind"), "apiVersion": fields.get("apiVersion")})
+        rest = {name: each for name, each in fields.items() if name not in _HEAD}
+        encoded = b'%b,"metadata":%b' % (head[:-1], _encode_in_order(_shaped(metadata)))
+        return escape_html(b"%b,%b" % (encoded, _encode_numbers(rest)[1:]) if rest else b"%b}" % encoded)
+
+    def refuse(self, reason: str) -> BadRequest:
+        """Return the 400 for a body of this kind that cannot be used."""
+        return BadRequest(f"{self.kind} in version {quote(self._version)} cannot be handled as a {self.kind}: {reason}")
+
+    def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
+        """Return the 400 for a body with problems, where the client wants them to be errors."""
+        return self.refuse(f"strict decoding error: {', '.join(problems)}")
+
+    def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
+        return BadRequest(
+            f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({summary(data)})"
+        )
+
+
+def _read_metadata(fields: Unstructured) -> tuple[Unstructured | None, list[str]]:
+    """Return an object's metadata in Go's shape and the paths of what is unknown in it; raises ValueError."""
+    if "metadata" not in fields:
+        return None, []
+    metadata = fields["metadata"]
+    if type(metadata) is dict:
+        if metadata.get("managedFields") == []:  # which says "forget whose the fields are", as `[{}]` does
+            metadata = {**metadata, "managedFields": [{}]}
+        try:
+            struct = msgspec.convert(metadata, _metadata_struct(), dec_hook=read_value)
+            shaped: Unstructured = msgspec.to_builtins(struct)
+            return shaped, []
+        except msgspec.ValidationError:
+            pass
+    shaped, unknown = read_metadata(metadata)
+    return shaped, [f"metadata.{each}" for each in unknown]
+
+
+def _shaped(metadata: Unstructured) -> msgspec.Struct:
+    try:
+        return msgspec.convert(metadata, _metadata_struct(), dec_hook=write_value)
+    except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
+        pruned = prune(Definitions.builtin().schema(_OBJECT_META), metadata)[0]
+        return msgspec.convert(pruned, _metadata_struct(), dec_hook=write_value)
+
+
+def _encode_numbers(fields: Unstructured) -> bytes:
+    """Encode fields with numbers as Go writes them: a float that is a whole number has no point."""
+    encoded = _encode(fields)
+    return _encode(_whole(fields)) if b".0" in encoded else encoded
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_BELOW
+    return int(value) if is_whole else value

@@ -1,0 +1,330 @@
+"""A custom kind as OpenAPI documents have it: its definitions and its paths, in the form of version 2.
+
+Guarantees: what a definition says of its schema is told as it was said; what Kubernetes adds (kind, apiVersion,
+metadata, what an embedded object or an int-or-string is) is added; what version 2 has no means to say, or what kubectl
+of old trips over there, is left out of it.
+
+Source: apiextensions-apiserver `pkg/controller/openapi/builder`, `pkg/controller/openapi/v2/conversion.go` and
+`pkg/apiserver/schema/unfold.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Node = dict[str, Any]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_REFERENCE = "#/definitions/"
+_STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autoscaling.v1.Scale"
+
+_TYPE_META: Mapping[str, Node] = {
+    "apiVersion": {"description": "The group and version of the API that the object is written in.", "type": "string"},
+    "kind": {"description": "The kind of the object.", "type": "string"},
+}
+_JSON_OR_YAML = ["application/json", "application/yaml"]
+_PATCHES = ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
+_COMBINATORS = ("allOf", "anyOf", "oneOf", "not")
+_INTEGER_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_UNTOLD = ("x-kubernetes-group-version-kind", "$schema", "id", "$ref", "definitions", "dependencies")
+
+_LISTING = (
+    ("allowWatchBookmarks", "boolean"),
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("shardSelector", "string"),
+    ("timeoutSeconds", "integer"),
+    ("watch", "boolean"),
+)
+_WRITING = (("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string"))
+_PARAMETERS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "list": _LISTING,
+    "deletecollection": _LISTING,
+    "get": (("resourceVersion", "string"),),
+    "post": _WRITING,
+    "put": _WRITING,
+    "patch": (*_WRITING, ("force", "boolean")),
+    "delete": (
+        ("dryRun", "string"),
+        ("gracePeriodSeconds", "integer"),
+        ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+        ("orphanDependents", "boolean"),
+        ("propagationPolicy", "string"),
+    ),
+}
+"""What a query may say, by `x-kubernetes-action`."""
+
+_TOLD = {
+    "allowWatchBookmarks": "Whether the watch has BOOKMARK events.",
+    "continue": "Where the last page of the list ended.",
+    "dryRun": "With All, nothing is stored.",
+    "fieldManager": "Who is to manage the fields that the request sets.",
+    "fieldSelector": "Which objects to select by their fields.",
+    "fieldValidation": "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
+    "force": "Whether an apply takes fields that others manage.",
+    "gracePeriodSeconds": "How long the object is left in place.",
+    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete what cannot be read.",
+    "labelSelector": "Which objects to select by their labels.",
+    "limit": "How many objects a page has at most.",
+    "orphanDependents": "Whether dependents stay; propagationPolicy is to be preferred.",
+    "propagationPolicy": "What becomes of dependents: Orphan, Background or Foreground.",
+    "resourceVersion": "Which version of the collection to read.",
+    "resourceVersionMatch": "How resourceVersion is meant: Exact or NotOlderThan.",
+    "sendInitialEvents": "Whether a watch begins with what there is.",
+    "shardSelector": "Which shard of the collection to read.",
+    "timeoutSeconds": "How long the call may last.",
+    "watch": "Whether to watch instead of listing.",
+}
+
+
+class Described(NamedTuple):
+    """What OpenAPI needs to know of one version of a custom kind."""
+
+    group: str
+    version: str
+    kind: str
+    list_kind: str
+    plural: str
+    namespaced: bool
+    schema: Callable[[], Mapping[str, Any] | None]
+    """Gives its `openAPIV3Schema`; None if it has none."""
+    subresources: Sequence[str]
+    """Those it has of `status` and `scale`."""
+    selectable: Sequence[str] = ()
+    """The paths of its selectable fields, without their leading dot."""
+
+    @property
+    def definition(self) -> str:
+        """The name of its definition: `com.example.v1.Widget`."""
+        return definition_name(self.group, self.version, self.kind)
+
+    @property
+    def list_definition(self) -> str:
+        """The name of the definition of its list."""
+        return definition_name(self.group, self.version, self.list_kind)
+
+    def definitions(self, *, v2: bool) -> Mapping[str, Node]:
+        """Return its definitions by name, written in the form of version 2, with what `v2` cannot say or without."""
+        return {self.definition: self._object(v2=v2), self.list_definition: self._list()}
+
+    def _object(self, *, v2: bool) -> Node:
+        schema = self.schema()
+        if schema is None or (v2 and schema.get("x-kubernetes-preserve-unknown-fields")):
+            node: Node = {"type": "object"}
+        else:
+            node = schema_node(schema, v2=v2)
+            node["properties"] = {**node.get("properties", {}), **_TYPE_META, "metadata": _object_meta()}
+        return {**node, **self._marks(self.kind)}
+
+    def _list(self) -> Node:
+        items = {
+            "description": f"The {self.plural} in the list.",
+            "items": {"$ref": _REFERENCE + self.definition},
+            "type": "array",
+        }
+        metadata = {"$ref": f"{_REFERENCE}{_META}.ListMeta", "description": "What every list has."}
+        return {
+            "description": f"{self.list_kind} is a list of {self.kind}",
+            "type": "object",
+            "required": ["items"],
+            "properties": {**_TYPE_META, "items": items, "metadata": metadata},
+            **self._marks(self.list_kind),
+        }
+
+    def _marks(self, kind: str) -> Node:
+        marks: Node = {"x-kubernetes-group-version-kind": [{**self._gvk, "kind": kind}]}
+        if self.selectable:
+            marks["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in self.selectable]
+        return marks
+
+    @property
+    def _gvk(self) -> dict[str, str]:
+        return {"group": self.group, "kind": self.kind, "version": self.version}
+
+    def paths(self) -> Mapping[str, Node]:
+        """Return its path items by path."""
+        root = f"/apis/{self.group}/{self.version}"
+        collection = f"{root}/{self.plural}"
+        own, listed = _REFERENCE + self.definition, _REFERENCE + self.list_definition
+        items: dict[str, Node] = {}
+        if self.namespaced:
+            everywhere = self._operation("list", "list", listed, suffix="ForAllNamespaces", namespaced=False)
+            items[collection] = {"get": everywhere, "parameters": [*self._common()]}
+            collection = f"{root}/namespaces/{{namespace}}/{self.plural}"
+        items[collection] = {
+            "delete": self._operation("deletecollection", "deletecollection", _REFERENCE + _STATUS),
+            "get": self._operation("list", "list", listed),
+            "post": self._operation("post", "create", own, body=own),
+            "parameters": [*self._common()] if not self.namespaced else [_in_path("namespace"), *self._common()],
+        }
+        items[f"{collection}/{{name}}"] = self._item(own, "", delete=True)
+        for part in self.subresources:
+            answer = _REFERENCE + _SCALE if part == "scale" else own
+            items[f"{collection}/{{name}}/{part}"] = self._item(answer, part)
+        return items
+
+    def _item(self, answer: str, part: str, *, delete: bool = False) -> Node:
+        suffix = part.title()
+        item: Node = {
+            "get": self._operation("get", "read", answer, suffix=suffix, part=part),
+            "patch": self._operation("patch", "patch", answer, body=_REFERENCE + _PATCH, suffix=suffix, part=part),
+            "put": self._operation("put", "replace", answer, body=answer, suffix=suffix, part=part),
+            "parameters": [
+                _in_path("name"),
+                *([_in_path("namespace")] if self.namespaced else []),
+                *self._common(),
+            ],
+        }
+        if delete:
+            item["delete"] = self._operation("delete", "delete", _REFERENCE + _STATUS)
+        return item
+
+    def _common(self) -> Iterator[Node]:
+        yield {"description": "Whether the answer is indented.", **_query("pretty", "string")}
+
+    def _operation(
+        self,
+        action: str,
+        verb: str,
+        answer: str,
+        *,
+        body: str = "",
+        suffix: str = "",
+        part: str = "",
+        namespaced: bool | None = None,
+    ) -> Node:
+        """Return one operation; its id is Kubernetes' (`createExampleComV1NamespacedWidget`)."""
+        scope = "Namespaced" if (self.namespaced if namespaced is None else namespaced) else ""
+        place = "".join(word.title() for word in self.group.split(".")) + self.version[:1].upper() + self.version[1:]
+        verb_and_more = f"delete{place}Collection" if verb == "deletecollection" else f"{verb}{place}"
+        words = self.group.split(".")
+        parameters = [{"description": _TOLD[name], **_query(name, type_)} for name, type_ in _PARAMETERS[action]]
+        if body:
+            parameters.append({"in": "body", "name": "body", "required": True, "schema": {"$ref": body}})
+        elif action == "delete":
+            options = {"$ref": f"{_REFERENCE}{_META}.DeleteOptions"}
+            parameters.append({"in": "body", "name": "body", "schema": options})
+        return {
+            "description": _sentence(verb, self.kind, part),
+            "consumes": _PATCHES if action == "patch" else _JSON_OR_YAML,
+            "operationId": f"{verb_and_more}{scope}{self.kind}{suffix}",
+            "parameters": parameters,
+            "produces": _JSON_OR_YAML,
+            "responses": _responses(action, answer),
+            "schemes": ["https"],
+            "tags": [f"{words[0]}{''.join(word.title() for word in words[1:])}_{self.version}"],
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": self._gvk,
+        }
+
+
+def definition_name(group: str, version: str, kind: str) -> str:
+    """Return what a custom kind's definition is called: its group backwards, `com.example.v1.Widget`."""
+    return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
+
+
+def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
+    """Return the node of a structural schema as a document has it."""
+    node = {key: value for key, value in schema.items() if value is not None and key not in _UNTOLD}
+    if schema.get("x-kubernetes-int-or-string") and not v2:
+        _unfold(node)
+    if v2:
+        _simplify(node)
+    for key in ("properties",):
+        if key in node:
+            node[key] = {name: schema_node(each, v2=v2) for name, each in node[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), Mapping):
+            node[key] = schema_node(node[key], v2=v2)
+    if schema.get("x-kubernetes-embedded-resource") and not (v2 and schema.get("x-kubernetes-preserve-unknown-fields")):
+        node["properties"] = {**node.get("properties", {}), **_TYPE_META, "metadata": _object_meta()}
+        required = node.get("required", ())
+        node["required"] = [*required, *(each for each in ("kind", "apiVersion") if each not in required)]
+    return node
+
+
+def _unfold(node: Node) -> None:
+    """Say what an int-or-string is, unless the schema says so itself."""
+    if "anyOf" not in node:
+        node["anyOf"] = _INTEGER_OR_STRING
+    elif not _says_int_or_string(node["anyOf"]):
+        all_of = node.get("allOf", [])
+        if not (all_of and _says_int_or_string(all_of[0].get("anyOf", ()))):
+            node["allOf"] = [{"anyOf": _INTEGER_OR_STRING}, *all_of]
+
+
+def _says_int_or_string(any_of: Iterable[Any]) -> bool:
+    return list(any_of)[:2] == _INTEGER_OR_STRING
+
+
+def _simplify(node: Node) -> None:
+    """Leave out what version 2 of OpenAPI cannot say, and what kubectl cannot read there."""
+    for key in (*_COMBINATORS, "default"):
+        node.pop(key, None)
+    if node.pop("nullable", False):
+        for key in ("type", "items", "properties"):
+            node.pop(key, None)
+    preserves = node.get("x-kubernetes-preserve-unknown-fields")
+    if preserves:
+        for key in ("items", "properties"):
+            node.pop(key, None)
+    if (node.get("type") == "array" and "items" not in node) or (preserves and node.get("type") == "object"):
+        del node["type"]
+    nullable = {name for name, each in node.get("properties", {}).items() if each.get("nullable")}
+    if nullable and "required" in node:
+        node["required"] = [name for name in node["required"] if name not in nullable]
+    values = node.get("additionalProperties")
+    if (isinstance(values, Mapping) and values.get("nullable")) or not node.get("required", True):
+        node.pop("required", None)
+
+
+def _object_meta() -> Node:
+    return {"$ref": f"{_REFERENCE}{_META}.ObjectMeta", "description": "What every object has: name, labels, owners."}
+
+
+def _query(name: str, type_: str) -> Node:
+    return {"in": "query", "name": name, "type": type_, "uniqueItems": True}
+
+
+def _in_path(name: str) -> Node:
+    description = "The object's name." if name == "name" else "The object's namespace."
+    return {
+        "description": description,
+        "in": "path",
+        "name": name,
+        "required": True,
+        "type": "string",
+        "uniqueItems": True,
+    }
+
+
+def _responses(action: str, answer: str) -> Node:
+    schema = {"schema": {"$ref": answer}}
+    codes = {"200": "OK"}
+    if action in ("post", "put"):
+        codes["201"] = "Created"
+    if action in ("post", "delete"):
+        codes["202"] = "Accepted"
+    responses: Node = {code: {"description": phrase, **schema} for code, phrase in codes.items()}
+    return {**responses, "401": {"description": "Unauthorized"}}
+
+
+def _sentence(verb: str, kind: str, part: str) -> str:
+    of = f" {part} of" if part else ""
+    article = "an" if kind[:1].lower() in "aeio" else "a"
+    match verb:
+        case "patch":
+            return f"partially update{of} the specified {kind}"
+        case "deletecollection":
+            return f"delete collection of {kind}"
+        case "list":
+            return f"list objects of kind {kind}"
+        case "read" | "replace":
+            return f"{verb}{of} the specified {kind}"
+    return f"{verb} {article} {kind}"

@@ -1,0 +1,154 @@
+"""What is stored of a custom kind, as one of its versions shows it, and back.
+
+Guarantees: a stored object is read by the schema of the version it is stored in, with that version's defaults, and
+then turned into the version that is asked for, as apiextensions-apiserver's storage codec does it. What was stored
+since the definition last changed is as the stored version wants it, and is shown as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.custom.codec import CustomCodec
+from ctrlmgr.extensions.definition import Definition, Version, parse
+from ctrlmgr.extensions.structural import MISSING, Structural
+
+_REMEMBERED = 4096
+"""How many objects are remembered in a version they are not stored in."""
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Versions:
+    """The versions of one definition: their schemas and codecs, and the way from one to the other."""
+
+    def __init__(self, obj: Object, outline: Definition) -> None:
+        """Take a definition as it is stored, and what of it has been read: all but the schemas."""
+        self._obj = obj
+        self._outline = outline
+        self.since: Revision = obj.revision
+        """What is stored at a later revision is in the stored version, as its schema wants it."""
+        self._codecs: dict[str, CustomCodec] = {}
+
+    @cached_property
+    def _whole(self) -> Definition:
+        return parse(_decode(self._obj.body))
+
+    def version(self, name: str) -> Version:
+        """Return a version with its schema."""
+        return _Lazy(self, self._outline.versions[name])
+
+    def raw_schema(self, name: str) -> Mapping[str, Any] | None:
+        """Return a version's schema as the definition has it."""
+        return self._whole.versions[name].raw_schema
+
+    def schema(self, name: str) -> Schema:
+        """Return a version's schema, compiled."""
+        return self._whole.versions[name].schema
+
+    def structural(self, name: str) -> Structural:
+        """Return a version's structural schema."""
+        return self.schema(name).structural
+
+    def codec(self, name: str) -> CustomCodec:
+        """Return the codec of a version."""
+        codec = self._codecs.get(name)
+        if codec is None:
+            kind, group = self._outline.accepted.kind, self._outline.group
+            codec = self._codecs[name] = CustomCodec(kind, group, name, lambda: self.schema(name))
+        return codec
+
+    @property
+    def stored(self) -> str:
+        """The name of the version that objects are stored in."""
+        return self._outline.storage.name
+
+    def to_stored(self, fields: Unstructured) -> Unstructured:
+        """Turn an object, in any version, into the stored one; `fields` is used up."""
+        return self.converted(fields, self.stored)
+
+    def read(self, obj: Object) -> Unstructured:
+        """Return what is stored in the version it is stored in, with its defaults; raises `UnknownError`."""
+        fields: Unstructured = _decode(obj.body)
+        return self.codec(self._known(fields)).from_store(fields)
+
+    def converted(self, fields: Unstructured, name: str) -> Unstructured:
+        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be."""
+        if self._known(fields) == name:
+            return fields
+        fields["apiVersion"] = f"{self._outline.group}/{name}"
+        error = self.codec(name).from_other(fields)
+        if error is not None:
+            raise UnknownError(error.message)
+        return fields
+
+    def _known(self, fields: Unstructured) -> str:
+        """Return the version that an object is in; raises `UnknownError` for one that the definition has no more."""
+        group, _, version = fields["apiVersion"].rpartition("/")
+        if version not in self._outline.versions or group != self._outline.group:
+            raise UnknownError(f"request to convert CR from an invalid group/version: {fields['apiVersion']}")
+        return str(version)
+
+
+class _Lazy(Version):
+    """A version whose schema is read with the whole definition, when it is first needed."""
+
+    def __init__(self, versions: Versions, outline: Version) -> None:
+        self.__dict__.update(outline.__dict__)
+        self._versions = versions
+
+    @property
+    def raw_schema(self) -> Mapping[str, Any] | None:
+        """The schema as the definition has it."""
+        return self._versions.raw_schema(self.name)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema, compiled."""
+        return self._versions.schema(self.name)
+
+
+class Reader:
+    """Shows stored objects in one version."""
+
+    def __init__(self, versions: Versions, resource: Resource, version: str) -> None:
+        """Show what `versions` know as `version`."""
+        self._versions = versions
+        self._resource = resource
+        self._version = version
+        self._is_stored = version == versions.stored
+        self._has_status = versions.version(version).has_status
+        self._shown: dict[Key, Object] = {}
+
+    def __call__(self, obj: Object) -> Object:
+        """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
+        if self._is_stored and obj.revision > self._versions.since and self._is_whole:
+            return obj
+        shown = self._shown.get(obj.key)
+        if shown is None or shown.revision != obj.revision or not obj.revision:
+            shown = self._show(obj)
+            if len(self._shown) >= _REMEMBERED:
+                self._shown.clear()
+            self._shown[obj.key] = shown
+        return shown
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether nothing is filled in on reading what was just written: a status is dropped after the defaults."""
+        status = self._versions.structural(self._version).properties.get("status")
+        return not self._has_status or status is None or status.default is MISSING
+
+    def _show(self, obj: Object) -> Object:
+        versions = self._versions
+        fields = versions.converted(versions.read(obj), self._version)
+        body = versions.codec(self._version).encode(fields)
+        return obj if body == obj.body else Object(self._resource, body, obj.revision)

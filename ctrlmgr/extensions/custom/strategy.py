@@ -1,0 +1,125 @@
+"""What a write to a custom object goes through.
+
+Guarantees: the rules are the schema's, and those of apiextensions-apiserver's `pkg/registry/customresource`: a status
+subresource keeps a write's status and spec apart, everything but metadata counts for the generation, and nothing new
+comes to be while the definition is going.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, invalid
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.extensions.definition import Version
+
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_FINALIZERS = "metadata.finalizers"
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class CustomStrategy(Strategy):
+    """One version of a custom kind."""
+
+    allow_unconditional_update = False
+    any_finalizer = True
+
+    def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
+        """Take the name of the definition and what it says; `read` turns what is stored into this version."""
+        self._definition = definition
+        self._kind = kind
+        self._version = version
+        self._read = read
+        self.has_status = version.has_status
+        self.fields = tuple(field.name for field in version.selectable)
+
+    def begin_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Refuse to create what is about to be deleted with its definition."""
+        definition = ctx.view.get(DEFINITIONS, Key("", self._definition))
+        if definition is not None and definition.is_terminating:
+            name = metadata_of(obj).get("name", "")
+            reason = "create not allowed while custom resource definition is terminating"
+            raise forbidden(ctx.kind.resource, name, reason)
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Start the generation."""
+        metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Count the change, or keep all but the status where only that is written."""
+        if ctx.subresource == "status":
+            _keep_metadata(new, old)
+        elif _content(new) != _content(old):
+            new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check a new object, and of every one that it is what it says."""
+        errors = self._type_errors(ctx, obj)
+        return errors if errors or ctx.old is not None else self._version.validate(obj)
+
+    def _type_errors(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        kind, api_version = obj.get("kind"), obj.get("apiVersion")
+        wanted = ctx.kind.gvk.api_version
+        errors = [] if kind == self._kind else [invalid("kind", kind, f"must be {self._kind}")]
+        return errors if api_version == wanted else [*errors, invalid("apiVersion", api_version, f"must be {wanted}")]
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check a change; what was wrong before, and has not changed, may stay."""
+        if self._type_errors(ctx, new):
+            return []
+        if ctx.subresource == "status":
+            return self._version.validate_status(new, old)
+        return self._version.validate(new, old)
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of new finalizers without a domain."""
+        if ctx.subresource == "status":
+            return []
+        before = (old or {}).get("metadata", {}).get("finalizers") or ()
+        added = set(metadata_of(obj).get("finalizers") or ()) - set(before)
+        return [warning for finalizer in sorted(added) for warning in _finalizer_warnings(finalizer)]
+
+    def field_refusal(self, field: str) -> str:
+        """Say that a field is none by which to select."""
+        return f"field label not supported: {field}"
+
+    def selectable(self, obj: Object) -> Mapping[str, str]:
+        """Return the values of the selectable fields, as they are in this version."""
+        fields = _decode(self._read(obj).body)
+        return {field.name: field.read(fields) for field in self._version.selectable}
+
+
+def _content(obj: Unstructured) -> Unstructured:
+    return {name: value for name, value in obj.items() if name != "metadata"}
+
+
+def _keep_metadata(new: Unstructured, old: Unstructured) -> None:
+    """Keep all of an object's metadata, but who manages which field."""
+    metadata = dict(old["metadata"])
+    managed = new["metadata"].get("managedFields")
+    if managed:
+        metadata["managedFields"] = managed
+    else:
+        metadata.pop("managedFields", None)
+    new.update(metadata=metadata, kind=old["kind"], apiVersion=old["apiVersion"])
+
+
+def _finalizer_warnings(finalizer: str) -> list[str]:
+    warnings = [f"{_FINALIZERS}: {quote(finalizer)}: {problem}" for problem in qualified_name(finalizer)]
+    if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        including = " including a path (/)" if "." in finalizer else ""
+        warnings.append(
+            f"{_FINALIZERS}: {quote(finalizer)}: prefer a domain-qualified finalizer name{including} to avoid"
+            " accidental conflicts with other finalizer writers"
+        )
+    return warnings

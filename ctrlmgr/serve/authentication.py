@@ -1,0 +1,158 @@
+"""Whom a serving process believes: its authenticators, put together from the settings.
+
+Guarantees: a file that cannot be used is refused before anything starts; one that becomes unusable while it is followed
+leaves in force what it said before.
+
+The order is Kubernetes' (`pkg/kubeapiserver/authenticator/config.go`): proxies, client certificates, then tokens: fixed
+ones, those of service accounts, bootstrap tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.request_header import RequestHeaders
+from ctrlmgr.authentication.service_account_claims import Find
+from ctrlmgr.authentication.user import User
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.authn.account_keys import read_account_keys
+from ctrlmgr.server.authn.authorities import AuthorityFiles
+from ctrlmgr.server.authn.bootstrap_tokens import BootstrapTokens
+from ctrlmgr.server.authn.client_certificates import ClientCertificates, FrontProxies
+from ctrlmgr.server.authn.issuer_pages import issuer_pages
+from ctrlmgr.server.authn.parts import Authenticator, TokenAuthenticator
+from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
+from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.authn.union import Anonymous, Authentication, TokenUnion
+from ctrlmgr.server.http.tls import CertificateFiles
+from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.settings import Settings
+
+_SHORTEST_LIMIT = 3600
+"""Seconds that every token may live at least, whatever the limit."""
+
+
+class ServingAuthentication:
+    """See the module's docstring; `authenticator` is what it is for."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        files: CertificateFiles,
+        fixed: Mapping[str, User],
+        find: Find,
+        *,
+        clock: Clock,
+        random: Random,
+        on_use: Callable[[Object], None] = lambda secret: None,
+    ) -> None:
+        """Read what the settings name; raises `SettingsError`.
+
+        `fixed` are tokens that are always good, `find` looks up what tokens are bound to, and `on_use` hears of Secrets
+        whose tokens are used.
+        """
+        self._settings = settings.authentication
+        accounts = settings.service_accounts
+        self.keys = read_account_keys(
+            files.directory / "sa.key", accounts.signing_key_file, accounts.private_key_file, accounts.key_file
+        )
+        self._keys_url = accounts.jwks_uri
+        self._issuers = accounts.issuer or (DEFAULT_ISSUER,)
+        audiences = self._settings.api_audiences or self._issuers
+        self._tokens = Tokens(fixed, _token_file(settings), audiences)
+        self.service_accounts = ServiceAccountTokens(
+            self.keys.signing,
+            self.keys.verifying,
+            find,
+            clock=clock,
+            random=random,
+            issuers=self._issuers,
+            audiences=audiences,
+            on_use=on_use,
+        )
+        self.token_requests = TokenRequests(
+            self.service_accounts,
+            find,
+            clock=clock,
+            longest=_longest(accounts.max_token_expiration),
+            extends=accounts.extend_token_expiration,
+        )
+        self._clients = AuthorityFiles("authentication.client_ca_file", _authorities(settings, files))
+        self._proxies = _proxy_authorities(settings)
+        tokens: list[TokenAuthenticator] = [self._tokens, self.service_accounts]
+        if self._settings.enable_bootstrap_token_auth:
+            tokens.append(BootstrapTokens(find, audiences, clock=clock))
+        self.authenticator = Authentication(
+            [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
+            TokenUnion(tokens),
+            audiences=audiences,
+            anonymous=Anonymous(enabled=self._settings.anonymous_auth),
+        )
+
+    @property
+    def reloads(self) -> Sequence[Callable[[], object]]:
+        """What looks at files that may have changed."""
+        followed = [self._tokens.reload, self._clients.reload]
+        return followed if self._proxies is None else [*followed, self._proxies.reload]
+
+    def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:
+        """Return the pages by which others verify our tokens; `keys_url` tells where the keys are."""
+        named = self._keys_url
+        return issuer_pages(self._issuers[0], self.keys.verifying, lambda: named or keys_url())
+
+    def published(self) -> ClusterAuthentication:
+        """Return what servers that extend the API are told of how we know our clients."""
+        said = self._settings
+        return ClusterAuthentication(
+            client_ca=self._clients.pem,
+            proxy_ca=self._proxies.pem if self._proxies is not None else "",
+            proxy_names=said.requestheader_allowed_names,
+            username_headers=said.requestheader_username_headers,
+            uid_headers=said.requestheader_uid_headers,
+            group_headers=said.requestheader_group_headers,
+            extra_prefixes=said.requestheader_extra_headers_prefix,
+        )
+
+    def _front_proxies(self, clock: Clock) -> list[Authenticator]:
+        if self._proxies is None:
+            return []
+        said = self._settings
+        headers = RequestHeaders(
+            username=said.requestheader_username_headers,
+            uid=said.requestheader_uid_headers,
+            group=said.requestheader_group_headers,
+            extra_prefix=said.requestheader_extra_headers_prefix,
+        )
+        return [FrontProxies(self._proxies, said.requestheader_allowed_names, headers, clock=clock)]
+
+
+def _token_file(settings: Settings) -> Path:
+    named = settings.authentication.token_auth_file
+    file = Path(named).expanduser() if named else settings.data_path / "tokens.csv"
+    if named and not file.exists():
+        raise SettingsError(f"authentication.token_auth_file: there is no {file}")
+    return file
+
+
+def _authorities(settings: Settings, files: CertificateFiles) -> list[Path]:
+    named = settings.authentication.client_ca_file
+    return [files.authority, *([Path(named).expanduser()] if named else [])]
+
+
+def _proxy_authorities(settings: Settings) -> AuthorityFiles | None:
+    named = settings.authentication.requestheader_client_ca_file
+    if not named:
+        return None
+    return AuthorityFiles("authentication.requestheader_client_ca_file", [Path(named).expanduser()])
+
+
+def _longest(seconds: float) -> int:
+    if 0 < seconds < _SHORTEST_LIMIT:
+        raise SettingsError("service_accounts.max_token_expiration is less than 1h; it must be 0s or at least 1h")
+    return round(seconds)

@@ -1,0 +1,68 @@
+"""The keys of service accounts' tokens, from the files that settings name.
+
+Guarantees: without any setting there is one key, made on first start and kept; a file that cannot be used ends the
+start with its name and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from ctrlmgr.authentication.jwt import PrivateKey
+from ctrlmgr.authentication.keys import VerificationKeys, read_private_key, read_public_keys
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.server.http.tls import write_private
+
+_BITS = 2048
+_EXPONENT = 65537
+
+
+class AccountKeys(NamedTuple):
+    """What signs tokens and what verifies them."""
+
+    signing: PrivateKey
+    """For tokens that are asked for."""
+    kept: PrivateKey
+    """For tokens that are kept in Secrets."""
+    verifying: VerificationKeys
+
+
+def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[str]) -> AccountKeys:
+    """Read the keys from the files of three settings; raises `SettingsError`.
+
+    `signing` and `kept` stand for each other where one is empty, and `own` for both: it is made if there is none.
+    Whatever signs verifies as well.
+    """
+    first = _private("signing_key_file", signing or kept) if signing or kept else _own(own)
+    second = _private("private_key_file", kept) if kept and signing else first
+    public = [first.public_key(), second.public_key()]
+    for name in verifying:
+        try:
+            public += read_public_keys(Path(name).expanduser().read_bytes())
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"service_accounts.key_file: {name} cannot be used: {error}") from error
+    return AccountKeys(first, second, VerificationKeys(public))
+
+
+def _private(setting: str, name: str) -> PrivateKey:
+    try:
+        return read_private_key(Path(name).expanduser().read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"service_accounts.{setting}: {name} cannot be used: {error}") from error
+
+
+def _own(path: Path) -> PrivateKey:
+    try:
+        if path.exists():
+            return read_private_key(path.read_bytes())
+        key = rsa.generate_private_key(_EXPONENT, _BITS)
+        pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        write_private(path, key.private_bytes(*pem))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data_dir: {path} cannot be used: {error}") from error
+    return key

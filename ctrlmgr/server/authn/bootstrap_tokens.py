@@ -1,0 +1,27 @@
+"""Bootstrap tokens as credentials of requests.
+
+Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.bootstrap_tokens import token_user
+from ctrlmgr.authentication.service_account_claims import Find
+from ctrlmgr.authentication.user import Audiences, User
+from ctrlmgr.clock import Clock
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
+
+
+class BootstrapTokens(ForAllAudiences):
+    """Knows the bootstrap tokens that there are: a `TokenAuthenticator`."""
+
+    def __init__(self, find: Find, audiences: Audiences, *, clock: Clock) -> None:
+        """Look Secrets up with `find`; tokens are good for `audiences`."""
+        super().__init__(audiences)
+        self._find = find
+        self._clock = clock
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return whom a token stands for, None if it is no bootstrap token, or no good."""
+        return token_user(token, self._find, self._clock.now())

@@ -1,0 +1,73 @@
+"""What others verify service accounts' tokens by: the issuer's discovery document and its keys.
+
+Guarantees: what is published are the keys that this server believes, and nothing else about them. Who may read it is a
+matter of rights (the role `system:service-account-issuer-discovery`).
+
+Rules: Kubernetes' `pkg/serviceaccount/openidmetadata.go`, `pkg/routes/openidmetadata.go`, OpenID Connect Discovery 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ctrlmgr.authentication.jwt import algorithm_of
+from ctrlmgr.authentication.keys import VerificationKeys, json_web_key
+from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import Response
+from ctrlmgr.server.pages.pages import Page
+
+DISCOVERY = "/.well-known/openid-configuration"
+KEYS = "/openid/v1/jwks"
+
+_JSON = "application/json"
+_KEY_SET = "application/jwk-set+json"
+_FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
+
+
+def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str]) -> Mapping[str, Page]:
+    """Return the pages by their paths; none for an issuer that is no https URL, as Kubernetes has it.
+
+    `keys_url` tells where the keys are; it is asked with each request, as a server learns its port late.
+    """
+    if not issuer.startswith("https://"):
+        return {}
+    algorithms = sorted({algorithm_of(each.key) for each in keys.all})
+    key_set = msgspec.json.encode({"keys": [json_web_key(each) for each in keys.all]})
+
+    def document() -> bytes:
+        return msgspec.json.encode(
+            {
+                "issuer": issuer,
+                "jwks_uri": keys_url(),
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": algorithms,
+            }
+        )
+
+    return {DISCOVERY: _page(document, _JSON), KEYS: _page(lambda: key_set, _KEY_SET)}
+
+
+def _page(body: Callable[[], bytes], media_type: str) -> Page:
+    headers = ((b"content-type", media_type.encode()), _FOR_AN_HOUR)
+    other = f"406: Not Acceptable\n\nAvailable representations: {media_type}"
+
+    async def page(request: Request) -> Response:
+        if request.method != "GET":
+            raise MethodNotAllowed(details=StatusDetails())
+        if not _accepts(request.header(b"accept"), media_type):
+            raise NotAcceptable(other, details=StatusDetails())
+        return Response(200, body(), headers)
+
+    return page
+
+
+def _accepts(accept: bytes, media_type: str) -> bool:
+    """Whether a client takes a media type: if it names it or all, as go-restful sees it, or says nothing."""
+    if not accept:
+        return True
+    ranges = {each.partition(b";")[0].strip() for each in accept.split(b",")}
+    return not ranges.isdisjoint({b"*/*", media_type.encode()})

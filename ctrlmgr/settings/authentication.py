@@ -1,0 +1,194 @@
+"""The settings of authentication, under kube-apiserver's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthenticationSettings:
+    """Whom `serve` believes."""
+
+    token_auth_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            'A file of bearer tokens, each line `token,user,uid,"group,group"` (mode 0600). Empty: tokens.csv '
+            "in data_dir, if there is one. The administrator's token is in the kubeconfig that `serve` writes "
+            "into data_dir.",
+            flag="--token-auth-file",
+            metavar="FILE",
+            formerly="server.tokens",
+        ),
+    ] = ""
+    client_ca_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Authorities (PEM) that vouch for client certificates, besides our own: the common name is the "
+            "user, organizations are groups. The file is followed as it changes.",
+            flag="--client-ca-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    anonymous_auth: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether requests without credentials are let in, as system:anonymous. What they may then do is a "
+            "matter of their rights.",
+            flag="--anonymous-auth",
+            metavar="BOOL",
+        ),
+    ] = True
+    enable_bootstrap_token_auth: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether Secrets of type bootstrap.kubernetes.io/token in kube-system are credentials.",
+            flag="--enable-bootstrap-token-auth",
+            metavar="BOOL",
+        ),
+    ] = False
+    api_audiences: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "What this server is called in tokens that are for certain audiences. Empty: as its service "
+            "account issuers.",
+            flag="--api-audiences",
+            metavar="LIST",
+        ),
+    ] = ()
+    requestheader_client_ca_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Authorities (PEM) that vouch for proxies whose headers name users; without it such headers count "
+            "for nothing. The file is followed as it changes.",
+            flag="--requestheader-client-ca-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    requestheader_allowed_names: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The common names that a proxy's certificate may have. Empty: any that those authorities vouch for.",
+            flag="--requestheader-allowed-names",
+            metavar="LIST",
+        ),
+    ] = ()
+    requestheader_username_headers: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The headers in which a proxy names the user.",
+            flag="--requestheader-username-headers",
+            metavar="LIST",
+        ),
+    ] = ("X-Remote-User",)
+    requestheader_uid_headers: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The headers in which a proxy gives the user's uid.",
+            flag="--requestheader-uid-headers",
+            metavar="LIST",
+        ),
+    ] = ("X-Remote-Uid",)
+    requestheader_group_headers: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The headers in which a proxy names the user's groups.",
+            flag="--requestheader-group-headers",
+            metavar="LIST",
+        ),
+    ] = ("X-Remote-Group",)
+    requestheader_extra_headers_prefix: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "What the headers begin with in which a proxy says more of the user.",
+            flag="--requestheader-extra-headers-prefix",
+            metavar="LIST",
+        ),
+    ] = ("X-Remote-Extra-",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceAccountSettings:
+    """The tokens of service accounts."""
+
+    issuer: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Who signs the tokens of service accounts, as a URL; what is signed by the others named is "
+            "believed as well. Empty: https://kubernetes.default.svc.cluster.local.",
+            flag="--service-account-issuer",
+            metavar="URL",
+        ),
+    ] = ()
+    signing_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The private key (PEM; RSA, or ECDSA on P-256, P-384 or P-521) that signs tokens of service "
+            "accounts. Empty: the one of private_key_file, else pki/sa.key in data_dir, made when needed.",
+            flag="--service-account-signing-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    private_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The private key (PEM) that signs tokens which are kept in Secrets. Empty: the one of signing_key_file.",
+            flag="--service-account-private-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    key_file: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Files of keys (PEM) that verify tokens of service accounts, besides those that sign.",
+            flag="--service-account-key-file",
+            metavar="FILE",
+        ),
+    ] = ()
+    jwks_uri: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Where others find the keys that verify our tokens. Empty: /openid/v1/jwks at this server.",
+            flag="--service-account-jwks-uri",
+            metavar="URL",
+        ),
+    ] = ""
+    max_token_expiration: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "The longest that a token is good for, at least 1h; who asks for longer is warned and gets that. "
+            "Zero: as long as was asked for.",
+            flag="--service-account-max-token-expiration",
+            metavar="DURATION",
+        ),
+    ] = 0.0
+    extend_token_expiration: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether the tokens of pods that did not ask for any are good for a year instead of an hour, and "
+            "their use after that hour is noted in the audit log.",
+            flag="--service-account-extend-token-expiration",
+            metavar="BOOL",
+        ),
+    ] = True

@@ -1,0 +1,136 @@
+"""Custom objects go through the engine as Kubernetes' own do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.controllers.definitions.defined import (
+    GROUP,
+    NAME,
+    SCHEMA,
+    WIDGETS,
+    DefinedStage,
+    definition,
+    version,
+    widget,
+)
+from tests.controllers.worked_stage import MERGE
+
+
+@pytest.fixture
+def stage() -> DefinedStage:
+    return DefinedStage()
+
+
+def test_an_object_is_pruned_and_defaulted(stage: DefinedStage) -> None:
+    stage.define()
+    created = stage.send("POST", WIDGETS, widget(spec={"unknown": 1}, other=True), query={"fieldValidation": "Warn"})
+    assert created.body["spec"] == {"size": 3}
+    assert "other" not in created.body
+    assert created.warnings == ('unknown field "other"', 'unknown field "spec.unknown"')
+    assert created.body["metadata"]["generation"] == 1
+
+
+def test_what_a_schema_forbids_is_refused(stage: DefinedStage) -> None:
+    stage.define()
+    refused = stage.send("POST", WIDGETS, widget(spec={"size": 0}))
+    assert refused.code == 422
+    assert [cause["field"] for cause in refused.body["details"]["causes"]] == ["spec.size"]
+    strict = stage.send("POST", WIDGETS, widget(spec={"b": 0}), query={"fieldValidation": "Strict"})
+    assert strict.code == 400
+    assert 'unknown field "spec.b"' in strict.message
+
+
+def test_a_status_of_its_own(stage: DefinedStage) -> None:
+    stage.define(definition(versions=[version(subresources={"status": {}})]))
+    created = stage.send("POST", WIDGETS, widget(spec={}, status={"phase": "New"}))
+    assert "status" not in created.body
+    changed = stage.send("PATCH", f"{WIDGETS}/a/status", {"spec": {"size": 9}, "status": {"n": 1}}, media_type=MERGE)
+    assert changed.body["status"] == {"n": 1}
+    assert changed.body["spec"] == {"size": 3}
+    assert changed.body["metadata"]["generation"] == 1
+    changed = stage.send("PATCH", f"{WIDGETS}/a", {"spec": {"size": 9}, "status": {"n": 2}}, media_type=MERGE)
+    assert changed.body["status"] == {"n": 1}
+    assert changed.body["metadata"]["generation"] == 2
+
+
+def test_a_scale_is_where_the_definition_says(stage: DefinedStage) -> None:
+    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.now", "labelSelectorPath": ".spec.color"}
+    stage.define(definition(versions=[version(subresources={"scale": paths})]))
+    stage.send("POST", WIDGETS, widget(spec={"color": "a=b"}, status={"now": 2}))
+    scale = stage.send("GET", f"{WIDGETS}/a/scale").body
+    assert (scale["kind"], scale["spec"], scale["status"]) == (
+        "Scale",
+        {"replicas": 3},
+        {"replicas": 2, "selector": "a=b"},
+    )
+    stage.send("PATCH", f"{WIDGETS}/a/scale", {"spec": {"replicas": 7}}, media_type=MERGE)
+    assert stage.send("GET", f"{WIDGETS}/a").body["spec"]["size"] == 7
+
+
+def test_what_is_stored_is_read_by_the_schema_of_now(stage: DefinedStage) -> None:
+    stage.define()
+    stage.send("POST", WIDGETS, widget(spec={"color": "red"}))
+    schema: dict[str, Any] = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
+    schema["properties"]["spec"]["properties"] = {"shape": {"type": "string", "default": "round"}}
+    stage.redefine({"spec": {"versions": [version(schema={"openAPIV3Schema": schema})]}})
+    assert stage.send("GET", f"{WIDGETS}/a").body["spec"] == {"shape": "round"}
+    [listed] = stage.send("GET", WIDGETS).body["items"]
+    assert listed["spec"] == {"shape": "round"}
+
+
+def test_an_object_is_shown_in_every_version(stage: DefinedStage) -> None:
+    v2 = {**SCHEMA, "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    stage.define(definition(versions=[version(), version("v2", storage=False, schema={"openAPIV3Schema": v2})]))
+    stage.send("POST", WIDGETS, widget(spec={"color": "red"}))
+    there = stage.send("GET", WIDGETS.replace("/v1/", "/v2/") + "/a").body
+    assert (there["apiVersion"], there["spec"]) == (f"{GROUP}/v2", {"size": 3})
+    created = stage.send("POST", WIDGETS.replace("/v1/", "/v2/"), widget("b", f"{GROUP}/v2", spec={"size": 5}))
+    assert created.body["apiVersion"] == f"{GROUP}/v2"
+    assert stage.send("GET", f"{WIDGETS}/b").body["spec"] == {"size": 5}
+
+
+def test_what_is_stored_in_a_version_that_is_gone_cannot_be_read_until_it_returns(stage: DefinedStage) -> None:
+    stage.define()
+    stage.send("POST", WIDGETS, widget())
+    stage.redefine({"spec": {"versions": [version(storage=False), version("v2")]}})
+    stage.send(
+        "PATCH",
+        f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}/status",
+        {"status": {"storedVersions": ["v2"]}},
+        media_type=MERGE,
+    )
+    stage.redefine({"spec": {"versions": [version("v2")]}})
+    refused = stage.send("GET", WIDGETS.replace("/v1/", "/v2/") + "/a")
+    assert (refused.code, refused.message) == (500, f"request to convert CR from an invalid group/version: {GROUP}/v1")
+    stage.redefine({"spec": {"versions": [version(storage=False), version("v2")]}})
+    assert stage.send("GET", WIDGETS.replace("/v1/", "/v2/") + "/a").code == 200
+
+
+def test_objects_are_selected_by_the_fields_that_the_definition_names(stage: DefinedStage) -> None:
+    stage.define(definition(versions=[version(selectableFields=[{"jsonPath": ".spec.color"}])]))
+    for name, color in (("a", "red"), ("b", "blue")):
+        stage.send("POST", WIDGETS, widget(name, spec={"color": color}))
+    listed = stage.send("GET", WIDGETS, query={"fieldSelector": "spec.color=red"}).body["items"]
+    assert [each["metadata"]["name"] for each in listed] == ["a"]
+    refused = stage.send("GET", WIDGETS, query={"fieldSelector": "spec.size=3"})
+    assert (refused.code, refused.message) == (400, "field label not supported: spec.size")
+
+
+def test_apply_merges_lists_by_the_keys_of_the_schema(stage: DefinedStage) -> None:
+    item = {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}
+    listed = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"list": listed}}}}
+    stage.define(definition(versions=[version(schema={"openAPIV3Schema": schema})]))
+    for manager, key in (("one", "a"), ("two", "b")):
+        applied = stage.send(
+            "PATCH",
+            f"{WIDGETS}/a",
+            widget(spec={"list": [{"k": key, "v": manager}]}),
+            query={"fieldManager": manager},
+            media_type="application/apply-patch+yaml",
+        )
+    assert applied.body["spec"]["list"] == [{"k": "a", "v": "one"}, {"k": "b", "v": "two"}]
+    assert [entry["manager"] for entry in applied.body["metadata"]["managedFields"]] == ["one", "two"]

@@ -1,0 +1,40 @@
+"""Asking authenticators without an event loop: those that need no other process answer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from ctrlmgr.authentication.user import Audiences, CredentialsRefused
+from ctrlmgr.server.authn.parts import TokenAuthenticator, Told
+
+T = TypeVar("T")
+
+
+def answered(asked: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns that never waits."""
+    try:
+        asked.send(None)
+    except StopIteration as done:
+        answer: T = done.value
+        return answer
+    pytest.fail("it waits")
+
+
+def refused(asked: Coroutine[Any, Any, Any]) -> str:
+    """Return why credentials are refused."""
+    with pytest.raises(CredentialsRefused) as refusal:
+        answered(asked)
+    return refusal.value.explanation
+
+
+def why(tokens: TokenAuthenticator, token: str, audiences: Audiences) -> str:
+    """Return why a token is refused, empty if it is simply not known."""
+    try:
+        found = answered(tokens.authenticate_token(token, audiences, Told()))
+    except CredentialsRefused as refusal:
+        return refusal.explanation
+    assert found is None, "it gets through"
+    return ""
