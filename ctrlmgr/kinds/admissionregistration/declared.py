@@ -5,6 +5,8 @@ from __future__ import annotations
 from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.admissionregistration import printers
+from ctrlmgr.kinds.admissionregistration.bindings import BindingStrategy
+from ctrlmgr.kinds.admissionregistration.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
 from ctrlmgr.kinds.declaration import Declaration
 
 
@@ -22,14 +24,14 @@ KINDS = (
     Declaration(
         _V1,
         "MutatingAdmissionPolicy",
-        strategy=AdmissionStrategy(),
+        strategy=MutatingPolicyStrategy(),
         printer=printers.MUTATING_ADMISSION_POLICY,
         stored_version="v1beta1",
     ),
     Declaration(
         _V1,
         "MutatingAdmissionPolicyBinding",
-        strategy=AdmissionStrategy(),
+        strategy=BindingStrategy(mutates=True),
         printer=printers.ADMISSION_POLICY_BINDING,
         stored_version="v1beta1",
     ),
@@ -42,14 +44,14 @@ KINDS = (
     Declaration(
         _V1,
         "ValidatingAdmissionPolicy",
-        strategy=AdmissionStrategy(),
+        strategy=ValidatingPolicyStrategy(),
         printer=printers.VALIDATING_ADMISSION_POLICY,
         resets=NO_METADATA,
     ),
     Declaration(
         _V1,
         "ValidatingAdmissionPolicyBinding",
-        strategy=AdmissionStrategy(),
+        strategy=BindingStrategy(mutates=False),
         printer=printers.ADMISSION_POLICY_BINDING,
     ),
     Declaration(

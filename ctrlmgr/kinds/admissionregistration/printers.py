@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ctrlmgr.engine.tables.printer import UNSET, at, printer
 from ctrlmgr.engine.tables.rows import aged, length, text
 
@@ -17,9 +20,32 @@ VALIDATING_ADMISSION_POLICY = printer(
         ),
     ),
 )
-ADMISSION_POLICY_BINDING = printer(
-    "PolicyName|ParamRef|Age", aged(text("spec", "policyName"), text("spec", "paramRef", "name", nothing=UNSET))
-)
+
+
+def _param_ref(fields: Mapping[str, Any]) -> str:
+    """Write which parameters a binding names: an object, of any namespace if it names none, or a selector."""
+    reference = (fields.get("spec") or {}).get("paramRef") or {}
+    if reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{reference['name']}"
+    selector = reference.get("selector")
+    return UNSET if selector is None else _selector(selector)
+
+
+def _selector(selector: Mapping[str, Any]) -> str:
+    """Write a selector as Go does (`LabelSelector.String`)."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+ADMISSION_POLICY_BINDING = printer("PolicyName|ParamRef|Age", aged(text("spec", "policyName"), _param_ref))
 MUTATING_ADMISSION_POLICY = printer(
     "Mutations:integer|ParamKind|Age",
     aged(length("spec.mutations"), text("spec", "paramKind", "kind", nothing=UNSET)),

@@ -1,0 +1,95 @@
+"""Bindings of admission policies: which policy, with which parameters, for which requests, to what effect.
+
+Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.kinds.admissionregistration.policies import mutating_operation_errors
+from ctrlmgr.kinds.admissionregistration.rules import Raw, default_match, match_errors
+
+_SPEC = Path("spec")
+_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
+_TWICE_TOLD: Final = (
+    "must not contain both Deny and Warn (repeating the same validation failure information in the API response and"
+    " headers serves no purpose)"
+)
+
+
+class BindingStrategy(Strategy):
+    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    any_finalizer = True
+
+    def __init__(self, *, mutates: bool) -> None:
+        """Say which of the two it is."""
+        self._mutates = mutates
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in what a restriction of the requests leaves out."""
+        match = (obj.get("spec") or {}).get("matchResources")
+        if match is not None:
+            default_match(match)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the names, the parameters, the restriction, and what becomes of a request that is refused."""
+        spec: Raw = obj.get("spec") or {}
+        errors = [*_policy_errors(spec.get("policyName") or ""), *_param_errors(spec.get("paramRef"))]
+        match = spec.get("matchResources")
+        if match is not None:
+            errors += match_errors(match, _SPEC.child("matchResources"))
+        if self._mutates:
+            return [*errors, *mutating_operation_errors(match or {}, _SPEC.child("matchResources"))]
+        return [*errors, *_action_errors(spec.get("validationActions") or ())]
+
+
+def _policy_errors(name: str) -> Iterator[FieldError]:
+    path = _SPEC.child("policyName")
+    if not name:
+        yield required(path)
+    for problem in names.subdomain_name(name) if name else ():
+        yield invalid(path, name, problem)
+
+
+def _param_errors(reference: Raw | None) -> Iterator[FieldError]:
+    if reference is None:
+        return
+    path = _SPEC.child("paramRef")
+    name, selector = reference.get("name") or "", reference.get("selector")
+    for problem in names.path_segment_name(name) if name else ():
+        yield invalid(path.child("name"), name, problem)
+    if name and selector is not None:
+        yield forbidden(path.child("name"), "name and selector are mutually exclusive")
+        yield forbidden(path.child("selector"), "name and selector are mutually exclusive")
+    yield from validate_label_selector(selector, path.child("selector"))
+    if not name and selector is None:
+        yield required(path, "one of name or selector must be specified")
+    action = reference.get("parameterNotFoundAction")
+    if not action:
+        yield required(path.child("parameterNotFoundAction"))
+    elif action not in _NOT_FOUND_ACTIONS:
+        yield not_supported(path.child("parameterNotFoundAction"), action, _NOT_FOUND_ACTIONS)
+
+
+def _action_errors(actions: Sequence[str]) -> Iterator[FieldError]:
+    path = _SPEC.child("validationActions")
+    for at, action in enumerate(actions):
+        if action not in _ACTIONS:
+            yield not_supported(path.at(at), action, _ACTIONS)
+        if action in actions[:at]:
+            yield duplicate(path.at(at), action)
+    if "Deny" in actions and "Warn" in actions:
+        yield invalid(path, list(actions), _TWICE_TOLD)
+    if not actions:
+        yield required(path, "at least one validation action is required")

@@ -1,0 +1,210 @@
+"""Admission policies, validating and mutating: what is filled in, and what one may say apart from its expressions.
+
+Expressions are looked at for being there, not compiled.
+
+Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.admissionregistration.rules import (
+    FAILURE_POLICIES,
+    Raw,
+    choice_errors,
+    condition_errors,
+    default_match,
+    match_errors,
+)
+
+_SPEC = Path("spec")
+_REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_REINVOCATIONS: Final = ("IfNeeded", "Never")
+_MUTATING_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
+_MOST_ANNOTATIONS: Final = 20
+_LONGEST_VALUE_EXPRESSION: Final = 5 * 1024
+_PATCHES: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_RESERVED: Final = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+        "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    )
+)  # fmt: skip
+_is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
+_breaks_line = re.compile(r"[\n\r]").search
+
+
+class PolicyStrategy(Strategy):
+    """What both kinds of policies have in common."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    any_finalizer = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in the failure policy, and whom the policy matches."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("failurePolicy", "Fail")
+        if spec.get("matchConstraints") is not None:
+            default_match(spec["matchConstraints"])
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check everything but expressions."""
+        if ctx.subresource:
+            return []
+        spec: Raw = obj.get("spec") or {}
+        return [*_common_errors(spec), *self.own_errors(obj, spec)]
+
+    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+        """Yield what is wrong with what only this kind of policy has."""
+        raise NotImplementedError
+
+
+class ValidatingPolicyStrategy(PolicyStrategy):
+    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
+
+    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+        """Check validations and audit annotations."""
+        validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
+        if not validations and not annotations:
+            for field in ("validations", "auditAnnotations"):
+                yield required(_SPEC.child(field), "validations or auditAnnotations must contain at least one item")
+        for at, validation in enumerate(validations):
+            yield from _validation_errors(validation, _SPEC.child("validations").at(at))
+        yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "")
+
+
+class MutatingPolicyStrategy(PolicyStrategy):
+    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
+
+    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+        """Check mutations, and when they are made again."""
+        yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
+        mutations = spec.get("mutations") or ()
+        if not mutations:
+            yield required(_SPEC.child("mutations"), "mutations must contain at least one item")
+        for at, mutation in enumerate(mutations):
+            yield from _mutation_errors(mutation, _SPEC.child("mutations").at(at))
+        if not spec.get("reinvocationPolicy"):
+            yield required(_SPEC.child("reinvocationPolicy"))
+        else:
+            yield from choice_errors(spec, "reinvocationPolicy", _REINVOCATIONS, _SPEC)
+
+
+def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
+    """Yield errors for operations at which nothing can be changed; their path names no item, as Kubernetes' does."""
+    for rule in match.get("resourceRules") or ():
+        for operation in rule.get("operations") or ():
+            if operation not in _MUTATING_OPERATIONS:
+                yield not_supported(path.child("resourceRules", "operations"), operation, _MUTATING_OPERATIONS)
+
+
+def _common_errors(spec: Raw) -> Iterator[FieldError]:
+    yield from choice_errors(spec, "failurePolicy", FAILURE_POLICIES, _SPEC)
+    if spec.get("paramKind") is not None:
+        yield from _param_kind_errors(spec["paramKind"], _SPEC.child("paramKind"))
+    match = spec.get("matchConstraints")
+    if match is None:
+        yield required(_SPEC.child("matchConstraints"))
+    else:
+        yield from match_errors(match, _SPEC.child("matchConstraints"))
+        if not match.get("resourceRules"):
+            yield required(_SPEC.child("matchConstraints", "resourceRules"))
+    yield from condition_errors(spec.get("matchConditions") or (), _SPEC.child("matchConditions"))
+    for at, variable in enumerate(spec.get("variables") or ()):
+        yield from _variable_errors(variable, _SPEC.child("variables").at(at))
+
+
+def _param_kind_errors(kind: Raw, path: Path) -> Iterator[FieldError]:
+    yield from _api_version_errors(kind.get("apiVersion") or "", path.child("apiVersion"))
+    name, at = kind.get("kind") or "", path.child("kind")
+    if not name:
+        yield required(at)
+    elif problems := names.dns1035_label(name.lower()):
+        yield invalid(at, name, "may have mixed case, but should otherwise match: " + ",".join(problems))
+
+
+def _api_version_errors(text: str, path: Path) -> Iterator[FieldError]:
+    if not text:
+        yield required(path)
+        return
+    if text.count("/") > 1:
+        yield invalid(path, text, f"unexpected GroupVersion string: {text}")
+        return
+    group, _, version = text.rpartition("/")
+    if group and (problems := names.dns1123_subdomain(group)):
+        yield invalid(path, group, ",".join(problems))
+    if not version:
+        yield invalid(path, text, "version must be specified")
+    elif problems := names.dns1035_label(version):
+        yield invalid(path, version, ",".join(problems))
+
+
+def _variable_errors(variable: Raw, path: Path) -> Iterator[FieldError]:
+    name = variable.get("name") or ""
+    if not name.strip():
+        yield required(path.child("name"), "name is not specified")
+    elif not _is_identifier(name) or name in _RESERVED:
+        yield invalid(path.child("name"), name, "must be a valid CEL identifier")
+    if not (variable.get("expression") or "").strip():
+        yield required(path.child("expression"), "expression is not specified")
+
+
+def _validation_errors(validation: Raw, path: Path) -> Iterator[FieldError]:
+    if not (validation.get("expression") or "").strip():
+        yield required(path.child("expression"), "expression is not specified")
+    for field in ("messageExpression", "message"):
+        text: str = validation.get(field) or ""
+        if text and not text.strip():
+            yield invalid(path.child(field), text, "must be non-empty if specified")
+        elif field == "message" and _breaks_line(text.strip()):
+            yield invalid(path.child(field), text, "must not contain line breaks")
+    yield from choice_errors(validation, "reason", _REASONS, path)
+
+
+def _annotation_errors(annotations: Sequence[Raw], policy: str) -> Iterator[FieldError]:
+    path = _SPEC.child("auditAnnotations")
+    if len(annotations) > _MOST_ANNOTATIONS:
+        words = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
+        yield invalid(path, list(annotations), words)
+    seen: set[str] = set()
+    for at, annotation in enumerate(annotations):
+        key, there = annotation.get("key") or "", path.at(at)
+        for problem in names.qualified_name(f"{policy}/{key}"):
+            yield invalid(there.child("key"), f"{policy}/{key}", problem)
+        yield from _value_expression_errors(annotation.get("valueExpression") or "", there.child("valueExpression"))
+        if key in seen:
+            yield duplicate(there.child("key"), key)
+        seen.add(key)
+
+
+def _value_expression_errors(text: str, path: Path) -> Iterator[FieldError]:
+    if not text.strip():
+        yield required(path, "valueExpression is not specified")
+    elif len(text.strip().encode()) > _LONGEST_VALUE_EXPRESSION:
+        yield required(path, f"must not exceed {_LONGEST_VALUE_EXPRESSION} bytes in length")
+
+
+def _mutation_errors(mutation: Raw, path: Path) -> Iterator[FieldError]:
+    patch_type = mutation.get("patchType") or ""
+    if not patch_type:
+        yield required(path.child("patchType"))
+        return
+    if patch_type not in _PATCHES:
+        yield not_supported(path.child("patchType"), patch_type, sorted(_PATCHES))
+        return
+    for name, field in _PATCHES.items():
+        patch: Any = mutation.get(field)
+        if name == patch_type and patch is None:
+            yield required(path.child(field), f"must be specified when patchType is {patch_type}")
+        elif name == patch_type and not (patch.get("expression") or "").strip():
+            yield required(path.child(field, "expression"))
+        elif name != patch_type and patch is not None:
+            yield invalid(path.child(field), f"{{{field}}}", f"must not be specified when patchType is {patch_type}")
