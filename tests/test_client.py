@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.client import LogClient
 from ctrlmgr.errors import (
     AlreadyExists,
@@ -15,13 +14,11 @@ from ctrlmgr.errors import (
     Conflict,
     Fenced,
     LogUnavailable,
-    NamespaceTerminating,
     NotFound,
     OutcomeUnknown,
 )
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.informer import Store
 from ctrlmgr.testing import FakeClock
 
 AUTHOR = Author("system:controller:tester", "ctrlmgr/test")
@@ -247,83 +244,6 @@ def test_an_update_during_the_grace_period_deletes_nothing(client: LogClient, lo
     assert log.get(terminating.resource, terminating.key) is not None
 
 
-@pytest.mark.parametrize(
-    ("cached", "logged", "error", "message"),
-    [
-        pytest.param(namespace(), None, None, "", id="an active namespace takes it"),
-        pytest.param(None, namespace(), None, "", id="a namespace the cache has not heard of yet takes it"),
-        pytest.param(None, None, NotFound, 'namespaces "default" not found', id="a missing namespace is not found"),
-        pytest.param(
-            namespace(phase="Terminating"),
-            None,
-            NamespaceTerminating,
-            'pods "p" is forbidden: unable to create new content in namespace default because it is being terminated',
-            id="a namespace in phase Terminating refuses",
-        ),
-        pytest.param(
-            namespace(deletionTimestamp=CREATED),
-            None,
-            NamespaceTerminating,
-            'pods "p" is forbidden: unable to create new content in namespace default because it is being terminated',
-            id="a namespace with a deletionTimestamp refuses",
-        ),
-        pytest.param(
-            None,
-            namespace(phase="Terminating"),
-            NamespaceTerminating,
-            'pods "p" is forbidden: unable to create new content in namespace default because it is being terminated',
-            id="a terminating namespace the cache has not heard of refuses",
-        ),
-    ],
-)
-def test_create_looks_at_the_namespace(
-    log: MemoryEventLog,
-    clock: FakeClock,
-    cached: Object | None,
-    logged: Object | None,
-    error: type[ApiError] | None,
-    message: str,
-) -> None:
-    namespaces = Store()
-    if cached:
-        namespaces.replace([cached])
-    if logged:
-        log.append([Proposal(EventType.ADDED, logged, 0)], author=AUTHOR)
-    client = make_client(log, clock, namespaces=namespaces)
-    if error is None:
-        assert client.create(pod()).revision == log.head().revision
-        return
-    with pytest.raises(error) as raised:
-        client.create(pod())
-    assert str(raised.value) == message
-    assert not client.wrote
-
-
-def test_the_refusal_names_the_group_of_a_resource(log: MemoryEventLog, clock: FakeClock) -> None:
-    namespaces = Store()
-    namespaces.replace([namespace(phase="Terminating")])
-    head = {"name": "s", "namespace": "default"}
-    slice_ = Object.from_dict({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": head})
-    with pytest.raises(NamespaceTerminating, match=r'^endpointslices\.discovery\.k8s\.io "s" is forbidden: '):
-        make_client(log, clock, namespaces=namespaces).create(slice_)
-
-
-def test_cluster_scoped_objects_need_no_namespace(log: MemoryEventLog, clock: FakeClock) -> None:
-    client = make_client(log, clock, namespaces=Store())
-    client.create(namespace("new"))
-    assert log.get(NAMESPACES, Key("", "new")) is not None
-
-
-def test_updates_and_deletes_go_on_in_a_terminating_namespace(log: MemoryEventLog, clock: FakeClock) -> None:
-    namespaces = Store()
-    client = make_client(log, clock, namespaces=namespaces)
-    namespaces.replace([namespace()])
-    created = client.create(pod())
-    namespaces.replace([namespace(phase="Terminating")])
-    client.delete(client.update(edited(created, "new")))
-    assert log.get(created.resource, created.key) is None
-
-
 def cause(id: int = 5) -> Cause:
     return Cause(id, "tester", "default/p", 1, 0, (1, 2))
 
@@ -341,12 +261,8 @@ def test_the_writes_of_a_reconcile_carry_its_cause_and_author(client: LogClient,
 
 
 def test_for_reconcile_shares_everything_else(log: MemoryEventLog, clock: FakeClock) -> None:
-    namespaces = Store()
-    client = make_client(log, clock, namespaces=namespaces, fence=lambda: Fence("lease", 3, takeover=True))
+    client = make_client(log, clock, fence=lambda: Fence("lease", 3, takeover=True))
     reconciling = client.for_reconcile(cause())
-    with pytest.raises(NotFound):
-        reconciling.create(pod())
-    namespaces.replace([namespace()])
     assert reconciling.create(pod()).uid == "uid-1"
     assert events(log)[0].term == 3
 

@@ -39,6 +39,7 @@ class _Step(NamedTuple):
 class _Route(NamedTuple):
     mutating: _Step
     validating: _Step
+    plugins: tuple[Plugin, ...]
 
 
 class Chain:
@@ -55,6 +56,11 @@ class Chain:
         """Whether any plugin looks at such writes."""
         route = self._route(resource, subresource, operation)
         return bool(route.mutating.links or route.validating.links)
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Whether any plugin that looks at this write needs its object."""
+        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
+        return any(plugin.wants_object(attributes) for plugin in route.plugins)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
@@ -100,6 +106,7 @@ class Chain:
             route = _Route(
                 self._step("admit", operation, mutating),
                 self._step("validate", operation, validating),
+                tuple(asked),
             )
             self._routes[key] = route
         return route

@@ -27,6 +27,13 @@ class Plugin:
         """Whether the plugin looks at such writes."""
         raise NotImplementedError
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Whether the plugin needs the object to decide on this write: False where nothing is registered for it.
+
+        `attributes` may be without the object. Where no plugin wants it, a controller's write is spared the decoding.
+        """
+        return True
+
     def admit(self, attributes: Attributes) -> Decision:
         """Change the new object in place, or raise an `ApiError` to refuse the write."""
         return None

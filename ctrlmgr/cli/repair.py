@@ -13,7 +13,7 @@ from ctrlmgr.cli.options import DATABASE, opened_log, output_option, takes_setti
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.client import LogClient
+    from ctrlmgr.client import EngineClient, LogClient
     from ctrlmgr.controllers.repair.controller import Repair
     from ctrlmgr.controllers.repair.findings import Finding
     from ctrlmgr.eventlog import EventLog
@@ -54,7 +54,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     with opened_log(loaded) as log:
         client = _client(log)
         broadcaster = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom())
-        repairs = [make(log, ranges, broadcaster, client) for make in (cluster_ip_repair, node_port_repair)]
+        repairs = [make(log, ranges, broadcaster, _teller(log)) for make in (cluster_ip_repair, node_port_repair)]
         if dry_run:
             rows = [_row(finding, finding.action.value) for each in repairs for finding in each.findings()]
         else:
@@ -72,7 +72,6 @@ def _client(log: EventLog) -> LogClient:
     from ctrlmgr.controllers.repair.controller import CONTROLLER_NAME
     from ctrlmgr.engine.names import new_uid
     from ctrlmgr.eventlog import Author
-    from ctrlmgr.informer import Lister
 
     random = SystemRandom()
     return LogClient(
@@ -80,8 +79,24 @@ def _client(log: EventLog) -> LogClient:
         author=Author(f"system:controller:{CONTROLLER_NAME}", f"ctrlmgr-repair/{__version__}"),
         clock=SystemClock(),
         new_uid=lambda: new_uid(random),
-        namespaces=Lister(),  # knows none, so that the log is asked
     )
+
+
+def _teller(log: EventLog) -> EngineClient:
+    """Return what Events are written through, as the API would write them."""
+    from ctrlmgr import __version__
+    from ctrlmgr.admission.registry import default_chain
+    from ctrlmgr.client import ControllerRunner, EngineClient, LogState
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.controllers.repair.controller import CONTROLLER_NAME
+    from ctrlmgr.engine.options import Requester
+    from ctrlmgr.engine.writing import WriteEngine
+    from ctrlmgr.kinds.builtin import builtin_kinds
+
+    clock, state = SystemClock(), LogState(log)
+    engine = WriteEngine(builtin_kinds(), state, clock=clock, random=SystemRandom(), admission=default_chain(clock))
+    requester = Requester(f"system:controller:{CONTROLLER_NAME}", ("system:masters",), f"ctrlmgr-repair/{__version__}")
+    return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 
 
 def _repaired(repair: Repair, client: LogClient) -> Iterator[_Row]:

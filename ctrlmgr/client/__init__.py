@@ -3,16 +3,21 @@
 from ctrlmgr.client.client import Client, ReconcileClient
 from ctrlmgr.client.engine_client import EngineClient, Runner
 from ctrlmgr.client.fencing import Fencing
-from ctrlmgr.client.field_marks import CONTROLLER_MANAGER, FieldMarks
+from ctrlmgr.client.informer_state import InformerState, LogState
 from ctrlmgr.client.log_client import LogClient
+from ctrlmgr.client.runner import ControllerRunner
+from ctrlmgr.engine.managedfields.marks import CONTROLLER_MANAGER, FieldMarks
 
 __all__ = [
     "CONTROLLER_MANAGER",
     "Client",
+    "ControllerRunner",
     "EngineClient",
     "Fencing",
     "FieldMarks",
+    "InformerState",
     "LogClient",
+    "LogState",
     "ReconcileClient",
     "Runner",
 ]

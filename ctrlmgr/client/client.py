@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog.event import Cause
@@ -38,7 +38,7 @@ class ReconcileClient(Client, Protocol):
     def wrote(self) -> bool:
         """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
 
-    def for_reconcile(self, cause: Cause) -> ReconcileClient:
+    def for_reconcile(self, cause: Cause) -> Self:
         """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False.
 
         Raises `Fenced` when nothing may be written, as this process does not lead.

@@ -14,10 +14,17 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client.fencing import Fencing, pinned
-from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import APPLY_PATCH, Body, GetOptions, ListOptions, Requester, WriteOptions, parse_delete
+from ctrlmgr.engine.options import (
+    APPLY_PATCH,
+    Body,
+    DeleteOptions,
+    GetOptions,
+    Requester,
+    WriteOptions,
+)
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
 
@@ -41,24 +48,27 @@ class EngineClient:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: WriteEngine,
         run: Runner,
         requester: Requester,
         cause: Cause | None = None,
         *,
         fence: Fencing | None = None,
         manager: str = "",
+        canonical: bool = False,
     ) -> None:
         """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`.
 
-        `manager` is the field manager of what is written, by default what the user agent says.
+        `manager` is the field manager of what is written, by default what the user agent says. `canonical` promises
+        that objects which `create` and `update` are given are in their final form: see `engine.verbs.canonical`.
         """
-        self._engine = engine
+        self.engine = engine
         self._run = run
         self._requester = requester
         self._cause = cause
         self._fence = fence
         self._manager = manager
+        self._canonical = canonical
         self._options = WriteOptions(field_manager=manager)
         self.wrote = False
         """Whether this client appended anything, or may have."""
@@ -66,22 +76,44 @@ class EngineClient:
     def for_reconcile(self, cause: Cause) -> EngineClient:
         """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
         return EngineClient(
-            self._engine, self._run, self._requester, cause, fence=pinned(self._fence), manager=self._manager
+            self.engine,
+            self._run,
+            self._requester,
+            cause,
+            fence=pinned(self._fence),
+            manager=self._manager,
+            canonical=self._canonical,
+        )
+
+    def of_canonical_objects(self) -> EngineClient:
+        """Return the same client with the promise that objects are in their final form."""
+        return EngineClient(
+            self.engine,
+            self._run,
+            self._requester,
+            self._cause,
+            fence=self._fence,
+            manager=self._manager,
+            canonical=True,
         )
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
         """Return every object of a resource as it is stored: what is acknowledged before this call is in it."""
-        return self._run(self._engine.stored(resource), self._cause)
+        return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
+        if self._canonical and obj.name:
+            return self._write(self.engine.create_canonical(self._target(obj), obj, self._options, self._requester))
         target = self._target(obj)._replace(name="")
-        return self._write(self._engine.create(target, _body(obj), self._options, self._requester))
+        return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
+        if self._canonical and not subresource:
+            return self._write(self.engine.update_canonical(self._target(obj), obj, self._options, self._requester))
         target = self._target(obj)._replace(subresource=subresource)
-        return self._write(self._engine.update(target, _body(obj), self._options, self._requester))
+        return self._write(self.engine.update(target, _body(obj), self._options, self._requester))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False) -> Object:
         """Server-side apply what `obj` says, as `manager`, and return the whole object as stored.
@@ -91,20 +123,20 @@ class EngineClient:
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
-        return self._write(self._engine.patch(self._target(obj), body, options, self._requester))
+        return self._write(self.engine.patch(self._target(obj), body, options, self._requester))
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
         """Return the objects of a kind in one namespace as they are now, as a request for them would."""
-        return self._run(self._engine.list(kind, namespace, ListOptions())).objects
+        return self._run(self.engine.everything(kind, namespace))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object as it is now; raises `NotFound`, also for a kind that has no such thing."""
-        return self._run(self._engine.get(Target(kind, namespace, name, "scale"), GetOptions()))
+        return self._run(self.engine.get(Target(kind, namespace, name, "scale"), GetOptions()))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
         """Replace the Scale read at `scale.revision` and return it as stored; see `update`."""
         target = Target(kind, scale.namespace, scale.name, "scale")
-        return self._write(self._engine.update(target, _body(scale), self._options, self._requester))
+        return self._write(self.engine.update(target, _body(scale), self._options, self._requester))
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
         """Patch the object of this name by a strategic merge patch, whatever it has become, and return it as stored.
@@ -113,24 +145,31 @@ class EngineClient:
         """
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
-        return self._write(self._engine.patch(target, body, self._options, self._requester))
+        return self._write(self.engine.patch(target, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
 
         It is the latter when `propagation` says what becomes of its dependents (`Background`, `Foreground`,
-        `Orphan`); without, they are left to the garbage collector, as with Background. A kind that knows graceful
-        deletion is given `grace` seconds; without, its own. Raises `NotFound`, and `Conflict` when another object has
-        taken its name, or when it has changed.
+        `Orphan`), and from a client of canonical objects; without, they are left to the garbage collector, as with
+        Background. A kind that knows graceful deletion is given `grace` seconds; without, its own. Raises `NotFound`,
+        and `Conflict` when another object has taken its name, or when it has changed.
         """
-        preconditions = {"uid": obj.uid}
-        if propagation is not None:
-            preconditions["resourceVersion"] = str(obj.revision)
-        options: dict[str, Any] = {"propagationPolicy": propagation or "Background", "preconditions": preconditions}
-        if grace is not None:
-            options["gracePeriodSeconds"] = grace
-        body = Body(_JSON, msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **options}))
-        self._answer(self._engine.delete(self._target(obj), body, parse_delete({}), self._requester))
+        conditional = propagation is not None or self._canonical
+        options = DeleteOptions(
+            grace_period_seconds=grace,
+            propagation_policy=propagation or "Background",
+            uid=obj.uid,
+            resource_version=str(obj.revision) if conditional else None,
+        )
+        self._answer(self.engine.delete(self._target(obj), None, options, self._requester))
+
+    def expire(self, objects: Sequence[Object]) -> None:
+        """Delete all of these in one append, whatever finalizers they have: their time is over.
+
+        Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
+        """
+        self._answer(self.engine.expire(objects, self._requester))
 
     def _write(self, operation: Operation[Answer]) -> Object:
         answer = self._answer(operation)
@@ -138,7 +177,7 @@ class EngineClient:
             raise NotFound("the object went with this write")
         return answer.object
 
-    def _answer(self, operation: Operation[Answer]) -> Answer:
+    def _answer(self, operation: Operation[T]) -> T:
         try:
             answer = self._run(operation, self._cause, self._fence() if self._fence is not None else None)
         except (OutcomeUnknown, RequestTimeout):
@@ -151,7 +190,7 @@ class EngineClient:
         return Target(self._kind(obj), obj.namespace, obj.name)
 
     def _kind(self, obj: Object) -> Kind:
-        kind = self._engine.kinds.stored(obj.resource)
+        kind = self.engine.kinds.stored(obj.resource)
         if kind is None:
             raise NotFound(f"{obj.resource} is not served")
         return kind

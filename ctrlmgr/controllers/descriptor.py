@@ -20,10 +20,10 @@ from ctrlmgr.api.resource import Resource
 if TYPE_CHECKING:  # only the names: who reads descriptors must not load engine and log
     from random import Random
 
-    from ctrlmgr.client import EngineClient, LogClient
+    from ctrlmgr.client import EngineClient
     from ctrlmgr.clock import Clock
     from ctrlmgr.controllers.events.recorder import Recorder
-    from ctrlmgr.engine.engine import Engine
+    from ctrlmgr.engine.writing import WriteEngine
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.informer import Informers
     from ctrlmgr.manager import Controller
@@ -57,18 +57,18 @@ class ControllerContext(Protocol):
         """The source of names and ids."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> WriteEngine:
         """The engine, for the kinds that there are."""
 
     @property
     def root_ca(self) -> str:
         """The certificate of the authority that signs for this server, as PEM."""
 
-    def client(self, descriptor: ControllerDescriptor[Any]) -> EngineClient:
-        """Return what the controller writes through, as itself."""
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
+        """Return what the controller writes through, as itself.
 
-    def log_client(self, descriptor: ControllerDescriptor[Any]) -> LogClient:
-        """Return a client that writes to the log directly, for what is no object of the API."""
+        `canonical` promises that what it creates and updates is in its final form: see `engine.verbs.canonical`.
+        """
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what the controller records Events through."""

@@ -111,6 +111,9 @@ class Admission(Protocol):
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Whether `admit` or `validate` would do anything at all with such writes."""
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Whether deciding on this write takes its object; `attributes` may be without one."""
+
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Change the new object, or refuse the write with an `ApiError`."""
 
@@ -122,6 +125,9 @@ class _AdmitsEverything:
     """Admission that does nothing."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return False
+
+    def wants_object(self, attributes: Attributes) -> bool:
         return False
 
     def admit(self, attributes: Attributes) -> Operation[None]:

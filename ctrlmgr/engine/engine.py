@@ -1,47 +1,33 @@
-"""The engine's verbs; each returns an operation for a driver to run (`engine.operations`)."""
+"""The engine: all verbs, those that read and those that write, over one cacher."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
-from typing import Any
 
-from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Resource, Revision
-from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import History
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.names import Timestamps
-from ctrlmgr.engine.operations import REFRESH, Answer, Append, Listing, Operation, Target
+from ctrlmgr.engine.operations import Append, Listing, Operation, Target
 from ctrlmgr.engine.options import (
-    DELETE_OPTIONS,
     Body,
     DeleteOptions,
-    GetOptions,
     ListOptions,
     Requester,
     WriteOptions,
-    check_delete,
-    delete_options,
 )
-from ctrlmgr.engine.refusals import conflict
-from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
-from ctrlmgr.engine.verbs.change import change, parse_version
-from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
 from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.patching import Patch
-from ctrlmgr.engine.verbs.place import check_place
-from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.engine.watch import Selection, Start
-from ctrlmgr.errors import AlreadyExists, Conflict, MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
 
 BINDINGS = Resource("", "bindings")
@@ -51,8 +37,8 @@ _DELETED_TOGETHER = 100
 """How many objects of a collection go in one append."""
 
 
-class Engine:
-    """One set of verbs for every kind. It belongs to the cacher's thread and keeps no state but compiled plans."""
+class Engine(WriteEngine):
+    """All verbs, on the state that a cacher has; for the one thread that the cacher belongs to."""
 
     def __init__(
         self,
@@ -65,69 +51,15 @@ class Engine:
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Serve `kinds` from `cacher`; `log` is what commands read, `random` what names and uids are drawn from.
-
-        `admission` has a say in every write. `subresources` are the handlers of those that have their own, by name.
-        """
-        self.kinds = kinds
+        """Serve `kinds` from `cacher`; `log` is what commands read; for the rest see `WriteEngine`."""
+        super().__init__(kinds, cacher, clock=clock, random=random, admission=admission, subresources=subresources)
         self.cacher = cacher
         self._log = log
-        self._timestamps = Timestamps(clock)
-        self._random = random
-        self._subresources = subresources
-        self.admission = admission
-        self._plans: dict[Kind, Plan] = {}
-        self._epoch = kinds.epoch
         cacher.follow(DEFINITIONS, lambda: kinds.refresh(cacher.list(DEFINITIONS)))
-
-    def plan(self, kind: Kind) -> Plan:
-        """Return a kind's plan, made on first use."""
-        if self._epoch != self.kinds.epoch:
-            self._epoch = self.kinds.epoch
-            self._plans = {each: plan for each, plan in self._plans.items() if self.kinds.by_gvk(each.gvk) is each}
-        plan = self._plans.get(kind)
-        if plan is None:
-            plan = self._plans[kind] = Plan(kind, self.kinds)
-        return plan
-
-    def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
-        """Return what a write carries along."""
-        return Request(
-            self.plan(target.kind),
-            target,
-            options,
-            requester,
-            cacher=self.cacher,
-            timestamps=self._timestamps,
-            random=self._random,
-            admission=self.admission,
-        )
-
-    def _handler(self, target: Target) -> Handler | None:
-        """Return what handles a subresource, None for the usual verbs; `NotFound` for what has neither."""
-        part = target.kind.subresources.get(target.subresource)
-        handler = self._subresources.get(target.subresource)
-        is_the_object = part is not None and part.kind == target.kind.gvk and "update" in part.verbs
-        if part is None or not (handler or is_the_object):
-            raise NotFound("the server could not find the requested resource", details=StatusDetails())
-        return handler
-
-    # Reading.
-
-    def get(self, target: Target, options: GetOptions) -> Operation[Object]:
-        """Return an object in the served version; raises `NotFound`, `RequestTimeout` for a version of the future."""
-        if target.subresource and (handler := self._handler(target)) is not None:
-            return handler.get(self, target, options)
-        return reading.get(self.cacher, target, options)
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""
         return reading.list_objects(self.cacher, self._log, kind, namespace, options)
-
-    def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
-        """Return every object of a resource as it is stored."""
-        yield REFRESH
-        return self.cacher.list(resource)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
         """Return how a watch begins; from there on `Cacher.changes_after` and `history` have what follows."""
@@ -136,77 +68,6 @@ class Engine:
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
         """Return changes that the cacher has no more; raises `Expired`."""
         return reading.history(self._log, selection, revision, limit)
-
-    # Writing.
-
-    def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Create what the body says, in the target's namespace; `target.name` is for subresources."""
-        if target.kind.resource == BINDINGS:
-            return self._subresources["binding"].create(self, target, body, options, requester)
-        if target.subresource:
-            handler = self._handler(target)
-            if handler is None:
-                raise MethodNotAllowed(details=StatusDetails())
-            return handler.create(self, target, body, options, requester)
-        if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
-            raise MethodNotAllowed(details=StatusDetails())
-        request = self.request(target, options, requester)
-        bodies = _Bodies(request, body)
-        return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
-
-    def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Replace what is there by what the body says; where its kind allows it, create it."""
-        if target.subresource and (handler := self._handler(target)) is not None:
-            return handler.update(self, target, body, options, requester)
-        request = self.request(target, options, requester)
-        bodies = _Bodies(request, body)
-        check_place(request, bodies.first)
-
-        def replaced(ctx: Context, current: Object) -> Unstructured:
-            plan = request.plan
-            live = ctx.old if plan.kind.from_storage is None else plan.live(current)
-            return plan.owned(live, bodies.take(), request.manager, request.now, target.subresource)
-
-        may_create = request.plan.strategy.allow_create_on_update and not target.subresource
-        new = bodies.take_new if may_create else None
-        uid = metadata_of(bodies.first).get("uid") or ""
-        return settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES)
-
-    def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
-        if target.subresource and (handler := self._handler(target)) is not None:
-            return handler.patch(self, target, body, options, requester)
-        request = self.request(target, options, requester)
-        patch = Patch(body, options)
-        if patch.is_apply:
-            applied = _Applying(request, patch)
-            new = None if target.subresource else applied.new
-            return settle(request, lambda: change(request, applied.changed, new=new, managed=True), limit=RETRIES)
-
-        def patched(ctx: Context, current: Object) -> Unstructured:
-            plan = request.plan
-            live = plan.live(current)
-            fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
-            request.warnings += warnings
-            check_place(request, fields)
-            return plan.owned(live, fields, request.manager, request.now, target.subresource)
-
-        return settle(request, lambda: change(request, patched), limit=RETRIES)
-
-    def delete(
-        self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
-    ) -> Operation[Answer]:
-        """Delete what is there, now or later; a body's options override `options`, which are the query's."""
-        options = self._delete_options(body, options)
-        request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
-        if options.propagation_policy is None and options.orphan_dependents is None:
-            request.warnings += request.plan.strategy.default_propagation_warnings
-
-        def decide() -> Operation[Decision]:
-            decision = yield from delete(request, options)
-            return decision._replace(warnings=request.told())
-
-        return settle(request, decide, limit=RETRIES)
 
     def delete_collection(
         self,
@@ -218,14 +79,8 @@ class Engine:
         requester: Requester,
     ) -> Operation[Listing]:
         """Delete everything that a list shows, and return that list; not atomic, the first error ends it."""
-        options = self._delete_options(body, options)
+        options = self.options_of(body, options)
         return self._delete_collection(kind, namespace, list_options, options, requester)
-
-    def _delete_options(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
-        if body is not None and body.data:
-            options = delete_options(self.kinds.codec_for(DELETE_OPTIONS).decode(body.data, body.media_type).fields)
-        check_delete(options)
-        return options
 
     def _delete_collection(
         self,
@@ -266,64 +121,3 @@ def _delete_one(request: Request, options: DeleteOptions) -> Operation[None]:
         yield from settle(request, lambda: delete(request, options), limit=RETRIES)
     except NotFound:
         return
-
-
-class _Bodies:
-    """A request's body, decoded once for each attempt, because an attempt uses it up."""
-
-    def __init__(self, request: Request, body: Body) -> None:
-        """Decode it for the first time; raises what decoding raises."""
-        self._request = request
-        self._body = body
-        self.first: Unstructured = request.plan.decode(body, request.options, request.warnings)
-        self._taken = False
-
-    def take(self) -> Unstructured:
-        """Return the object, to be used up."""
-        if not self._taken:
-            self._taken = True
-            return self.first
-        return self._request.plan.decode(self._body, self._request.options, [])
-
-    def take_new(self) -> Unstructured:
-        """Return the object for where none is: the version it was to replace does not count (etcd3 `updateState`)."""
-        fields = self.take()
-        parse_version(metadata_of(fields).pop("resourceVersion", ""))
-        return fields
-
-
-class _Applying:
-    """A server-side apply."""
-
-    def __init__(self, request: Request, patch: Patch) -> None:
-        self._request = request
-        self._patch = patch
-
-    def new(self) -> Unstructured:
-        """Return what is to be created where nothing is."""
-        fields = self._merged(None)
-        if uid := metadata_of(fields).get("uid"):
-            detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise conflict(self._request.plan.resource, self._request.target.name, detail)
-        check_place(self._request, fields)
-        return fields
-
-    def changed(self, ctx: Context, current: Object) -> Unstructured:
-        """Return what is to become of the object that is there."""
-        fields = self._merged(self._request.plan.live(current))
-        check_place(self._request, fields)
-        return self._request.plan.stored(fields)
-
-    def _merged(self, live: Unstructured | None) -> Unstructured:
-        request, plan = self._request, self._request.plan
-        applied, repeated = self._patch.applied()
-        merged: dict[str, Any] = plan.manager.apply(
-            live,
-            applied,
-            request.manager,
-            request.now,
-            force=request.options.force,
-            subresource=request.target.subresource,
-        )
-        request.warnings += self._patch.check_applied(repeated)
-        return plan.codec.read(merged).fields

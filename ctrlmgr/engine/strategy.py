@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
@@ -43,6 +43,14 @@ class View(Protocol):
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace (None: of all), by key."""
+
+
+class State(View, Protocol):
+    """A view that says how current it is: writes are decided on it, and again when the log knows better."""
+
+    @property
+    def revision(self) -> Revision:
+        """Everything up to here is in it; it may hold later changes of single objects, too."""
 
 
 @dataclass

@@ -165,6 +165,8 @@ class Informers:
         self._revision: Revision = 0
         self._epoch = 0
         self._synced = False
+        self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
+        self._waiting = 0
         self._pause = threading.Condition()  # nobody notifies it: waiting on it is sleeping on the clock
 
     @property
@@ -190,6 +192,26 @@ class Informers:
             informer = self._informers[resource] = Informer(resource)
         return informer
 
+    def lister(self, resource: Resource) -> Lister | None:
+        """Return the store of a resource if there is an informer of it that has synced; any thread may ask."""
+        informer = self._informers.get(resource)
+        return informer.lister if informer is not None and informer.has_synced else None
+
+    def reach(self, revision: Revision, patience: float) -> bool:
+        """Return whether the stores come to hold `revision` within `patience` seconds; any thread but ours may wait."""
+        deadline = self._clock.monotonic() + patience
+        with self._reached:
+            self._waiting += 1
+            try:
+                while self._revision < revision:
+                    left = deadline - self._clock.monotonic()
+                    if left <= 0:
+                        return False
+                    self._clock.wait(self._reached, left)
+            finally:
+                self._waiting -= 1
+        return True
+
     def has_synced(self) -> bool:
         """Whether every informer has."""
         return self._synced
@@ -211,6 +233,7 @@ class Informers:
             informer._tell_synced(changes)
         self._epoch += 1
         self._synced = True
+        self._tell_waiting()
         return at
 
     def _snapshots(self) -> tuple[Revision, dict[Resource, Snapshot]]:
@@ -229,7 +252,13 @@ class Informers:
         """
         events = self._feed.events_after(self._revision, limit=limit)
         self._apply(events)
+        self._tell_waiting()
         return len(events)
+
+    def _tell_waiting(self) -> None:
+        if self._waiting:
+            with self._reached:
+                self._reached.notify_all()
 
     def _apply(self, events: Sequence[Event]) -> None:
         informers = self._informers

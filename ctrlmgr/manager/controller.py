@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -44,7 +45,7 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
-from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
+from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
 from ctrlmgr.metrics import ReconcileMetrics
 from ctrlmgr.workqueue import Delivery, WorkQueue
 
@@ -83,10 +84,10 @@ class Controller:
     def __init__(
         self,
         name: str,
-        reconciler: Reconciler,
+        reconciler: Reconciler[C],
         *,
         watches: Sequence[Watch],
-        client: ReconcileClient,
+        client: C,
         log: EventLog,
         clock: Clock,
         random: Random,
@@ -100,8 +101,8 @@ class Controller:
         """
         self.name = name
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock)
-        self._reconciler = reconciler
-        self._client = client
+        self._reconciler: Reconciler[Any] = reconciler
+        self._client: ReconcileClient = client
         self._log = log
         self._clock = clock
         self._random = random

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client
+from ctrlmgr.client import ReconcileClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,14 @@ class Result:
     requeue_after: float | None = None
 
 
-class Reconciler(Protocol):
-    """Makes the objects behind a key what they should be."""
+C = TypeVar("C", bound=ReconcileClient)
+C_contra = TypeVar("C_contra", contravariant=True)
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+
+class Reconciler(Protocol[C_contra]):
+    """Makes the objects behind a key what they should be, through the kind of client that it needs."""
+
+    def reconcile(self, key: Key, client: C_contra) -> Result | None:
         """Read the caches, write the difference through `client`.
 
         Raising has the key tried again, rate limited; `TerminalError` says that trying again is pointless.

@@ -12,18 +12,20 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from random import Random
-from uuid import UUID
 
 import msgspec
 
 from ctrlmgr import __version__
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
-from ctrlmgr.client import FieldMarks, LogClient
+from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
-from ctrlmgr.informer import Informer, Informers, Lister, WatchCache
+from ctrlmgr.informer import Informer, Informers, WatchCache
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.builders import ControllerBuilder, user_of
@@ -61,19 +63,19 @@ def open_replay_log(url: str, clock: ReplayClock, *, anchor: Path | None = None)
     return log
 
 
-class _KnownNamespaces(Lister):
-    """The namespaces in which things may be created; any at all while a recording shows none."""
+class _StageState(InformerState):
+    """The caches of the stage. Things may be created in any namespace while a recording shows none."""
 
-    def __init__(self, namespaces: Lister) -> None:
-        super().__init__()
-        self._namespaces = namespaces
-
-    def get(self, key: Key) -> Object | None:
-        """Return the namespace, or a stand-in when the recording does not have that kind."""
-        if len(self._namespaces):
-            return self._namespaces.get(key)
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        """Return an object, or a stand-in for a namespace when the recording does not have that kind."""
+        if resource != NAMESPACES or self._has_namespaces():
+            return super().get(resource, key)
         body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": key.name}})
         return Object(NAMESPACES, body)
+
+    def _has_namespaces(self) -> bool:
+        lister = self.informers.lister(NAMESPACES)
+        return lister is None or len(lister) > 0
 
 
 class HeldQueue(WorkQueue[Key]):
@@ -121,11 +123,14 @@ class Stage:
         self.clock = clock
         self.inputs = 0
         self._reconciles = dict.fromkeys(controllers, 0)
-        self._informers = Informers(
-            log, WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock)), clock=clock
+        self._feed = WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock))
+        self._informers = Informers(log, self._feed, clock=clock)
+        self._informers.informer(NAMESPACES)
+        state = _StageState(self._informers, log)
+        self._engine = WriteEngine(
+            builtin_kinds(), state, clock=clock, random=Random(_SEED), admission=default_chain(clock)
         )
-        self._namespaces = _KnownNamespaces(self._informers.informer(NAMESPACES).lister)
-        self._marks = FieldMarks(builtin_kinds())
+        self._run_operation = ControllerRunner(log, state, self._reach)
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
@@ -135,17 +140,17 @@ class Stage:
 
     def _build(self, name: str, build: ControllerBuilder) -> Controller:
         random = Random(f"{_SEED} {name}")
-        client = LogClient(
-            self.log,
-            author=Author(user_of(name), f"ctrlmgr/{__version__}"),
-            clock=self.clock,
-            new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
-            namespaces=self._namespaces,
-            marks=self._marks,
-        )
+        requester = Requester(user_of(name), ("system:masters",), f"ctrlmgr/{__version__}")
+        client = EngineClient(self._engine, self._run_operation, requester, manager=CONTROLLER_MANAGER)
         controller = build(self._informers, client, self.log, self.clock, random)
         controller.queue = self._queues[name] = HeldQueue(name, clock=self.clock)
         return controller
+
+    def _reach(self, revision: Revision, patience: float) -> bool:
+        self._feed.catch_up()
+        while self._informers.step():
+            pass
+        return self._informers.revision >= revision
 
     @property
     def reconciles(self) -> int:

@@ -17,12 +17,14 @@ from typing import Any, Final
 import structlog
 
 from ctrlmgr.api.resource import NAMESPACES
+from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
@@ -94,15 +96,16 @@ class Application(Fronted):
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
         )
+        informers.informer(NAMESPACES)
+        state = InformerState(informers, event_log)
         parts = Parts(
             settings,
             informers,
             event_log,
             clock,
             random,
-            informers.informer(NAMESPACES).lister,
-            backend.engine,
-            backend.run,
+            WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
+            ControllerRunner(event_log, state, informers.reach),
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
             leadership.elector.fence if leadership is not None else None,
@@ -112,7 +115,7 @@ class Application(Fronted):
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None
         if leadership is not None:
-            recorder = parts.broadcaster.recorder(COMPONENT, parts.unfenced(f"system:controller:{COMPONENT}"))
+            recorder = parts.recorder_of(COMPONENT, f"system:controller:{COMPONENT}")
             self._election = leadership.election(led, informers, recorder)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
-from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, FieldMarks, LogClient, Runner
+from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.bootstrap import controller as bootstrap
@@ -19,11 +19,11 @@ from ctrlmgr.controllers.definitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
-from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
-from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
 from ctrlmgr.settings import Settings
 
@@ -38,8 +38,8 @@ class Parts(NamedTuple):
     event_log: EventLog
     clock: Clock
     random: Random
-    namespaces: Lister
-    engine: Engine
+    engine: WriteEngine
+    """What controllers write through: it decides on the caches that they read."""
     run: Runner
     broadcaster: EventBroadcaster
     root_ca: str
@@ -47,34 +47,34 @@ class Parts(NamedTuple):
     fencing: Fencing | None
     """What every write of a controller carries; None when no other process can lead."""
 
-    def client(self, descriptor: ControllerDescriptor[Any]) -> EngineClient:
-        """Return a client that writes as the API does."""
-        requester = Requester(descriptor.user, ("system:masters",), _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester, fence=self.fencing, manager=CONTROLLER_MANAGER)
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
+        """Return what a controller writes through."""
+        return self.writer(descriptor.user, canonical=canonical)
 
-    def log_client(self, descriptor: ControllerDescriptor[Any]) -> LogClient:
-        """Return a client that writes straight to the log, for a controller that needs nothing of the API's."""
-        return self.internal(descriptor.user)
+    def writer(self, user: str, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
+        """Return a client that writes as a component; `unfenced` for what every process does, whichever leads."""
+        fence = None if unfenced else self.fencing
+        requester = Requester(user, ("system:masters",), _USER_AGENT)
+        return EngineClient(
+            self.engine, self.run, requester, fence=fence, manager=CONTROLLER_MANAGER, canonical=canonical
+        )
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what a controller records Events through."""
-        return self.broadcaster.recorder(descriptor.event_source, self.unfenced(descriptor.user))
+        return self.recorder_of(descriptor.event_source, descriptor.user)
+
+    def recorder_of(self, component: str, user: str) -> Recorder:
+        """Return what a component records Events through, under the name that Kubernetes' Events have for it."""
+        return self.broadcaster.recorder(component, self.writer(user, canonical=True, unfenced=True))
 
     def internal(self, user: str) -> LogClient:
-        """Return a client for what is no object of the API, or must not wait for it."""
+        """Return a client for what is in the log and no object of the API."""
         return LogClient(
             self.event_log,
             author=Author(user, _USER_AGENT),
             clock=self.clock,
             new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
-            namespaces=self.namespaces,
-            fence=self.fencing,
-            marks=FieldMarks(self.engine.kinds),
         )
-
-    def unfenced(self, user: str) -> LogClient:
-        """Return the same for what every process does, whichever leads."""
-        return self._replace(fencing=None).internal(user)
 
     def definitions(self) -> Controller:
         """Return the controller of CustomResourceDefinitions, which every process that serves the API runs."""
@@ -86,9 +86,10 @@ class Parts(NamedTuple):
         """Return what the bootstrap controller is made of."""
         requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
         client = EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
-        internal = self.unfenced(f"system:controller:{bootstrap.CONTROLLER_NAME}")
+        user = f"system:controller:{bootstrap.CONTROLLER_NAME}"
+        internal, events = self.internal(user), self.writer(user, canonical=True, unfenced=True)
         return bootstrap_assembly.Parts(
-            self.informers, self.event_log, client, internal, self.broadcaster, self.clock, self.random
+            self.informers, self.event_log, client, internal, events, self.broadcaster, self.clock, self.random
         )
 
 
@@ -169,7 +170,7 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
         "compaction",
         reconciler,
         watches=[],
-        client=parts.internal("system:controller:compaction"),
+        client=parts.writer("system:controller:compaction"),
         log=parts.event_log,
         clock=parts.clock,
         random=parts.random,
@@ -186,7 +187,7 @@ def event_expiry(parts: Parts) -> Iterator[Runnable]:
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,
-            parts.internal("system:controller:event-expiry"),
+            parts.writer("system:controller:event-expiry"),
             parts.event_log,
             parts.settings.events.ttl,
             clock=parts.clock,

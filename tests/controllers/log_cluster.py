@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key, Resource
-from ctrlmgr.client import LogClient
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing import FakeClock
+from tests.engine.stage import builtin_kinds
 
 WEB = Key("default", "web")
 
@@ -23,18 +26,27 @@ class LogCluster:
         """Start with an empty log, or on that of another cluster whose process has ended."""
         self.clock = FakeClock()
         self.log = log or MemoryEventLog(clock=self.clock, random=random.Random(0))
-        self.informers = Informers(self.log, WatchCache(self.log, clock=self.clock), clock=self.clock)
-
-    def client(self, actor: str) -> LogClient:
-        """Return what a controller of that name writes with."""
-        uids = itertools.count(self.log.head().revision)
-        return LogClient(
-            self.log,
-            author=Author(actor),
+        self.feed = WatchCache(self.log, clock=self.clock)
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        self.informers.informer(NAMESPACES)
+        self.state = InformerState(self.informers, self.log)
+        self.engine = WriteEngine(
+            builtin_kinds(),
+            self.state,
             clock=self.clock,
-            new_uid=lambda: f"uid-{next(uids)}",
-            namespaces=self.informers.informer(NAMESPACES).lister,
+            random=random.Random(self.log.head().revision),
+            admission=default_chain(self.clock),
         )
+
+    def client(self, actor: str) -> EngineClient:
+        """Return what a controller of that name writes with."""
+        run = ControllerRunner(self.log, self.state, self._reach)
+        return EngineClient(self.engine, run, Requester(actor), canonical=True)
+
+    def _reach(self, revision: Revision, patience: float) -> bool:
+        self.feed.catch_up()
+        self.follow()
+        return self.informers.revision >= revision
 
     def put(self, *objects: Object) -> None:
         """Create or replace objects, as somebody else."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from random import Random
+from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
@@ -72,7 +73,7 @@ class Stage:
 
     def __init__(
         self,
-        reconciler: Reconciler,
+        reconciler: Reconciler[Any],
         *,
         name: str = "staged",
         delay: float = 0.0,

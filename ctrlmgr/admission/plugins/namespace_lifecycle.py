@@ -53,6 +53,10 @@ class NamespaceLifecycle(Plugin):
             return operation is Verb.DELETE
         return operation is not Verb.DELETE and resource not in _REVIEWS
 
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the namespace alone."""
+        return False
+
     def admit(self, attributes: Attributes) -> None:
         """Refuse with `Forbidden`, `NotFound` or `NamespaceTerminating`."""
         if attributes.resource == NAMESPACES:
@@ -67,4 +71,4 @@ class NamespaceLifecycle(Plugin):
         if attributes.operation is Verb.CREATE:
             if is_terminating(found):
                 raise terminating(attributes.resource, attributes.called(), attributes.namespace)
-            attributes.within = found.revision
+            attributes.within = found.revision or None  # 0: a stand-in, which no log holds

@@ -59,7 +59,9 @@ class Parts(NamedTuple):
     event_log: EventLog
     client: EngineClient
     internal: LogClient
-    """Writes claims, leases and Events, straight to the log."""
+    """Writes claims and leases, straight to the log."""
+    events: EngineClient
+    """Writes Events."""
     broadcaster: EventBroadcaster
     clock: Clock
     random: Random
@@ -81,7 +83,7 @@ def new_bootstrap(
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     makers = (cluster_ip_repair, node_port_repair)
-    repairs = RepairReconciler(make(parts.event_log, ranges, parts.broadcaster, parts.internal) for make in makers)
+    repairs = RepairReconciler(make(parts.event_log, ranges, parts.broadcaster, parts.events) for make in makers)
     controller = Controller(
         bootstrap.CONTROLLER_NAME,
         reconciler,
@@ -122,7 +124,7 @@ def _reconciler(
         )
     spec = ServiceSpec(ranges.addresses[0][0], port, node_port)
     own = Address(address, port) if address is not None else None
-    recorder = parts.broadcaster.recorder(bootstrap_cidr.COMPONENT, parts.internal)
+    recorder = parts.broadcaster.recorder(bootstrap_cidr.COMPONENT, parts.events)
     cidrs = [str(each) for each in ranges.addresses]
     return BootstrapReconciler(
         SystemNamespaces(informers.informer(NAMESPACES).lister),

@@ -16,7 +16,7 @@ from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.clusterrole_aggregation import DESCRIPTOR
 from ctrlmgr.controllers.clusterrole_aggregation.decide import desired_rules, is_aggregated
@@ -38,9 +38,8 @@ class ClusterRoleAggregator:
         """Read from `roles`."""
         self._roles = roles
 
-    def reconcile(self, key: Key, client: Client) -> None:
+    def reconcile(self, key: Key, client: EngineClient) -> None:
         """Apply the rules if they are not what they should be; raises what `client` raises."""
-        assert isinstance(client, EngineClient), "only the engine applies"
         role = self._roles.get(key)
         if role is None:
             return

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.cron_job import DESCRIPTOR, Options
 from ctrlmgr.controllers.cron_job.decide import (
@@ -56,9 +56,8 @@ class CronJobReconciler:
         self._recorder = recorder
         self._clock = clock
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Do what is due, and come back for the next run; raises what `client` raises."""
-        assert isinstance(client, EngineClient), "Jobs are made as the API makes them"
         obj = self._log.get(CRON_JOBS, key)
         if obj is None:
             return None

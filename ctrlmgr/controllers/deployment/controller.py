@@ -22,7 +22,7 @@ import structlog
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.deployment import DESCRIPTOR, Options, decide, marks, status
 from ctrlmgr.controllers.deployment.replica_sets import API_VERSION, KIND, Rollout
@@ -70,9 +70,8 @@ class DeploymentReconciler:
         self._recorder = recorder
         self._clock = clock
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Do what can be done now; raises what the API refuses."""
-        assert isinstance(client, EngineClient), "ReplicaSets are made as the API makes them"
         deployment = self._deployments.get(key)
         if deployment is None:
             return None

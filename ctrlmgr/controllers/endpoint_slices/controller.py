@@ -20,7 +20,7 @@ from random import Random
 from ctrlmgr.api.core import Pod, Service
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
-from ctrlmgr.client import Client, LogClient
+from ctrlmgr.client import Client, ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoint_slices import DESCRIPTOR, Options
@@ -113,7 +113,7 @@ def _key(change: Change) -> Iterable[Key]:
 
 def new_endpoint_slice_controller(
     informers: Informers,
-    client: LogClient,
+    client: ReconcileClient,
     log: EventLog,
     *,
     clock: Clock,
@@ -157,7 +157,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     return new_endpoint_slice_controller(
         context.informers,
-        context.log_client(DESCRIPTOR),
+        context.client(DESCRIPTOR, canonical=True),
         context.event_log,
         clock=context.clock,
         random=context.random,

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from ctrlmgr.api.core import EndpointAddress, EndpointSubset, Pod, Service
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Revision
-from ctrlmgr.client import Client, LogClient
+from ctrlmgr.client import Client, ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
@@ -256,7 +256,7 @@ def _key(change: Change) -> Iterable[Key]:
 
 def new_endpoints_controller(
     informers: Informers,
-    client: LogClient,
+    client: ReconcileClient,
     log: EventLog,
     *,
     clock: Clock,
@@ -296,7 +296,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     return new_endpoints_controller(
         context.informers,
-        context.log_client(DESCRIPTOR),
+        context.client(DESCRIPTOR, canonical=True),
         context.event_log,
         clock=context.clock,
         random=context.random,

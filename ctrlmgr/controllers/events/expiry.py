@@ -22,7 +22,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Revision
-from ctrlmgr.client import Client, LogClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informer, Informers
@@ -84,9 +84,8 @@ class EventExpiry:
         """Begin to look, which `reconcile` then goes on with by itself."""
         yield _ALL
 
-    def reconcile(self, key: Key, client: Client) -> Result:
+    def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Remove what is too old; raises `Conflict` or `NotFound` if some of it changes meanwhile, and goes on then."""
-        assert isinstance(client, LogClient), "only the log deletes many objects at once, whatever holds them"
         newest = self._log.revision_at(self._clock.now() - round(self._ttl * 1_000_000))
         while expired := self._pop(newest):
             try:
@@ -114,7 +113,7 @@ class EventExpiry:
 
 
 def new_event_expiry(
-    informers: Informers, client: LogClient, event_log: EventLog, ttl: float, *, clock: Clock, random: Random
+    informers: Informers, client: EngineClient, event_log: EventLog, ttl: float, *, clock: Clock, random: Random
 ) -> Controller:
     """Put the controller together; ask before `informers` sync. `ttl` is in seconds."""
     expiry = EventExpiry(informers.informer(EVENTS), event_log, ttl, clock=clock)

@@ -21,7 +21,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
@@ -58,9 +58,8 @@ class GarbageCollector:
         self._graph = graph
         self._informers = informers
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Do what is to be done about one object."""
-        assert isinstance(client, EngineClient), "only the engine knows preconditions and propagation"
         epoch = self._informers.epoch
         obj = self._graph.get(Item.parse(key))
         if obj is None:

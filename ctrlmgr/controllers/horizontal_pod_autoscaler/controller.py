@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from ctrlmgr.api.resource import PODS, Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
@@ -52,9 +52,8 @@ class AutoscalerReconciler:
         # By key; a key is reconciled by one worker at a time, and dictionaries take care of themselves.
         self._memories: dict[Key, Memory] = {}
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Measure, decide, scale; what the API refuses is tried again in the next period."""
-        assert isinstance(client, EngineClient), "only the engine knows scales"
         obj = self._autoscalers.get(key)
         if obj is None:
             self._memories.pop(key, None)

@@ -23,7 +23,7 @@ from ctrlmgr.api.core import Endpoints, Service
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR, Endpoint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
-from ctrlmgr.client import Client, LogClient
+from ctrlmgr.client import Client, ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoint_slices.groups import Identity, PortSet, identity
@@ -199,7 +199,7 @@ def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
 
 def new_mirroring_controller(
     informers: Informers,
-    client: LogClient,
+    client: ReconcileClient,
     log: EventLog,
     *,
     clock: Clock,
@@ -235,7 +235,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     return new_mirroring_controller(
         context.informers,
-        context.log_client(DESCRIPTOR),
+        context.client(DESCRIPTOR, canonical=True),
         context.event_log,
         clock=context.clock,
         random=context.random,

@@ -22,7 +22,7 @@ import structlog
 from ctrlmgr.api.core import Node
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.pod_garbage_collector import DESCRIPTOR, Options
@@ -198,9 +198,8 @@ class PodGarbageCollector:
         self._quarantine.clear()
         yield _ALL
 
-    def reconcile(self, key: Key, client: Client) -> Result:
+    def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Go a round; a pod that cannot be removed now is left for the next one."""
-        assert isinstance(client, EngineClient), "only the engine knows grace periods"
         pods = [Looked.at(pod) for pod in self._pods.list()]
         nodes = {node.name: node for node in self._nodes.list()}
         places = dict.fromkeys(pod.view.spec.node_name for pod in pods)

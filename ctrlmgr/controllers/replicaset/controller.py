@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import replicationcontroller
 from ctrlmgr.controllers.descriptor import ControllerContext
@@ -90,9 +90,8 @@ class ReplicaSetReconciler:
         self._recorder = recorder
         self._clock = clock
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Make or delete pods and write the status; raises what the API refuses."""
-        assert isinstance(client, EngineClient), "pods are made as the API makes them"
         obj = self._sets.get(key)
         if obj is None:
             return None

@@ -18,7 +18,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, parse_time
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ttl_after_finished import DESCRIPTOR, Options
@@ -78,9 +78,8 @@ class TTLAfterFinished:
         self._jobs = jobs
         self._clock = clock
 
-    def reconcile(self, key: Key, client: Client) -> Result | None:
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Delete the Job, or come back when it is due; raises what `client` raises."""
-        assert isinstance(client, EngineClient), "only the engine knows propagation"
         job = self._jobs.get(key)
         due = desired_deletion(job) if job is not None else None
         if job is None or due is None:

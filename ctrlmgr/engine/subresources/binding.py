@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
@@ -15,10 +13,8 @@ from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.change import change
+from ctrlmgr.engine.verbs.request import Requests
 from ctrlmgr.kinds.core.pod.subresources import bind
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.engine import Engine
 
 _BINDING = GroupVersionKind("", "v1", "Binding")
 
@@ -27,7 +23,7 @@ class BindingHandler(Handler):
     """Binds; the answer is a Status."""
 
     def create(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Assign a pod to a node: the pod of the URL or, for `bindings`, the one the body names."""
         pods = engine.kinds.stored(PODS) or target.kind

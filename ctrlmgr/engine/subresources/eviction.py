@@ -5,7 +5,7 @@ Guarantees: the pod's condition, its deletion and what the budget has less of ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctrlmgr.api import status
 from ctrlmgr.engine.kind import GroupVersionKind
@@ -15,12 +15,9 @@ from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.request import Request, Requests
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.kinds.core.pod.subresources import evict
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.engine import Engine
 
 _EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 
@@ -29,7 +26,7 @@ class EvictionHandler(Handler):
     """Evicts; the answer is a Status."""
 
     def create(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Evict a pod."""
         request = engine.request(target, options, requester)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
@@ -11,40 +10,37 @@ from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.request import Request, Requests
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.engine import Engine
 
 
 class Handler:
     """A subresource that is not its object in another light, but a thing of another kind."""
 
-    def get(self, engine: Engine, target: Target, options: GetOptions) -> Operation[Object]:
+    def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return it."""
         raise _not_allowed()
 
     def create(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Do what its creation stands for."""
         raise _not_allowed()
 
     def update(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Replace it."""
         raise _not_allowed()
 
     def patch(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Patch it."""
         raise _not_allowed()
 
 
-def decode(engine: Engine, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
+def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
     """Decode a body of another kind than the object's; what it has too much is told of as asked."""
     codec = engine.kinds.codec_for(gvk)
     fields, problems = codec.decode(body.data, body.media_type)

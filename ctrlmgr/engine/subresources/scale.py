@@ -10,7 +10,7 @@ Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctrlmgr.api.field import Path, invalid, refuse
 from ctrlmgr.api.object import Object
@@ -31,12 +31,9 @@ from ctrlmgr.engine.verbs.attempts import RETRIES, settle
 from ctrlmgr.engine.verbs.change import change
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.request import Request, Requests
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.label_selectors import selector_text
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.engine import Engine
 
 SCALES = Resource("autoscaling", "scales")
 
@@ -53,13 +50,13 @@ NewScale = Callable[[Unstructured], Unstructured]
 class ScaleHandler(Handler):
     """Reads and writes Scales."""
 
-    def get(self, engine: Engine, target: Target, options: GetOptions) -> Operation[Object]:
+    def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the Scale of an object."""
-        obj = yield from reading.get(engine.cacher, target, options)
+        obj = yield from reading.get(engine.state, target, options)
         return _scale_of(engine, target, obj)
 
     def update(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Replace a Scale."""
         request = engine.request(target, options, requester)
@@ -73,7 +70,7 @@ class ScaleHandler(Handler):
         return _write(engine, request, replaced, uid=metadata_of(wanted).get("uid") or "")
 
     def patch(
-        self, engine: Engine, target: Target, body: Body, options: WriteOptions, requester: Requester
+        self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Patch a Scale."""
         request = engine.request(target, options, requester)
@@ -94,11 +91,11 @@ class ScaleHandler(Handler):
         return _write(engine, request, applied if patch.is_apply else patched)
 
 
-def _manager(engine: Engine) -> FieldManager:
+def _manager(engine: Requests) -> FieldManager:
     return FieldManager(engine.kinds.codec_for(_SCALE).schema, SCALE_VERSION)
 
 
-def _write(engine: Engine, request: Request, new_scale: NewScale, *, uid: str = "") -> Operation[Answer]:
+def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str = "") -> Operation[Answer]:
     def changed(ctx: Context, current: Object) -> Unstructured:
         return _rescaled(request, request.plan.live(current), new_scale)
 
@@ -157,7 +154,7 @@ def _replicas(fields: Unstructured) -> int:
     return int((fields.get("spec") or {}).get("replicas") or 0)
 
 
-def _scale_of(engine: Engine, target: Target, obj: Object) -> Object:
+def _scale_of(engine: Requests, target: Target, obj: Object) -> Object:
     fields = _scale(engine.plan(target.kind).live(obj), _scaling(target.kind))
     if fields["spec"]["replicas"] == _UNSET:
         raise internal(f'the spec replicas field "{_shown(target.kind)}" does not exist')

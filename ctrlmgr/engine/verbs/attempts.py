@@ -62,12 +62,12 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide; once more if that refused or changed nothing, but the cacher was behind.
+    """Decide; once more if that refused or changed nothing, but the state was behind.
 
     What another process refused is refused: asking it again would be another question.
     """
-    cacher = request.cacher
-    before = cacher.revision
+    state = request.state
+    before = state.revision
     refusal: ApiError | None = None
     try:
         decision = yield from decide()
@@ -78,7 +78,7 @@ def _decided(request: Request, decide: Decide) -> Operation[Decision]:
             raise
         refusal = error
     yield REFRESH
-    if cacher.revision != before:
+    if state.revision != before:
         return (yield from decide())
     if refusal is not None:
         raise refusal

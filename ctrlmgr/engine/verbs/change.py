@@ -214,7 +214,7 @@ def _replace(request: Request, ctx: Context, new: Unstructured, old: Unstructure
     plan = request.plan
     obj = plan.encode(keep_timestamps(old, new))
     warnings = request.told(ctx)
-    if _is_released(plan.strategy.finalizers, obj, current):
+    if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)
     if obj.body == current.body:
         return Decision(200, object=current, warnings=warnings)
@@ -224,7 +224,7 @@ def _replace(request: Request, ctx: Context, new: Unstructured, old: Unstructure
     return Decision(200, proposals, 0, warnings=warnings)
 
 
-def _is_released(finalizers: Callable[[Object], Any], obj: Object, current: Object) -> bool:
+def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Object) -> bool:
     """Whether nothing holds a terminating object any more (`ShouldDeleteDuringUpdate`)."""
     before = current.metadata
     return (

@@ -65,7 +65,7 @@ def _free_name(request: Request, metadata: dict[str, Any]) -> str:
     storage, namespace = request.plan.storage, metadata.get("namespace", "")
     for _ in range(NAME_ATTEMPTS):
         name = generate_name(metadata["generateName"], request.random)
-        if request.cacher.get(storage, Key(namespace, name)) is None:
+        if request.state.get(storage, Key(namespace, name)) is None:
             return name
     raise no_free_name(request.plan.resource, name)
 
@@ -100,7 +100,7 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
     if metadata.pop("resourceVersion", "").lstrip("0").isdecimal():
         raise UnknownError("resourceVersion should not be set on objects to be created")
     obj = plan.encode(fields)
-    there = request.cacher.get(plan.storage, obj.key)
+    there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:

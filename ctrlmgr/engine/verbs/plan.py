@@ -7,20 +7,18 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.errors import Invalid
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.kind import Kind
-    from ctrlmgr.engine.kinds import Kinds
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -25,6 +25,7 @@ from ctrlmgr.engine.options import EXACT, GetOptions, ListOptions
 from ctrlmgr.engine.paging import Place, decode_continue, encode_continue
 from ctrlmgr.engine.refusals import list_expired, not_found, too_large_version
 from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
+from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.errors import BadRequest, Expired, UnknownError
 from ctrlmgr.eventlog.event import Snapshot
@@ -48,15 +49,15 @@ class _Range(NamedTuple):
     revision: Revision
 
 
-def get(cacher: Cacher, target: Target, options: GetOptions) -> Operation[Object]:
+def get(state: State, target: Target, options: GetOptions) -> Operation[Object]:
     """Return an object in the served version; raises `NotFound`."""
     kind, namespace, name, _ = target
     version = options.resource_version
     if not version:
         yield REFRESH
     elif version != "0":
-        yield from _not_older(cacher, _parse(version, UnknownError, ""))
-    obj = cacher.get(kind.storage, Key(namespace, name))
+        yield from _not_older(state, _parse(version, UnknownError, ""))
+    obj = state.get(kind.storage, Key(namespace, name))
     if obj is None:
         raise not_found(kind.resource, name)
     return kind.from_storage(obj) if kind.from_storage is not None else obj
@@ -116,11 +117,11 @@ def _parse(version: str, error: type[BadRequest] | type[UnknownError], prefix: s
         raise error(prefix + invalid("resourceVersion", version, str(problem)).message) from problem
 
 
-def _not_older(cacher: Cacher, revision: Revision) -> Operation[None]:
-    if cacher.revision < revision:
+def _not_older(state: State, revision: Revision) -> Operation[None]:
+    if state.revision < revision:
         yield Await(revision, PATIENCE)
-        if cacher.revision < revision:
-            raise too_large_version(revision, cacher.revision)
+        if state.revision < revision:
+            raise too_large_version(revision, state.revision)
 
 
 def _span(selection: Selection) -> Span:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Admission, Attributes, Verb
-from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.options import Requester, WriteOptions
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, State
 from ctrlmgr.engine.verbs.plan import Plan
+
+
+class Requests(Protocol):
+    """What makes requests: an engine, as the handlers of subresources see it."""
+
+    kinds: Kinds
+    state: State
+
+    def plan(self, kind: Kind) -> Plan:
+        """Return a kind's plan."""
+
+    def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
+        """Return what a write carries along."""
 
 
 class Request:
@@ -25,12 +39,12 @@ class Request:
         "_attempt",
         "admission",
         "annotations",
-        "cacher",
         "now",
         "options",
         "plan",
         "random",
         "requester",
+        "state",
         "target",
         "warnings",
     )
@@ -42,7 +56,7 @@ class Request:
         options: WriteOptions,
         requester: Requester,
         *,
-        cacher: Cacher,
+        state: State,
         timestamps: Timestamps,
         random: Random,
         admission: Admission,
@@ -52,7 +66,7 @@ class Request:
         self.target = target
         self.options = options
         self.requester = requester
-        self.cacher = cacher
+        self.state = state
         self.random = random
         self.now = timestamps.now()
         self.warnings: list[str] = []
@@ -63,13 +77,13 @@ class Request:
 
     def current(self) -> Object | None:
         """Return what is there now, as stored."""
-        return self.cacher.get(self.plan.storage, Key(self.target.namespace, self.target.name))
+        return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
 
     def context(self, old: Unstructured | None = None) -> Context:
         """Return what a strategy sees of this attempt."""
         self._attempt = ctx = Context(
             kind=self.plan.kind,
-            view=self.cacher,
+            view=self.state,
             now=self.now,
             random=self.random,
             user=self.requester.user,
@@ -98,7 +112,7 @@ class Request:
             name,
             operation,
             self.requester,
-            self.cacher,
+            self.state,
             self.now,
             self.random,
             obj,

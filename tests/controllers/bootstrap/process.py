@@ -79,7 +79,9 @@ class Process(Stage):
         )
         self.client = EngineClient(self.engine, self.run, Requester("system:apiserver", ("system:masters",), "test"))
         self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=random)
-        parts = Parts(self.informers, self.log, self.client, self.internal, self.broadcaster, self.clock, random)
+        parts = Parts(
+            self.informers, self.log, self.client, self.internal, self.client, self.broadcaster, self.clock, random
+        )
         service = ServiceSettings(**settings)
         self.bootstrap: Bootstrap = new_bootstrap(parts, service, ranges, address=ip, port=port, ready=self.ready)
 

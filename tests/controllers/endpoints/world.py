@@ -10,13 +10,16 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource, Revision
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
 from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
 from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
@@ -24,6 +27,7 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
 from ctrlmgr.workqueue import WorkQueue
+from tests.engine.stage import builtin_kinds
 
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
 CLIENT = Author("client")
@@ -101,6 +105,11 @@ class World:
         self.feed = RepeatingCache(self.log, clock=self.clock)
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         drawn = random.Random(self.log.head().revision)
+        self.informers.informer(NAMESPACES)
+        self.state = InformerState(self.informers, self.log)
+        self.engine = WriteEngine(
+            builtin_kinds(), self.state, clock=self.clock, random=drawn, admission=default_chain(self.clock)
+        )
         options: dict[str, Any] = {"clock": self.clock, "random": drawn, "workers": 1}
         self.controllers: list[Controller] = [
             new(self.informers, self._client(name), self.log, **options)
@@ -117,14 +126,15 @@ class World:
         for controller in self.controllers:
             controller.start()
 
-    def _client(self, name: str) -> LogClient:
-        return LogClient(
-            self.log,
-            author=Author(name),
-            clock=self.clock,
-            new_uid=self.new_uid,
-            namespaces=self.informers.informer(NAMESPACES).lister,
-        )
+    def _client(self, name: str) -> EngineClient:
+        run = ControllerRunner(self.log, self.state, self._reach)
+        return EngineClient(self.engine, run, Requester(name), canonical=True)
+
+    def _reach(self, revision: Revision, patience: float) -> bool:
+        self.feed.catch_up()
+        while self.informers.step():
+            pass
+        return self.informers.revision >= revision
 
     def new_uid(self) -> str:
         return f"uid-{next(self._numbers)}"

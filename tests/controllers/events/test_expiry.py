@@ -12,7 +12,9 @@ COLLECTION = "/api/v1/namespaces/a/events"
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_event_expiry(stage.informers, stage.log_client, stage.log, HOUR, clock=stage.clock, random=stage.random)
+    return new_event_expiry(
+        stage.informers, stage.engine_client, stage.log, HOUR, clock=stage.clock, random=stage.random
+    )
 
 
 def a_stage() -> WorkedStage:
@@ -119,7 +121,7 @@ def test_who_stands_by_does_not_remember_everything() -> None:
         pass
     assert standby.remembered <= ROOM + 3
     stage.clock.step(HOUR)
-    standby.reconcile(Key("", "events"), stage.log_client)
+    standby.reconcile(Key("", "events"), stage.engine_client)
     assert stage.names(EVENTS) == []
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
-from ctrlmgr.informer import Store
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from tests.engine.stage import Stage
@@ -38,12 +38,14 @@ class RepairCluster(Stage):
             author=Author("system:controller:repair"),
             clock=self.clock,
             new_uid=lambda: f"uid-{next(uids)}",
-            namespaces=Store(),
         )
         broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
         self.broadcasters = [broadcaster]
-        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)
-        self.ports = node_port_repair(self.log, ranges, broadcaster, self.client)
+        teller = EngineClient(
+            self.engine, lambda operation, cause=None, fence=None: self.driver.run(operation), Requester("repair")
+        )
+        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, teller)
+        self.ports = node_port_repair(self.log, ranges, broadcaster, teller)
 
     def service(self, name: str = "web", namespace: str = "a", **spec: Any) -> Object:
         body = {

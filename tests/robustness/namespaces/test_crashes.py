@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, PODS, Resource
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.operations import Answer, Command, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
+from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, Forbidden, LogClosed, NamespaceTerminating, NotFound
-from ctrlmgr.eventlog import Author, Event, EventType
-from ctrlmgr.informer import Store
+from ctrlmgr.eventlog import Event, EventType
+from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
 from tests.robustness.namespaces.deletion import Plan, delete
@@ -229,11 +231,20 @@ def test_a_creation_survives_a_change_of_its_namespace_that_does_not_matter() ->
 def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
     scene = Scene(beginning())
     late = Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e", "namespace": DOOMED}})
-    behind = Store()
-    behind.replace([obj for obj in scene.objects() if obj.resource == NAMESPACES])
-    client = LogClient(
-        scene.log, author=Author("controller"), clock=scene.clock, new_uid=lambda: "uid", namespaces=behind
+    feed = WatchCache(scene.log, clock=scene.clock)
+    behind = Informers(scene.log, feed, clock=scene.clock)
+    behind.informer(NAMESPACES)
+    behind.sync()
+    state = InformerState(behind, scene.log)
+
+    def reach(revision: int, patience: float) -> bool:
+        feed.catch_up()
+        return behind.step() > 0
+
+    engine = WriteEngine(
+        scene.people.kinds, state, clock=scene.clock, random=Random(1), admission=default_chain(scene.clock)
     )
+    client = EngineClient(engine, ControllerRunner(scene.log, state, reach), Requester("controller"), canonical=True)
     scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
     client.create(late)
     client.delete(scene.log.get(ENDPOINTS, late.key) or late)

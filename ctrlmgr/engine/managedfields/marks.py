@@ -1,6 +1,6 @@
-"""Says in metadata.managedFields which fields a controller wrote that writes straight to the log, as the API would.
+"""Says in metadata.managedFields which fields a controller wrote whose objects are in their final form already.
 
-Guarantees: the entries are those that the same request through the engine would have left, `manager` being who writes;
+Guarantees: the entries are those that the same write by the full path would have left, `manager` being who writes;
 what is no API kind has none. Lists that are owned as a whole are compared as bytes and never decoded, so that marking
 costs the same for ten endpoints as for ten thousand.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +9,9 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.client import CONTROLLER_MANAGER, FieldMarks, LogClient
-from ctrlmgr.eventlog.event import Author
+from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, FieldMarks
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.options import Requester
 from tests.engine.stage import Stage, builtin_kinds
 
 Fields = dict[str, Any]
@@ -42,9 +42,14 @@ def through_the_api(stage: Stage, fields: Fields, manager: str) -> None:
 
 
 def straight(stage: Stage, fields: Fields) -> None:
-    uids = (f"uid-{number}" for number in itertools.count(1))
-    marks = FieldMarks(builtin_kinds())
-    client = LogClient(stage.log, author=Author("c"), clock=stage.clock, new_uid=lambda: next(uids), marks=marks)
+    run = Driver(stage.log, stage.feed, stage.cacher, patience=0).run
+    client = EngineClient(
+        stage.engine,
+        lambda operation, cause=None, fence=None: run(operation),
+        Requester("c"),
+        manager=CONTROLLER_MANAGER,
+        canonical=True,
+    )
     wanted = Object.from_dict(fields)
     current = stage.log.get(wanted.resource, wanted.key)
     if current is None:

@@ -1,0 +1,76 @@
+"""Runs the engine's operations on a controller's own thread: the driver's side of `engine.operations`.
+
+Guarantees:
+- It needs no event loop and holds up none: a decision runs on the thread that asked for it, an append waits there.
+- It ends: an append ends by the log's own deadlines, catching up by `PATIENCE`.
+- After a refused append the operation sees all that the log refused it for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.engine.strategy import State
+from ctrlmgr.errors import CtrlmgrError, LogUnavailable
+from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.eventlog.log import EventLog
+
+T = TypeVar("T")
+
+PATIENCE: Final = 3.5
+"""Seconds that the caches may take to come up to the log."""
+
+
+class ControllerRunner:
+    """A `Runner` for controllers; threads share one."""
+
+    def __init__(self, event_log: EventLog, state: State, reach: Callable[[Revision, float], bool]) -> None:
+        """Append to `event_log`; `reach(revision, seconds)` waits for `state` to have a revision, says if it has."""
+        self._log = event_log
+        self._state = state
+        self._reach = reach
+
+    def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
+        """Run an operation to its end; raises what it raises, `Fenced`, and `LogUnavailable`."""
+        try:
+            command = next(operation)
+            while True:
+                try:
+                    result = self._obey(command, cause, fence)
+                except CtrlmgrError as error:
+                    command = operation.throw(error)
+                else:
+                    command = operation.send(result)
+        except StopIteration as stop:
+            result_of: T = stop.value
+            return result_of
+
+    def _obey(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
+        match command:
+            case Append():
+                return self._append(command, cause, fence)
+            case Refresh():
+                return self._refresh()
+            case Read(call):
+                return call()
+            case Await(revision, patience):
+                self._reach(revision, patience)
+                return None
+
+    def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
+        try:
+            return self._log.append(command.proposals, author=command.author, fence=fence, cause=cause)
+        except CtrlmgrError as error:
+            if error.lost_race:
+                self._refresh()
+            raise
+
+    def _refresh(self) -> None:
+        newest = self._log.peek()
+        if newest is None:
+            newest = self._log.head().revision
+        if self._state.revision < newest and not self._reach(newest, PATIENCE):
+            raise LogUnavailable(f"the caches have not reached revision {newest} within {PATIENCE:g} s")

@@ -1,0 +1,295 @@
+"""The engine as controllers have it: each verb returns an operation for a driver to run (`engine.operations`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.managedfields.marks import FieldMarks
+from ctrlmgr.engine.names import Timestamps
+from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation, Target
+from ctrlmgr.engine.options import (
+    DELETE_OPTIONS,
+    Body,
+    DeleteOptions,
+    GetOptions,
+    Requester,
+    WriteOptions,
+    check_delete,
+    delete_options,
+)
+from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.strategy import Context, State
+from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
+from ctrlmgr.engine.verbs import reading
+from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
+from ctrlmgr.engine.verbs.change import change, parse_version
+from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
+from ctrlmgr.engine.verbs.deleting import delete
+from ctrlmgr.engine.verbs.patching import Patch
+from ctrlmgr.engine.verbs.place import check_place
+from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+BINDINGS = Resource("", "bindings")
+"""What is created here is `pods/NAME/binding` under another name."""
+
+_DELETED_TOGETHER = 100
+"""How many objects of a collection go in one append."""
+
+
+class WriteEngine:
+    """What a controller needs of the engine: the verbs that write, decided on any `State`, and plain reads of it.
+
+    Threads may share one if they may share its state.
+    """
+
+    def __init__(
+        self,
+        kinds: Kinds,
+        state: State,
+        *,
+        clock: Clock,
+        random: Random,
+        admission: Admission = NO_ADMISSION,
+        subresources: Mapping[str, Handler] = SUBRESOURCES,
+    ) -> None:
+        """Decide writes to `kinds` on `state`; `random` is what names and uids are drawn from.
+
+        `admission` has a say in every write. `subresources` are the handlers of those that have their own, by name.
+        """
+        self.kinds = kinds
+        self.state = state
+        self._timestamps = Timestamps(clock)
+        self._random = random
+        self._subresources = subresources
+        self.admission = admission
+        self._plans: dict[Kind, Plan] = {}
+        self._epoch = kinds.epoch
+        self._marks: dict[str, FieldMarks] = {}
+
+    def plan(self, kind: Kind) -> Plan:
+        """Return a kind's plan, made on first use."""
+        if self._epoch != self.kinds.epoch:
+            self._epoch = self.kinds.epoch
+            self._plans = {each: plan for each, plan in self._plans.items() if self.kinds.by_gvk(each.gvk) is each}
+        plan = self._plans.get(kind)
+        if plan is None:
+            plan = self._plans[kind] = Plan(kind, self.kinds)
+        return plan
+
+    def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
+        """Return what a write carries along."""
+        return Request(
+            self.plan(target.kind),
+            target,
+            options,
+            requester,
+            state=self.state,
+            timestamps=self._timestamps,
+            random=self._random,
+            admission=self.admission,
+        )
+
+    def handler(self, target: Target) -> Handler | None:
+        """Return what handles a subresource, None for the usual verbs; `NotFound` for what has neither."""
+        part = target.kind.subresources.get(target.subresource)
+        handler = self._subresources.get(target.subresource)
+        is_the_object = part is not None and part.kind == target.kind.gvk and "update" in part.verbs
+        if part is None or not (handler or is_the_object):
+            raise NotFound("the server could not find the requested resource", details=StatusDetails())
+        return handler
+
+    def get(self, target: Target, options: GetOptions) -> Operation[Object]:
+        """Return an object in the served version; raises `NotFound`, `RequestTimeout` for a version of the future."""
+        if target.subresource and (handler := self.handler(target)) is not None:
+            return handler.get(self, target, options)
+        return reading.get(self.state, target, options)
+
+    def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
+        """Return every object of a resource as it is stored."""
+        yield REFRESH
+        return self.state.list(resource)
+
+    def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
+        """Return the objects of a kind in one namespace as they are now, in the served version."""
+        yield REFRESH
+        found = self.state.list(kind.storage, namespace)
+        return found if kind.from_storage is None else [kind.from_storage(obj) for obj in found]
+
+    def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
+        """Create what the body says, in the target's namespace; `target.name` is for subresources."""
+        if target.kind.resource == BINDINGS:
+            return self._subresources["binding"].create(self, target, body, options, requester)
+        if target.subresource:
+            handler = self.handler(target)
+            if handler is None:
+                raise MethodNotAllowed(details=StatusDetails())
+            return handler.create(self, target, body, options, requester)
+        if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
+            raise MethodNotAllowed(details=StatusDetails())
+        request = self.request(target, options, requester)
+        bodies = _Bodies(request, body)
+        return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
+
+    def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
+        """Replace what is there by what the body says; where its kind allows it, create it."""
+        if target.subresource and (handler := self.handler(target)) is not None:
+            return handler.update(self, target, body, options, requester)
+        request = self.request(target, options, requester)
+        bodies = _Bodies(request, body)
+        check_place(request, bodies.first)
+
+        def replaced(ctx: Context, current: Object) -> Unstructured:
+            plan = request.plan
+            live = ctx.old if plan.kind.from_storage is None else plan.live(current)
+            return plan.owned(live, bodies.take(), request.manager, request.now, target.subresource)
+
+        may_create = request.plan.strategy.allow_create_on_update and not target.subresource
+        new = bodies.take_new if may_create else None
+        uid = metadata_of(bodies.first).get("uid") or ""
+        return settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES)
+
+    def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
+        """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
+        if target.subresource and (handler := self.handler(target)) is not None:
+            return handler.patch(self, target, body, options, requester)
+        request = self.request(target, options, requester)
+        patch = Patch(body, options)
+        if patch.is_apply:
+            applied = _Applying(request, patch)
+            new = None if target.subresource else applied.new
+            return settle(request, lambda: change(request, applied.changed, new=new, managed=True), limit=RETRIES)
+
+        def patched(ctx: Context, current: Object) -> Unstructured:
+            plan = request.plan
+            live = plan.live(current)
+            fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
+            request.warnings += warnings
+            check_place(request, fields)
+            return plan.owned(live, fields, request.manager, request.now, target.subresource)
+
+        return settle(request, lambda: change(request, patched), limit=RETRIES)
+
+    def delete(
+        self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Delete what is there, now or later; a body's options override `options`, which are the query's."""
+        options = self.options_of(body, options)
+        request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
+        if options.propagation_policy is None and options.orphan_dependents is None:
+            request.warnings += request.plan.strategy.default_propagation_warnings
+
+        def decide() -> Operation[Decision]:
+            decision = yield from delete(request, options)
+            return decision._replace(warnings=request.told())
+
+        return settle(request, decide, limit=RETRIES)
+
+    def create_canonical(
+        self, target: Target, obj: Object, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Create an object that is in its final form and has its name; see `verbs.canonical`."""
+        request = self.request(target, options, requester)
+        marks = self._marks_of(request.manager)
+        return settle(request, lambda: create_canonical(request, obj, marks), limit=RETRIES)
+
+    def update_canonical(
+        self, target: Target, obj: Object, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Replace what was read at `obj.revision` by an object that is in its final form; see `verbs.canonical`."""
+        request = self.request(target, options, requester)
+        marks = self._marks_of(request.manager)
+        return settle(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
+
+    def expire(self, objects: Sequence[Object], requester: Requester) -> Operation[None]:
+        """Delete all of these in one append, whatever finalizers they have: their time is over.
+
+        Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
+        """
+        yield Append([Proposal(EventType.DELETED, obj, obj.revision) for obj in objects], requester.author)
+
+    def _marks_of(self, manager: str) -> FieldMarks:
+        marks = self._marks.get(manager)
+        if marks is None:
+            marks = self._marks[manager] = FieldMarks(self.kinds, manager)
+        return marks
+
+    def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
+        """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
+        if body is not None and body.data:
+            options = delete_options(self.kinds.codec_for(DELETE_OPTIONS).decode(body.data, body.media_type).fields)
+        check_delete(options)
+        return options
+
+
+class _Bodies:
+    """A request's body, decoded once for each attempt, because an attempt uses it up."""
+
+    def __init__(self, request: Request, body: Body) -> None:
+        """Decode it for the first time; raises what decoding raises."""
+        self._request = request
+        self._body = body
+        self.first: Unstructured = request.plan.decode(body, request.options, request.warnings)
+        self._taken = False
+
+    def take(self) -> Unstructured:
+        """Return the object, to be used up."""
+        if not self._taken:
+            self._taken = True
+            return self.first
+        return self._request.plan.decode(self._body, self._request.options, [])
+
+    def take_new(self) -> Unstructured:
+        """Return the object for where none is: the version it was to replace does not count (etcd3 `updateState`)."""
+        fields = self.take()
+        parse_version(metadata_of(fields).pop("resourceVersion", ""))
+        return fields
+
+
+class _Applying:
+    """A server-side apply."""
+
+    def __init__(self, request: Request, patch: Patch) -> None:
+        self._request = request
+        self._patch = patch
+
+    def new(self) -> Unstructured:
+        """Return what is to be created where nothing is."""
+        fields = self._merged(None)
+        if uid := metadata_of(fields).get("uid"):
+            detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(self._request.plan.resource, self._request.target.name, detail)
+        check_place(self._request, fields)
+        return fields
+
+    def changed(self, ctx: Context, current: Object) -> Unstructured:
+        """Return what is to become of the object that is there."""
+        fields = self._merged(self._request.plan.live(current))
+        check_place(self._request, fields)
+        return self._request.plan.stored(fields)
+
+    def _merged(self, live: Unstructured | None) -> Unstructured:
+        request, plan = self._request, self._request.plan
+        applied, repeated = self._patch.applied()
+        merged: dict[str, Any] = plan.manager.apply(
+            live,
+            applied,
+            request.manager,
+            request.now,
+            force=request.options.force,
+            subresource=request.target.subresource,
+        )
+        request.warnings += self._patch.check_applied(repeated)
+        return plan.codec.read(merged).fields
