@@ -126,6 +126,7 @@ VALUES = {
     "controllers.concurrent_replicaset_syncs": "9",
     "controllers.concurrent_rc_syncs": "9",
     "controllers.concurrent_statefulset_syncs": "9",
+    "controllers.concurrent_job_syncs": "9",
     "controllers.concurrent_horizontal_pod_autoscaler_syncs": "9",
     "controllers.horizontal_pod_autoscaler_sync_period": "20s",
     "controllers.horizontal_pod_autoscaler_downscale_stabilization": "1m",

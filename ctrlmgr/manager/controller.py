@@ -47,7 +47,7 @@ from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
 from ctrlmgr.metrics import ReconcileMetrics
-from ctrlmgr.workqueue import Delivery, WorkQueue
+from ctrlmgr.workqueue import Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
 
@@ -94,13 +94,15 @@ class Controller:
         workers: int = 1,
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
+        limiter: RateLimiter[Key] | None = None,
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
-        `seen` returns the revision up to which the reconciler's caches show everything.
+        `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
+        failed is tried again, by default as Kubernetes' controllers do.
         """
         self.name = name
-        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock)
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
         self._log = log

@@ -108,6 +108,7 @@ class Stage:
             new["metadata"]["generation"] = 1
         self._refuse(new, self.strategy.validate(ctx, new))
         self.warnings = [*ctx.warnings, *self.strategy.warnings(ctx, new, None)]
+        self.strategy.canonicalize(new)
         return self.stored(new)
 
     def update(self, old: Unstructured, changes: Mapping[str, Any], subresource: str = "") -> Unstructured:

@@ -1,1 +1,34 @@
-"""The Job controller: runs pods until enough of them have succeeded, and counts each of them once."""
+"""Runs pods to completion, and counts each of them once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the Job controller can be told."""
+
+    concurrent_job_syncs: Annotated[
+        int,
+        whole(1),
+        Setting("How many Jobs are seen to at the same time.", flag="--concurrent-job-syncs", metavar="COUNT"),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="job-controller",
+    aliases=("job",),
+    does="Jobs: their pods, until enough have succeeded or too many failed, and the count of both",
+    watches=(Resource("batch", "jobs"), PODS),
+    owns=(PODS,),
+    builder="ctrlmgr.controllers.job.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

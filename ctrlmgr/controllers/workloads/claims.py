@@ -72,9 +72,13 @@ def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) ->
 class Claimer:
     """Carries out `decide_claims`."""
 
-    def __init__(self, event_log: EventLog) -> None:
-        """Ask `event_log` before something is adopted: a cache may not know that the adopter is going."""
+    def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
+        """Ask `event_log` before something is adopted: a cache may not know that the adopter is going.
+
+        What is adopted is given the finalizer, if there is one, and loses it when it is released.
+        """
         self._log = event_log
+        self._finalizer = finalizer
 
     def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
         """Return which of `objects` are the owner's, those among them that it adopts just now.
@@ -99,15 +103,20 @@ class Claimer:
             raise Conflict(f"can't adopt: {owner.key} has just been deleted at {deleted}")
 
     def _adopt(self, owner: Owner, obj: Object, client: EngineClient) -> Object | None:
-        patch = {"metadata": {"ownerReferences": [owner.reference()], "uid": obj.uid}}
+        metadata: dict[str, Any] = {"ownerReferences": [owner.reference()], "uid": obj.uid}
+        if self._finalizer is not None:
+            metadata["finalizers"] = [self._finalizer]
         try:
-            return client.patch(obj, patch)
+            return client.patch(obj, {"metadata": metadata})
         except NotFound:
             return None
 
     def _release(self, owner: Owner, obj: Object, client: EngineClient) -> None:
         reference = {"$patch": "delete", "uid": owner.object.uid}
+        metadata: dict[str, Any] = {"ownerReferences": [reference], "uid": obj.uid}
+        if self._finalizer is not None:
+            metadata["$deleteFromPrimitiveList/finalizers"] = [self._finalizer]
         try:
-            client.patch(obj, {"metadata": {"ownerReferences": [reference], "uid": obj.uid}})
+            client.patch(obj, {"metadata": metadata})
         except (NotFound, Invalid) as error:  # it is gone, has been released already, or is another one
             log.debug("nothing to release", object=str(obj.key), error=str(error))

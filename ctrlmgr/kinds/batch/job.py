@@ -83,12 +83,16 @@ class JobStrategy(TemplateStrategy):
         _default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Choose labels and selector, unless that is to be done by hand; the Job is labelled as its pods are.
-
-        It is so in Kubernetes, too, where a stored Job gets its defaults again whenever it is read.
-        """
+        """Choose labels and selector, unless that is to be done by hand."""
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
+
+    def canonicalize(self, obj: Unstructured) -> None:
+        """Label the Job as its pods are.
+
+        It is so in Kubernetes, too, where a stored Job gets its defaults again whenever it is read; only what is stored
+        is validated.
+        """
         _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:

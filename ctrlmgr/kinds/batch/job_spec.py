@@ -169,7 +169,7 @@ def _validate_exit_codes(requirement: Mapping[str, Any], containers: Iterable[An
         errors.append(invalid(path.child("containerName"), container, detail))
     below = path.child("values")
     if not values:
-        errors.append(invalid(below, requirement.get("values"), "at least one value is required"))
+        errors.append(invalid(below, [], "at least one value is required"))
     elif len(values) > _MOST_EXIT_CODES:
         errors.append(too_many(below, len(values), _MOST_EXIT_CODES))
     for index, value in enumerate(values):

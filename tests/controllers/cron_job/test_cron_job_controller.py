@@ -13,6 +13,7 @@ from ctrlmgr.controllers.cron_job.controller import new_cron_job_controller
 from ctrlmgr.controllers.cron_job.decide import surplus
 from ctrlmgr.controllers.cron_job.views import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
+from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 CRON_JOBS = Resource("batch", "cronjobs")
@@ -20,19 +21,6 @@ COLLECTION = "/apis/batch/v1/namespaces/a/cronjobs"
 JOB_COLLECTION = "/apis/batch/v1/namespaces/a/jobs"
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 MINUTE = 60
-
-
-class Told:
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, subject: Any, type: str, reason: str, message: str) -> None:
-        self.events.append((type, reason, message))
-
-    def reasons(self) -> list[str]:
-        return [reason for _, reason, _ in self.events]
 
 
 class Clockwork(WorkedStage):

@@ -15,6 +15,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, Metric
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.manager import Controller
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
+from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 AUTOSCALERS = Resource("autoscaling", "horizontalpodautoscalers")
@@ -32,16 +33,6 @@ NO_RESOURCE_METRICS = (
 def _average(name: str, value: str) -> dict[str, Any]:
     target = {"type": "AverageValue", "averageValue": value}
     return {"type": "Pods", "pods": {"metric": {"name": name}, "target": target}}
-
-
-class Told:
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, subject: Any, type: str, reason: str, message: str) -> None:
-        self.events.append((type, reason, message))
 
 
 class Measures(Absent):

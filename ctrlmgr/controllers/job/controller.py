@@ -1,0 +1,215 @@
+"""Keeps the pods of Jobs, and lets go of pods whose Job does not count them any more.
+
+Guarantees, Kubernetes' (`pkg/controller/job`):
+- Each pod that ends is counted once, whatever fails in between (`tracking`); no finalizer outlives its Job.
+- What happens to pods is gathered for a second; what happens to a Job's spec is looked at at once.
+- A Job that another controller manages, or that has finished, is left alone.
+- A Job decides again only once its caches show what it did last, so it never makes one pod too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.job import DESCRIPTOR, Options
+from ctrlmgr.controllers.job.backoff import Backoff
+from ctrlmgr.controllers.job.run import BATCH_PERIOD, Run, released
+from ctrlmgr.controllers.job.sight import Sight
+from ctrlmgr.controllers.job.views import TRACKING, Job, JobPod
+from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controller, owned, owned_or_orphaned
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.kinds.label_selectors import selector_of
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.workqueue import ExponentialBackoff
+
+log = structlog.get_logger(__name__)
+
+JOBS: Final = Resource("batch", "jobs")
+API_VERSION: Final = "batch/v1"
+KIND: Final = "Job"
+
+_MODES: Final = (None, "NonIndexed", "Indexed")
+_FIRST_RETRY: Final = 1.0
+_LAST_RETRY: Final = 60.0
+"""Seconds until a Job whose reconcile failed is tried again, at first and at last (`MaxJobApiBackOff`)."""
+_ORPHAN: Final = "pods/"
+"""What the name in a key begins with that is not a Job's but a pod's; no name has a slash."""
+
+
+class JobReconciler:
+    """A reconciler whose key is a Job's, or that of a pod without one."""
+
+    def __init__(self, jobs: Lister, pods: Lister, claimer: Claimer, recorder: Recorder, *, clock: Clock) -> None:
+        """Read from these caches; see `index_by_controller`, which the pods' needs."""
+        self._jobs = jobs
+        self._pods = pods
+        self._claimer = claimer
+        self._recorder = recorder
+        self._clock = clock
+        # A key is reconciled by one worker at a time, and dictionaries take care of themselves.
+        self._backoffs: dict[Key, Backoff] = {}
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Do what is to be done about a Job; raises what the API refuses."""
+        if key.name.startswith(_ORPHAN):
+            self._let_go(Key(key.namespace, key.name.removeprefix(_ORPHAN)), client)
+            return None
+        obj = self._jobs.get(key)
+        if obj is None or obj.view(Job).status.finished is not None:
+            self._backoffs.pop(key, None)
+            return None
+        spec = obj.view(Job).spec
+        if spec.foreign_manager is not None:
+            return None
+        if spec.completion_mode not in _MODES:
+            message = "Skipped Job sync because completion mode is unknown"
+            self._recorder.event(obj, WARNING, "UnknownCompletionMode", message)
+            return None
+        return self._run(obj, client)
+
+    def _run(self, obj: Object, client: EngineClient) -> Result | None:
+        owner = Owner(obj, API_VERSION, KIND)
+        candidates = owned_or_orphaned(self._pods, obj)
+        found = self._claimer.claim(owner, candidates, lambda pod: selects(obj, pod), client)
+        waited = self._backoffs.get(obj.key, Backoff())
+        pods = [JobPod(pod) for pod in found]
+        sight = Sight(job=obj.view(Job), pods=pods, now=self._clock.now(), waited=waited)
+        run = Run(sight, owner, client, self._recorder)
+        try:
+            again = run.reconcile()
+        finally:
+            if run.flushed:
+                self._backoffs[obj.key] = sight.backoff
+        if run.failure is not None:
+            raise run.failure
+        return None if again is None else Result(requeue_after=again)
+
+    def _let_go(self, key: Key, client: EngineClient) -> None:
+        """Take the finalizer from a pod that no Job counts (`syncOrphanPod`)."""
+        pod = self._pods.get(key)
+        if pod is None or not is_uncounted(pod, self._jobs):
+            return
+        try:
+            client.patch(pod, released(pod))
+        except NotFound:
+            log.debug("pod already gone", pod=str(key))
+
+
+def selects(job: Object, pod: Object) -> bool:
+    """Say whether a Job selects a pod."""
+    selector = selector_of(job.view(Job).spec.selector or {})
+    return selector is not None and selector.matches(pod.labels)
+
+
+def is_uncounted(pod: Object, jobs: Lister) -> bool:
+    """Say whether a pod is held for a Job that is gone or over; not if the Job is another controller's to keep."""
+    if TRACKING not in (pod.metadata.finalizers or ()):
+        return False
+    reference = controller_of(pod)
+    if reference is None:
+        return True
+    if (reference.api_version, reference.kind) != (API_VERSION, KIND):
+        return False
+    job = jobs.get(Key(pod.namespace, reference.name))
+    if job is None or job.uid != reference.uid:
+        return True
+    view = job.view(Job)
+    return view.spec.foreign_manager is None and view.status.finished is not None
+
+
+class JobChanges:
+    """Which Jobs, and which pods without one, have to be looked at after a change."""
+
+    def __init__(self, jobs: Lister, pods: Lister) -> None:
+        """Look at these caches."""
+        self._jobs = jobs
+        self._pods = pods
+
+    def at_once(self, change: Change) -> Iterable[Key]:
+        """Return the key of a Job that came, went or shall be another."""
+        old, new = change.old, change.new
+        is_new = old is None or new is None or old.metadata.generation != new.metadata.generation
+        return (change.object.key,) if is_new else ()
+
+    def gathered(self, change: Change) -> Iterable[Key]:
+        """Return the key of a Job whose status, say, has changed."""
+        return () if any(True for _ in self.at_once(change)) else (change.object.key,)
+
+    def left_behind(self, change: Change) -> Iterator[Key]:
+        """Yield the keys of pods that are held for a Job that went, or is over."""
+        job = change.object
+        if change.new is None or job.view(Job).status.finished is not None:
+            for pod in owned(self._pods, job):
+                yield from self._if_uncounted(pod)
+
+    def orphaned(self, change: Change) -> Iterator[Key]:
+        """Yield the key of a pod that is held for no Job."""
+        if change.new is not None:
+            yield from self._if_uncounted(change.new)
+
+    def _if_uncounted(self, pod: Object) -> Iterator[Key]:
+        if is_uncounted(pod, self._jobs):
+            yield Key(pod.namespace, _ORPHAN + pod.name)
+
+
+def new_job_controller(
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 5,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    jobs, pods = informers.informer(JOBS), informers.informer(PODS)
+    index_by_controller(pods)
+    changes = JobChanges(jobs.lister, pods.lister)
+    owners = DependentChanges(jobs.lister, JOBS.group, KIND, selects)
+    batch_period = BATCH_PERIOD / 1_000_000
+    return Controller(
+        DESCRIPTOR.name,
+        JobReconciler(jobs.lister, pods.lister, Claimer(event_log, TRACKING), recorder, clock=clock),
+        watches=[
+            Watch(jobs, changes.at_once, after_sync=True),
+            Watch(jobs, changes.gathered, delay=batch_period),
+            Watch(jobs, changes.left_behind),
+            Watch(pods, owners, delay=batch_period),
+            Watch(pods, changes.orphaned),
+        ],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+        seen=lambda: informers.revision,
+        limiter=ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY),
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_job_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_job_syncs,
+    )

@@ -1,0 +1,96 @@
+"""The pods that a Job makes.
+
+Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`manageJob`) and `indexed_job_utils.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.controllers.job.indexes import (
+    FAILURES,
+    IGNORED_FAILURES,
+    INDEX,
+    failure_count,
+    ignored_failure_count,
+)
+from ctrlmgr.controllers.job.policies import judge
+from ctrlmgr.controllers.job.sight import Sight
+from ctrlmgr.controllers.job.views import TRACKING, JobPod
+from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.pod_control import pod_from_template
+
+INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+_LONGEST_PREFIX: Final = 58
+"""So that a generated name has room for its five characters (`names.MaxGeneratedNameLength`)."""
+
+
+def desired_pod(template: Mapping[str, Any], owner: Owner, sight: Sight, index: int | None) -> dict[str, Any]:
+    """Return a pod of a Job's template, which is for one index of it if the Job has such."""
+    tracked = _with_metadata(template, finalizers=_tracked((template.get("metadata") or {}).get("finalizers")))
+    if index is None:
+        return pod_from_template(tracked, owner)
+    name = owner.object.name
+    labelled = _with_metadata(tracked, labels={INDEX: str(index)}, annotations=_annotations(sight, index))
+    pod = pod_from_template(labelled, owner, generateName=name_prefix(name, index))
+    pod["spec"] = {**_with_index_variable(pod["spec"]), "hostname": f"{name}-{index}"}
+    return pod
+
+
+def name_prefix(job: str, index: int) -> str:
+    """Return what the generated names of the pods of an index begin with; the Job's name is cut to make room."""
+    ending = f"-{index}-"
+    return job[: _LONGEST_PREFIX - len(ending)] + ending
+
+
+def _tracked(finalizers: list[str] | None) -> list[str]:
+    given = list(finalizers or ())
+    return given if TRACKING in given else [*given, TRACKING]
+
+
+def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a template whose metadata has these fields; maps among them are merged."""
+    metadata = dict(template.get("metadata") or {})
+    for field, value in fields.items():
+        metadata[field] = {**(metadata.get(field) or {}), **value} if isinstance(value, dict) else value
+    return {**template, "metadata": metadata}
+
+
+def _annotations(sight: Sight, index: int) -> dict[str, str]:
+    """Return the index, and how often it has failed where that is limited."""
+    annotations = {INDEX: str(index)}
+    if sight.failed_indexes is None:
+        return annotations
+    counted, ignored = _failures(sight, sight.delayed.get(index))
+    annotations[FAILURES] = str(counted)
+    if ignored:
+        annotations[IGNORED_FAILURES] = str(ignored)
+    return annotations
+
+
+def _failures(sight: Sight, replaced: JobPod | None) -> tuple[int, int]:
+    """Return how many pods of an index failed up to `replaced`: those that count, and those to be ignored."""
+    if replaced is None:
+        return 0, 0
+    counted, ignored = failure_count(replaced), ignored_failure_count(replaced)
+    if judge(sight.spec.pod_failure_policy, replaced).counts:
+        return counted + 1, ignored
+    return counted, ignored + 1
+
+
+def _with_index_variable(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod's spec whose containers are told the index, unless they set the variable themselves."""
+    told = dict(spec)
+    for field in ("initContainers", "containers"):
+        if spec.get(field):
+            told[field] = [_told(container) for container in spec[field]]
+    return told
+
+
+def _told(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = container.get("env") or []
+    if any(each.get("name") == INDEX_VARIABLE for each in given):
+        return container
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    return {**container, "env": [*given, {"name": INDEX_VARIABLE, "valueFrom": source}]}

@@ -1,0 +1,211 @@
+"""One reconcile of a Job: pods are made or deleted, the status is written, pods that are counted are let go.
+
+Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). What is decided is in `decide`
+and `tracking`; here it is done, in an order in which whatever fails in between is found and finished by the next
+reconcile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.job.decide import COMPLETE, SUSPENDED, Plan, completed, condition, ending, plan, until_deadline
+from ctrlmgr.controllers.job.pod_of_job import desired_pod
+from ctrlmgr.controllers.job.sight import Sight
+from ctrlmgr.controllers.job.tracking import Tracked, counted, finished, track, with_condition
+from ctrlmgr.controllers.job.views import TRACKING, JobCondition, JobPod, JobStatus
+from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
+from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
+
+BATCH_PERIOD: Final = 1_000_000
+"""How long changes of pods are gathered, in microseconds (`syncJobBatchPeriod`)."""
+
+
+class Pods(NamedTuple):
+    """How many pods are active, ready and terminating once a reconcile has acted, and what went wrong."""
+
+    active: int
+    ready: int
+    terminating: int
+    failure: CtrlmgrError | None = None
+
+
+class Run:
+    """What a reconcile does about one Job."""
+
+    def __init__(self, sight: Sight, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
+        """Act on what `sight` shows, for the Job that `owner` holds."""
+        self._sight = sight
+        self._owner = owner
+        self._object = owner.object
+        self._client = client
+        self._recorder = recorder
+        self._control = PodControl(owner, client, recorder)
+        self.flushed = False
+        """Whether the status has been written: then what it counts need not be remembered."""
+        self.failure: CtrlmgrError | None = None
+        """Why some pods were not made or deleted; the rest has been done."""
+        self._again: list[int] = []
+
+    def reconcile(self) -> float | None:
+        """Do it all; return in how many seconds to look again, None if only a change asks for it.
+
+        Raises what the status, or a pod that is to be let go, is refused for.
+        """
+        sight = self._sight
+        status = _started(sight)
+        end = ending(sight)
+        if end is not None:
+            pods = self._end()
+            end = end if pods.active == 0 else None
+        else:
+            self._note_deadline()
+            pods, is_managed = self._go_on()
+            end = completed(sight, pods.active)
+            if end is None and is_managed:
+                status = self._with_suspension(status)
+        status = replace(status, active=pods.active, ready=pods.ready, terminating=pods.terminating)
+        self._count(track(sight, status, end), pods)
+        self.failure = pods.failure
+        return min(self._again) / 1_000_000 if self._again else None
+
+    def _note_deadline(self) -> None:
+        left = until_deadline(self._sight)
+        if left is not None:
+            self._again.append(left)
+
+    # Pods.
+
+    def _end(self) -> Pods:
+        """Delete what still runs; its finalizers stay until it is counted."""
+        return self._delete(self._sight.active, release=False)
+
+    def _go_on(self) -> tuple[Pods, bool]:
+        """Make or delete pods, as a Job that is not on its way out does; return whether it is one."""
+        sight = self._sight
+        if sight.is_deleted:
+            return Pods(len(sight.active), sight.ready, sight.terminating), False
+        planned = plan(sight)
+        if planned.wait:
+            self._again.append(max(planned.wait, BATCH_PERIOD))
+            return Pods(0, sight.ready, sight.terminating), True
+        if planned.delete or not planned.create:
+            return self._delete(planned.delete, release=planned.release), True
+        return self._create(planned), True
+
+    def _create(self, planned: Plan) -> Pods:
+        sight = self._sight
+        template: dict[str, Any] = self._object.to_dict()["spec"]["template"]
+
+        def create(number: int) -> None:
+            self._control.create(desired_pod(template, self._owner, sight, planned.create[number]))
+
+        made, failure = in_batches(len(planned.create), create)
+        return Pods(len(sight.active) + made, sight.ready, sight.terminating, failure)
+
+    def _delete(self, pods: Sequence[JobPod], *, release: bool) -> Pods:
+        sight = self._sight
+        deleted, failure = 0, None
+        for pod in pods:
+            try:
+                if release:
+                    self._release(pod)
+                self._control.delete(pod.object)
+            except ApiError as error:
+                failure = failure or error
+            else:
+                deleted += 1
+        ready = sight.ready - sum(pod.is_ready for pod in pods)
+        return Pods(len(sight.active) - deleted, ready, sight.terminating + deleted, failure)
+
+    def _release(self, pod: JobPod) -> None:
+        """Take away the finalizer; a pod that is gone has none."""
+        if not pod.is_tracked:
+            return
+        try:
+            self._client.patch(pod.object, released(pod.object))
+        except NotFound:
+            return
+
+    # Status.
+
+    def _with_suspension(self, status: JobStatus) -> JobStatus:
+        """Return the status that says whether the Job is suspended, telling of it when that is new.
+
+        What is resumed starts anew: the deadline counts what it has been active for without a break.
+        """
+        now = self._sight.now
+        if self._sight.spec.is_suspended:
+            wanted = condition(SUSPENDED, now, "JobSuspended", "Job suspended")
+            status, is_new = with_condition(status, wanted)
+            if is_new:
+                self._tell(NORMAL, "Suspended", "Job suspended")
+            return replace(status, start_time=None)
+        wanted = condition(SUSPENDED, now, "JobResumed", "Job resumed", "False")
+        status, is_new = with_condition(status, wanted)
+        if not is_new:
+            return status
+        self._tell(NORMAL, "Resumed", "Job resumed")
+        return replace(status, start_time=format_time_seconds(now))
+
+    def _count(self, tracked: Tracked, pods: Pods) -> None:
+        """Write what has ended, let it go, and write that it is counted."""
+        held = {pod.uid for pod in self._sight.pods if pod.is_tracked}
+        if tracked.status != self._sight.status:
+            self._flush(tracked.status)
+        failure: CtrlmgrError | None = None
+        for pod in tracked.release:
+            try:
+                self._release(pod)
+            except ApiError as error:
+                failure = failure or error
+            else:
+                held.discard(pod.uid)
+        status = counted(tracked.status, held)
+        ended = finished(status, tracked, pods.terminating) if failure is None else None
+        if (ended or status) != tracked.status:
+            self._flush(ended or status)
+        if failure is not None:
+            raise failure
+        if ended is not None and tracked.final is not None:
+            self._tell_of_the_end(ended, tracked.final)
+
+    def _flush(self, status: JobStatus) -> None:
+        fields = {**self._object.to_dict(), "status": msgspec.to_builtins(status)}
+        self._object = self._client.update(Object.from_dict(fields), "status")
+        self.flushed = True
+
+    def _tell_of_the_end(self, status: JobStatus, final: JobCondition) -> None:
+        completions = self._sight.spec.completions
+        if final.type != COMPLETE:
+            self._tell(WARNING, final.reason, final.message)
+            return
+        if completions is not None and status.succeeded > completions:
+            message = "Too many succeeded pods running after completion count reached"
+            self._tell(WARNING, "TooManySucceededPods", message)
+        self._tell(NORMAL, "Completed", "Job completed")
+
+    def _tell(self, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(self._owner.object, type_, reason, message)
+
+
+def _started(sight: Sight) -> JobStatus:
+    """Return the status of a Job that has started, unless it is suspended."""
+    status = replace(sight.status, uncounted_terminated_pods=sight.uncounted)
+    if status.start_time is None and not sight.spec.is_suspended:
+        return replace(status, start_time=format_time_seconds(sight.now))
+    return status
+
+
+def released(pod: Object) -> dict[str, Any]:
+    """Return the patch that takes the finalizer from a pod, from this very one."""
+    return {"metadata": {"uid": pod.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}

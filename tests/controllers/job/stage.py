@@ -1,0 +1,125 @@
+"""A cluster with the Job controller, in which a test is scheduler and kubelet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.job.controller import JOBS, new_job_controller
+from ctrlmgr.controllers.job.indexes import INDEX
+from ctrlmgr.controllers.job.views import TRACKING
+from ctrlmgr.manager import Controller
+from tests.controllers.told import Told
+from tests.controllers.worked_stage import WorkedStage
+
+COLLECTION = "/apis/batch/v1/namespaces/a/jobs"
+POD_COLLECTION = "/api/v1/namespaces/a/pods"
+
+
+class JobStage(WorkedStage):
+    """`pods` are those of the cluster; a pod is told what to do by its object or its index."""
+
+    def __init__(self) -> None:
+        self.told = Told()
+        super().__init__(self._controller)
+        self.namespace("a")
+
+    def _controller(self, stage: WorkedStage) -> Controller:
+        return new_job_controller(
+            stage.informers, stage.engine_client, stage.log, self.told, clock=stage.clock, random=stage.random
+        )
+
+    def job(self, name: str = "job", *, restarts: str = "Never", **spec: Any) -> None:
+        """Create a Job, and let the controller look at it."""
+        template = {"spec": {"restartPolicy": restarts, "containers": [{"name": "c", "image": "i"}]}}
+        body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
+        self.create(COLLECTION, {**body, "spec": {"template": template, **spec}})
+        self.settle()
+
+    def settle(self) -> None:
+        """Let so much time go by that what is gathered has been looked at, and what that brings."""
+        for _ in range(3):
+            self.pass_by(1)
+
+    def status(self, name: str = "job") -> dict[str, Any]:
+        found = self.stored(JOBS, name, "a")
+        assert found is not None
+        return dict(found.to_dict().get("status") or {})
+
+    def counts(self, name: str = "job") -> tuple[int, int, int]:
+        """Return how many pods of a Job are active, have succeeded, have failed."""
+        status = self.status(name)
+        return status.get("active", 0), status.get("succeeded", 0), status.get("failed", 0)
+
+    def conditions(self, name: str = "job") -> list[tuple[str, str, str]]:
+        return [(each["type"], each["status"], each["reason"]) for each in self.status(name).get("conditions") or ()]
+
+    def pods(self, phase: str | None = None) -> list[Object]:
+        found = self.log.snapshot(PODS, namespace="a").objects
+        return [pod for pod in found if phase in (None, self.phase(pod))]
+
+    def running(self) -> list[Object]:
+        """Return the pods that have not ended and are not going, by index if they have one."""
+        found = [pod for pod in self.pods() if self.phase(pod) in ("Pending", "Running") and not pod.is_terminating]
+        return sorted(found, key=lambda pod: (int(pod.annotations.get(INDEX, "0")), pod.name))
+
+    def tracked(self) -> list[str]:
+        return [pod.name for pod in self.pods() if TRACKING in (pod.metadata.finalizers or ())]
+
+    @staticmethod
+    def phase(pod: Object) -> str:
+        return str((pod.to_dict().get("status") or {}).get("phase"))
+
+    def index(self, number: int) -> Object:
+        """Return the running pod of an index."""
+        return next(pod for pod in self.running() if pod.annotations[INDEX] == str(number))
+
+    def run(self, pod: Object | None = None) -> None:
+        """Let a pod, or all that wait, run and be ready."""
+        for each in [pod] if pod is not None else self.pods("Pending"):
+            self._report(each, "Running", {"running": {}}, "True")
+
+    def end(self, pod: Object, code: int = 0, *, ago: int = 3600, **status: Any) -> None:
+        """Let a pod end with an exit code, `ago` seconds ago."""
+        at = format_time_seconds(self.clock.now() - ago * 1_000_000)
+        phase = "Failed" if code else "Succeeded"
+        self._report(pod, phase, {"terminated": {"exitCode": code, "finishedAt": at}}, "False", **status)
+
+    def restart(self, pod: Object, count: int) -> None:
+        """Let the container of a pod have restarted so often."""
+        self._report(pod, "Running", {"running": {}}, "True", restarts=count)
+
+    def _report(
+        self, pod: Object, phase: str, state: dict[str, Any], ready: str, restarts: int = 0, **status: Any
+    ) -> None:
+        container = {"name": "c", "image": "i", "imageID": "", "ready": ready == "True", "restartCount": restarts}
+        condition = {"type": "Ready", "status": ready, "lastTransitionTime": format_time_seconds(self.clock.now())}
+        fields = {
+            "phase": phase,
+            "containerStatuses": [{**container, "state": state}],
+            "conditions": [condition, *status.pop("conditions", ())],
+            **status,
+        }
+        self.patch(f"{POD_COLLECTION}/{pod.name}/status", {"status": fields})
+
+    def bind(self, pod: Object) -> None:
+        """Put a pod on a node, so that its deletion waits for a kubelet."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+        }
+        self.create(f"{POD_COLLECTION}/{pod.name}/binding", body)
+
+    def remove(self, pod: Object, **options: Any) -> None:
+        self.delete(f"{POD_COLLECTION}/{pod.name}", **options)
+
+    def take_away(self) -> None:
+        """Be the kubelet that has ended what is being deleted."""
+        for pod in self.pods():
+            if pod.is_terminating:
+                self.remove(pod, gracePeriodSeconds=0)
+        self.settle()
