@@ -12,6 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of UTC, and written so
+_FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
+_LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
+"""What RFC 3339 can say, in microseconds since 1970."""
 
 
 class Clock(Protocol):
@@ -40,7 +44,7 @@ class SystemClock:
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` up to `timeout` seconds."""
-        return condition.wait(timeout)
+        return condition.wait(timeout if timeout is None else min(timeout, threading.TIMEOUT_MAX))
 
 
 _HAS_BOOTTIME = hasattr(time, "CLOCK_BOOTTIME")
@@ -48,12 +52,17 @@ _HAS_BOOTTIME = hasattr(time, "CLOCK_BOOTTIME")
 
 def format_time(microseconds: int) -> str:
     """Write a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
-    return (_EPOCH + timedelta(microseconds=microseconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{_moment(microseconds).isoformat(timespec='microseconds')}Z"
 
 
 def format_time_seconds(microseconds: int) -> str:
     """Write a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
-    return (_EPOCH + timedelta(seconds=microseconds // 1_000_000)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_moment(microseconds).isoformat(timespec='seconds')}Z"
+
+
+def _moment(microseconds: int) -> datetime:
+    """Return a moment in UTC; what lies before the year 1 or after the year 9999 is the first or the last there is."""
+    return _NAIVE_EPOCH + timedelta(microseconds=min(max(microseconds, _FIRST), _LAST))
 
 
 def parse_time(text: str) -> int:

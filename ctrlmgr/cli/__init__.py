@@ -110,7 +110,8 @@ def ctrlmgr() -> None:
 
 
 def main() -> None:
-    """Run the command line of this process and exit."""
+    """Run the command line of this process and exit; what it makes on disk is its user's alone."""
+    os.umask(0o077)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -65,6 +65,7 @@ def sql(
         _list(output)
         return
     with open_database(loaded.settings.database_url) as database:
+        database.refuse_power()
         if datasette:
             _tell_datasette(database, loaded.settings.database_url)
         elif question:

@@ -21,6 +21,9 @@ from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict
 
+LARGEST = (1 << 63) - 1
+"""The largest number that a client in Go can read."""
+
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
@@ -59,7 +62,7 @@ class Going(NamedTuple):
     def mark(self, metadata: dict[str, Any], now: str) -> None:
         """Say in an object's metadata that it is going."""
         if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
-            metadata["generation"] += 1
+            metadata["generation"] = min(metadata["generation"] + 1, LARGEST)
         if self.finalizers:
             metadata["finalizers"] = list(self.finalizers)
         else:
@@ -132,7 +135,12 @@ def _shortened(metadata: ObjectMeta, until: str, asked: int | None) -> Grace | N
 
 
 def _later(time: str, seconds: int) -> str:
-    return format_time_seconds(parse_time(time) + seconds * 1_000_000)
+    return format_time_seconds(parse_time(time) + _duration(seconds) // 1000)
+
+
+def _duration(seconds: int) -> int:
+    """Return nanoseconds as Go's `time.Duration(seconds) * time.Second` has them: what is beyond 64 bits wraps."""
+    return (seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str) -> Sequence[str]:

@@ -6,7 +6,6 @@ objects that follow the page it came with, at the first page's revision.
 
 from __future__ import annotations
 
-import binascii
 import posixpath
 from base64 import b64decode, urlsafe_b64encode
 from typing import NamedTuple
@@ -48,11 +47,11 @@ def decode_continue(token: str) -> Place:
     """Read a token; raises `BadRequest` when it is not one."""
     try:
         fields = _decode(b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True))
-    except (binascii.Error, msgspec.MsgspecError, UnicodeEncodeError) as error:
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # no base64, no UTF-8, or no such JSON
         raise _invalid(str(error)) from error
     if fields.v != _VERSION:
         raise _invalid(f'server does not recognize this encoded version "{fields.v}"')
-    if not fields.rv:
+    if not 0 < fields.rv < 1 << 63:
         raise _invalid(f"incorrect encoded start resourceVersion (version {_VERSION})")
     if not fields.start:
         raise _invalid(f"encoded start key empty (version {_VERSION})")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.differences import align, content, differences, field_path, item_path
+from ctrlmgr.inspection.differences import align, content, differences, field_path, item_paths
 from ctrlmgr.inspection.past import Change
 
 
@@ -98,8 +98,8 @@ def _leaves(value: Any, origin: _Origin, path: str) -> Iterator[tuple[str, Any, 
         for name, inner in value.items():
             yield from _leaves(inner, origin[name], field_path(path, name))
     elif isinstance(origin, list):
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, origin[index], item_path(path, value, index))
+        for below, inner, part in zip(item_paths(path, value), value, origin, strict=True):
+            yield from _leaves(inner, part, below)
     else:
         yield path, value, origin
 
@@ -110,7 +110,7 @@ def _set(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         for name, inner in value.items():
             yield from _set(field_path(path, name), inner)
     elif isinstance(value, list) and value:
-        for index, inner in enumerate(value):
-            yield from _set(item_path(path, value, index), inner)
+        for below, inner in zip(item_paths(path, value), value, strict=True):
+            yield from _set(below, inner)
     else:
         yield path, value

@@ -2,7 +2,8 @@
 
 Guarantees:
 - Nothing can be written through it, whatever is asked. SQLite: the file is opened read-only, and no statement but a
-  query gets past the authorizer. PostgreSQL: each statement runs in a read-only transaction that is rolled back.
+  query gets past the authorizer. PostgreSQL: only what `reading` takes for a question is asked, each time in a
+  read-only transaction that is rolled back, and as the role `ctrlmgr_reader` where there is one.
 - `objects_at(REVISION)` can be asked like a table on both databases. SQLite knows no such thing; it is put into the
   query before SQLite sees it.
 - A query sees one state of the log. No transaction stays open after it.
@@ -24,6 +25,7 @@ from urllib.parse import quote
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import LogUnavailable, QueryRefused, RequestTimeout, SchemaOutdated, SettingsError
 from ctrlmgr.eventlog import schema, views
+from ctrlmgr.inspection.reading import require_question
 
 if TYPE_CHECKING:
     import psycopg
@@ -63,6 +65,10 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Disconnect."""
+
+    @abstractmethod
+    def refuse_power(self) -> None:
+        """Raise `SettingsError` if the role that asks could do anything to the server that runs the database."""
 
     def __enter__(self) -> Database:
         return self
@@ -145,6 +151,9 @@ class SQLiteDatabase(Database):
             raise _sqlite_failure(error) from error
         return Rows(tuple(column[0] for column in cursor.description or ()), rows)
 
+    def refuse_power(self) -> None:
+        """Refuse nobody: a file is all there is."""
+
     def _is_late(self) -> bool:
         return self._patience is not None and self._clock.monotonic() > self._ends_at
 
@@ -184,6 +193,17 @@ _PATIENCE = 10.0
 _CANCELLED = "57014"
 """PostgreSQL's code for a statement that was cancelled: its `statement_timeout` had passed."""
 
+_IS_READER = (
+    "SELECT 1 FROM pg_roles WHERE rolname = 'ctrlmgr_reader' AND rolname <> current_user"
+    " AND pg_has_role(current_user, oid, 'MEMBER') AND has_schema_privilege(oid, current_schema(), 'USAGE')"
+    " AND has_table_privilege(oid, 'event', 'SELECT')"
+)
+_IS_POWERFUL = (
+    "SELECT asking.rolname FROM pg_roles AS asking WHERE asking.rolname = current_user AND (asking.rolsuper OR EXISTS"
+    " (SELECT 1 FROM pg_auth_members AS m JOIN pg_roles AS power ON power.oid = m.roleid WHERE m.member = asking.oid"
+    " AND power.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')))"
+)
+
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
@@ -206,14 +226,30 @@ class PostgresDatabase(Database):
         self._connection.patience = None  # a long question takes its time; Ctrl-C ends it
         if self._connection.prepare_threshold is not None:  # else a pooler would keep it for others
             self._connection.execute("SET jit = off")  # compiling takes longer than what it would speed up
+        self._become_reader()
         self._connection.autocommit = False
         self._connection.read_only = True
         self._require_schema()
+
+    def _become_reader(self) -> None:
+        """Ask as the role that may only read, if there is one and we may; behind a pooler a role would stay."""
+        if self._connection.prepare_threshold is not None and self._connection.execute(_IS_READER).fetchone():
+            self._connection.execute("SET ROLE ctrlmgr_reader")
+
+    def refuse_power(self) -> None:
+        """Raise `SettingsError` if the role that asks could do anything to the server that runs the database."""
+        rows = self.query(_IS_POWERFUL).rows
+        if rows:
+            raise SettingsError(
+                f"database.url: {rows[0][0]} may do anything on the server, so nothing is asked as it; make a reader: "
+                "psql --file examples/postgresql/roles.sql, and grants.sql, then ask as ctrlmgr_reader"
+            )
 
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Run one statement."""
         import psycopg
 
+        require_question(statement)
         # As a prepared one, because only then does the server insist on its being one.
         prepare = True if self._connection.prepare_threshold is not None else None
         if parameters:

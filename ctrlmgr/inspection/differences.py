@@ -16,6 +16,9 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 
+_ALIGNED = 10_000
+"""Pairs of items up to which two lists without names are aligned."""
+
 _NAMES = ("name", "type", "ip", "key", "uid")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -53,8 +56,9 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]
         for name in before | after:
             yield from differences(before.get(name, ABSENT), after.get(name, ABSENT), field_path(path, name))
     elif isinstance(before, list) and isinstance(after, list):
+        old_steps, new_steps = item_paths(path, before), item_paths(path, after)
         for left, right in align(before, after):
-            step = item_path(path, before, left) if right is None else item_path(path, after, right)
+            step = new_steps[right] if right is not None else old_steps[left or 0]
             old, new = (ABSENT if at is None else items[at] for at, items in ((left, before), (right, after)))
             yield from differences(old, new, step)
     else:
@@ -70,11 +74,37 @@ def align(before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int
         kept = set(new)
         yield from ((index, None) for index, identity in enumerate(old) if identity not in kept)
         return
-    matcher = difflib.SequenceMatcher(None, [*map(_encode, before)], [*map(_encode, after)], autojunk=False)
-    for _, start, end, new_start, new_end in matcher.get_opcodes():
+    for start, end, new_start, new_end in _blocks([*map(_encode, before)], [*map(_encode, after)]):
         for offset in range(max(end - start, new_end - new_start)):
             left, right = start + offset, new_start + offset
             yield left if left < end else None, right if right < new_end else None
+
+
+def _blocks(before: list[bytes], after: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield which stretch of the old items became which of the new ones.
+
+    Long lists that differ in much are compared item by item: to align them takes time cubic in their length.
+    """
+    first = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
+    if first is None:
+        first = min(len(before), len(after))
+    last = 0
+    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    yield 0, first, 0, first
+    if len(old) * len(new) > _ALIGNED:
+        yield first, first + len(old), first, first + len(new)
+    else:
+        for _, *stretch in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            start, end, new_start, new_end = (first + each for each in stretch)
+            yield start, end, new_start, new_end
+    yield len(before) - last, len(before), len(after) - last, len(after)
+
+
+def item_paths(path: str, items: list[Any]) -> list[str]:
+    """Return the path of each item of the list at `path`: by its name if it has one, else by its position."""
+    return [f"{path}[{name}]" for name in _identities(items) or range(len(items))]
 
 
 def _identities(items: list[Any]) -> list[str] | None:
@@ -94,9 +124,3 @@ def field_path(path: str, name: str) -> str:
     """Return the path of a field within what is at `path`."""
     step = f'"{name}"' if not name or set(name) & set('."/[]') else name
     return f"{path}.{step}" if path else step
-
-
-def item_path(path: str, items: list[Any], index: int | None) -> str:
-    """Return the path of an item of the list at `path`: by its name if it has one, else by its position."""
-    identities = _identities(items)
-    return f"{path}[{identities[index] if identities and index is not None else index}]"

@@ -29,8 +29,8 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 
 def _moment(text: str, now: int) -> int:
     try:
-        return now - round(parse_duration(text) * 1_000_000)
-    except ValueError:
+        return max(now - round(parse_duration(text) * 1_000_000), 0)
+    except (ValueError, OverflowError):
         pass
     try:
         return parse_time(text)

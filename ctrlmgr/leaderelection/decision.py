@@ -45,6 +45,10 @@ class Timing(NamedTuple):
             )
 
 
+LONGEST: Final = 10
+"""How many times our own lease's duration another's is waited for: its number is what a client may have written."""
+
+
 class Observed(NamedTuple):
     """A lease as we see it: it has said this since `since` (our monotonic seconds)."""
 
@@ -94,7 +98,7 @@ def decide(observed: Observed | None, term: Term | None, *, identity: str, now: 
     if observed is None:
         return TakeOver(0)
     held = observed.held
-    expires_at = observed.since + held.duration
+    expires_at = observed.since + min(held.duration, LONGEST * timing.lease_duration)
     # Holding it without leading, we have stepped down, or never learned that taking it had succeeded.
     if held.holder in ("", identity) or observed.holder_is_gone or now >= expires_at:
         return TakeOver(held.term)

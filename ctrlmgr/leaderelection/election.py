@@ -108,16 +108,20 @@ class Election:
         *,
         clock: Clock,
         announce: Announce = lambda lease, message: None,
+        warn: Announce = lambda lease, message: None,
     ) -> None:
         """Run `runnables` while `elector` leads, among them the `controllers`; learn of the lease from `leases`.
 
-        `announce` is told, with the lease, who became leader and who stopped leading.
+        `announce` is told, with the lease, who became leader and who stopped leading; `warn` of a holder that is no
+        process of this control plane.
         """
         self._elector = elector
         self._runnables = runnables
         self._controllers = controllers
         self._clock = clock
         self._announce = announce
+        self._warn = warn
+        self._stranger = ""  # whom it has warned of
         self._status = leader_election_status(elector.key.name)
         self._running: _Running | None = None
         self._announced = 0
@@ -137,6 +141,8 @@ class Election:
 
     def problem(self) -> str | None:
         """Return None once this process leads and acts, or has seen that another one leads."""
+        if stranger := self._elector.stranger():
+            return f"the lease is held by {stranger}, which is no process of this control plane"
         if self._acting or (self._elector.has_settled() and not self._elector.term):
             return None
         return "it has not been settled who leads"
@@ -187,6 +193,7 @@ class Election:
         """Start or stop what the leader runs, as the elector says."""
         term = self._elector.term
         self._tell(term)
+        self._tell_of_stranger()
         running = self._running
         if running is None:
             if not term:
@@ -234,6 +241,13 @@ class Election:
             if lease is not None:
                 self._announce(lease, f"{identity} became leader")
         self._announced = term
+
+    def _tell_of_stranger(self) -> None:
+        """Say it, once, when the lease is held by what is no process of this control plane."""
+        stranger = self._elector.stranger()
+        if stranger and stranger != self._stranger and (lease := self._elector.lease) is not None:
+            self._warn(lease, f"{stranger} holds the lease and is no process of this control plane")
+        self._stranger = stranger
 
     def _wait(self, until: float) -> None:
         with self._changed:

@@ -32,6 +32,10 @@ log = structlog.get_logger(__name__)
 TOLERANCE: Final = 20.0
 """Seconds beyond the lease for which a leader that could not renew it still counts as healthy, as in Kubernetes."""
 
+TRUSTED: Final = 1 << 30
+"""Terms up to which the Lease is believed; from there on only the log, which no client writes terms into, says what
+comes next. So a client cannot push the term beyond what `leaseTransitions`, an int32, can hold."""
+
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
 """What a write of the lease may fail with and be tried again: somebody was quicker, or the database is away."""
@@ -104,6 +108,19 @@ class Elector:
             return None
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
+    def stranger(self) -> str:
+        """Return who holds the lease without being a process of this control plane, empty if that cannot be said.
+
+        A process holds the lease together with a session, where there are sessions; a client that writes a Lease has
+        none.
+        """
+        with self._seen:
+            now = self._held
+        if self._term is not None or now is None or now.holder in ("", self.identity):
+            return ""
+        session = self._sessions.name(now.holder)
+        return now.holder if session and now.session != session else ""
+
     def observe(self, lease: Object | None, revision: Revision) -> int:
         """Learn what the lease is at `revision`; return the term if it says that this process leads, else 0."""
         with self._seen:
@@ -171,7 +188,7 @@ class Elector:
         return min(until, now + self._sessions.look_again)
 
     def _take_over(self, after: int, now: float) -> float:
-        number = max(after, self._newest_term) + 1
+        number = max(after if after < TRUSTED else 0, self._newest_term) + 1
         session = self._sessions.hold(self.identity)
         patience = self._timing.renew_deadline
         try:

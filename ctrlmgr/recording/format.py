@@ -25,7 +25,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.lines import lines
+from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
 
 
@@ -55,6 +55,12 @@ Entry: TypeAlias = Change | Checkpoint
 def _place_in_list(obj: Object) -> str:
     """Return the key of `obj` as the API server stores it, which is what lists are sorted by."""
     return f"{obj.resource}/{obj.namespace}/{obj.name}"
+
+
+LAST_REVISION = 1 << 62
+"""The largest revision that a recording may have: a log that goes on from it has as many left."""
+
+_DIGITS = 20
 
 
 class RecordingReader:
@@ -107,6 +113,8 @@ class RecordingReader:
             raise self._error("the gzip stream is cut short", next=True) from error
         except zlib.error as error:
             raise self._error(f"the gzip stream is damaged: {error}", next=True) from error
+        except LineTooLong as error:
+            raise self._error(f"the line is longer than {LONGEST} bytes", next=True) from error
         except OSError as error:
             raise RecordingError(self.path, 0, error.strerror or str(error)) from error
 
@@ -128,9 +136,14 @@ class RecordingReader:
 
     def _revision_of(self, version: str) -> Revision:
         # isdecimal() also holds for digits of other scripts.
-        if not (version.isascii() and version.isdecimal() and int(version)):
-            raise self._error(f"resourceVersion {version!r} is not a positive number")
+        if len(version) > _DIGITS or not (version.isascii() and version.isdecimal() and int(version)):
+            raise self._error(f"resourceVersion {version[: 2 * _DIGITS]!r} is not a positive number")
+        self._refuse_late(int(version))
         return int(version)
+
+    def _refuse_late(self, revision: Revision) -> None:
+        if revision > LAST_REVISION:
+            raise self._error(f"resourceVersion {revision} is beyond {LAST_REVISION}: no log could go on from there")
 
     def _change(self, line: Line, data: bytes) -> Change:
         type_ = CHANGES.get(line.type)
@@ -146,6 +159,7 @@ class RecordingReader:
             raise self._error("the object has no metadata.name")
         if not obj.revision:
             raise self._error("the object has no metadata.resourceVersion that is a positive number")
+        self._refuse_late(obj.revision)
         if obj.revision <= self.revision:
             self._refuse_out_of_order(type_, obj, timed=bool(line.recorded_at))
         else:

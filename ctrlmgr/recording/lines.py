@@ -18,19 +18,36 @@ _GZIP = 31
 """zlib's wbits for a gzip stream, whose checksum it verifies."""
 
 
+LONGEST = 16 << 20
+"""Bytes of a line: no event is half as long."""
+
+_INFLATED = 1 << 20
+"""Bytes inflated at a time."""
+
+
+class LineTooLong(ValueError):
+    """A line is longer than `LONGEST`."""
+
+
 def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
     """Yield the lines of a file; the last one need not end in a newline.
 
-    Raises OSError; for a compressed file EOFError when it is cut short, zlib.error when it is damaged.
+    Raises OSError, `LineTooLong`; for a compressed file EOFError when it is cut short, zlib.error when it is damaged.
     """
-    rest = b""
+    begun: list[bytes] = []
+    size = 0
     for block in _inflated(stored) if compressed else iter(lambda: stored.read(_BLOCK), b""):
-        whole = block.split(b"\n")
-        whole[0] = rest + whole[0]
-        rest = whole.pop()
-        yield from whole
-    if rest:
-        yield rest
+        first, *others = block.split(b"\n")
+        begun.append(first)
+        size += len(first)
+        if size > LONGEST:
+            raise LineTooLong
+        if others:
+            yield b"".join(begun)
+            yield from others[:-1]
+            begun, size = [others[-1]], len(others[-1])
+    if size:
+        yield b"".join(begun)
 
 
 def _inflated(stored: IO[bytes]) -> Iterator[bytes]:
@@ -40,7 +57,8 @@ def _inflated(stored: IO[bytes]) -> Iterator[bytes]:
         while block:
             if inflater.eof:
                 inflater = zlib.decompressobj(_GZIP)
-            yield inflater.decompress(block)
-            block = inflater.unused_data.lstrip(b"\0")  # streams may be padded
+            yield inflater.decompress(block, _INFLATED)
+            # Streams may be padded; what a block inflates to comes in pieces, for it may be a thousand times as long.
+            block = inflater.unused_data.lstrip(b"\0") if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
         raise EOFError

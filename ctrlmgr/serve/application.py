@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import structlog
 
+from ctrlmgr.admission.guarded_leases import GuardedLeases
+from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -44,7 +46,7 @@ from ctrlmgr.serve.controllers import (
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
-from ctrlmgr.serve.leadership import COMPONENT, Leadership
+from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
@@ -95,6 +97,7 @@ class Application(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
+            admission=GuardedLeases(default_chain(clock), leader_lease(settings)),
         )
         informers.informer(NAMESPACES)
         state = InformerState(informers, event_log)

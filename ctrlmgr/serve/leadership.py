@@ -14,7 +14,7 @@ from typing import Final
 from ctrlmgr import __version__
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.eventlog.opening import open_sessions
@@ -31,6 +31,11 @@ COMPONENT: Final = "leader-election"
 AUTHOR: Final = Author(f"system:controller:{COMPONENT}", f"ctrlmgr/{__version__}")
 
 
+def leader_lease(settings: Settings) -> Key:
+    """Return which Lease elects the leader."""
+    return Key(settings.leader_election.resource_namespace, settings.leader_election.resource_name)
+
+
 class Leadership:
     """A process' candidacy."""
 
@@ -41,7 +46,7 @@ class Leadership:
         timing.check()
         lock = LeaseLock(
             event_log,
-            Key(chosen.resource_namespace, chosen.resource_name),
+            leader_lease(settings),
             identity=f"{socket.gethostname()}_{new_uid(random)}",
             author=AUTHOR,
             clock=clock,
@@ -60,6 +65,7 @@ class Leadership:
             [each for each in runnables if isinstance(each, Watched | Controller)],
             clock=self._clock,
             announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
+            warn=lambda lease, message: recorder.event(lease, WARNING, "LeaseHeldByStranger", message),
         )
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 
 import structlog
@@ -22,6 +23,7 @@ from ctrlmgr import interpreter, logging
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import Application
 from ctrlmgr.serve.notify import ServiceManager
@@ -84,14 +86,20 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
     log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)
 
 
+def _database_file(url: str) -> Path | None:
+    scheme, _, path = url.partition(":///")
+    return Path(path) if scheme == "sqlite" else None
+
+
 @contextmanager
 def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
     anchor = settings.anchor_path
     for directory in filter(None, (settings.data_path, anchor.parent if anchor else None)):
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
+    narrow(settings.data_path, filter(None, (anchor, _database_file(settings.database_url))))
     event_log = open_log(
         settings.database_url,
         clock=clock,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.inspection.differences import field_path, item_path
+from ctrlmgr.inspection.differences import field_path, item_paths
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*\Z")
 """Texts that mean themselves in every YAML: none that could be a number, a date, or a mark of the syntax."""
@@ -58,8 +58,7 @@ def _entry(label: str, value: Any, at: int, path: str, depth: int) -> Iterator[L
 
 
 def _items(items: list[Any], depth: int, path: str) -> Iterator[Line]:
-    for index, item in enumerate(items):
-        inner = item_path(path, items, index)
+    for inner, item in zip(item_paths(path, items), items, strict=True):
         if isinstance(item, dict) and item:
             yield from _mapping(item, depth + 1, inner, "- ")
         elif isinstance(item, list) and item:

@@ -21,7 +21,7 @@ from ctrlmgr.inspection.past import Author, Change, author_of
 from ctrlmgr.ui.lines import lines
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.secrecy import HIDDEN, is_secret, masked
+from ctrlmgr.ui.secrecy import CHANGED, HIDDEN, masked, masked_sides
 
 _BLAMED = 200
 _CHANGES = 100
@@ -148,13 +148,13 @@ def author(author: Author) -> dict[str, Any]:
 def told(change: Change) -> dict[str, Any]:
     """Return a change with what it changed as plain JSON values; `lost` if compaction has taken what was before."""
     resource = change.object.resource
-    found = [] if change.before is None else differences(content(change.before), content(change.object))
+    sides = masked_sides(resource, content(change.before), content(change.object))
+    found = [] if change.before is None else differences(*sides)
     is_lost = change.before is None and change.type is not EventType.ADDED
-    return {**head_of(change), "lost": is_lost, "changes": [_plain(resource, each) for each in found]}
+    return {**head_of(change), "lost": is_lost, "changes": [_plain(each) for each in found]}
 
 
-def _plain(resource: Resource, difference: Difference) -> dict[str, Any]:
+def _plain(difference: Difference) -> dict[str, Any]:
     sides = {"from": difference.before, "to": difference.after}
-    secret = is_secret(resource, difference.path)
-    shown = {side: HIDDEN if secret else value for side, value in sides.items() if value is not ABSENT}
+    shown = {side: HIDDEN if value == CHANGED else value for side, value in sides.items() if value is not ABSENT}
     return {"path": difference.path, **shown}

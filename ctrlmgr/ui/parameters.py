@@ -23,6 +23,8 @@ class Parameters:
             raise BadRequest(f"{name} is missing")
         if len(value) > _LONGEST:
             raise BadRequest(f"{name} is longer than {_LONGEST} characters")
+        if "\0" in value:
+            raise BadRequest(f"{name} has a NUL in it")  # which PostgreSQL knows no text with
         return value
 
     def number(self, name: str, default: int | None = None, *, low: int = 0, high: int = (1 << 63) - 1) -> int:

@@ -13,6 +13,9 @@ from ctrlmgr.api.resource import Resource
 HIDDEN = "(hidden)"
 """What stands for a value."""
 
+CHANGED = "(hidden, changed)"
+"""What stands for a value beside one that it differs from; it is shown as `HIDDEN`."""
+
 _SECRETS = Resource("", "secrets")
 _FIELDS = ("data", "stringData")
 _REPEATED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -32,6 +35,20 @@ def masked(resource: Resource, fields: Any) -> Any:
     return shown
 
 
-def is_secret(resource: Resource, path: str) -> bool:
-    """Whether what stands at a path of an object, such as `data.password`, is secret."""
-    return resource == _SECRETS and (path.partition(".")[0] in _FIELDS or _REPEATED in path)
+def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]:
+    """Return two states of an object without what is secret; where that differs, one side says `CHANGED`."""
+    sides = masked(resource, before), masked(resource, after)
+    if resource != _SECRETS:
+        return sides
+    for place in (("data",), ("stringData",), ("metadata", "annotations")):
+        was, now, shown = (_below(fields, place) for fields in (before, after, sides[1]))
+        for name in was.keys() & now.keys():
+            if was[name] != now[name] and shown.get(name) == HIDDEN:
+                shown[name] = CHANGED
+    return sides
+
+
+def _below(fields: Any, place: tuple[str, ...]) -> dict[str, Any]:
+    for name in place:
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields if isinstance(fields, dict) else {}

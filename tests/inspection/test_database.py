@@ -61,9 +61,23 @@ def test_sqlite_has_no_way_around_it(
 )
 def test_postgres_has_no_way_around_it(postgres_story: str, way: str) -> None:
     with open_database(postgres_story) as database:
-        database.query(way)
-        with pytest.raises(QueryRefused, match="only queries"):
-            database.query("DELETE FROM event")
+        for statement in (way, "DELETE FROM event", "WITH a AS (DELETE FROM event RETURNING 1) SELECT * FROM a"):
+            with pytest.raises(QueryRefused, match="only queries"):
+                database.query(statement)
+
+
+@pytest.mark.postgres
+def test_nothing_is_asked_as_a_superuser(postgres_story: str) -> None:
+    with (
+        open_database(postgres_story) as database,
+        pytest.raises(SettingsError, match=r"make a reader: psql --file examples/postgresql/roles\.sql"),
+    ):
+        database.refuse_power()
+
+
+def test_a_file_gives_no_power(sqlite_story: str) -> None:
+    with open_database(sqlite_story) as database:
+        database.refuse_power()
 
 
 def test_a_query_may_hold_colons_and_percent_signs(database: Database) -> None:

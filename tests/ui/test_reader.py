@@ -103,6 +103,9 @@ class Told(Database):
         self._tell(parameters or {})
         return self._inner.query(statement, parameters)
 
+    def refuse_power(self) -> None:
+        self._inner.refuse_power()
+
     def close(self) -> None:
         self._inner.close()
 

@@ -61,6 +61,8 @@ class Patch:
             fields, unknown = codec.read(patched)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
+        except RecursionError as error:  # operations can nest what no document may
+            raise BadRequest("the patched object nests too deeply") from error
         problems = (*problems, *unknown)
         if problems and self._directive == "Strict":
             raise _unreadable(_encode(patched).decode(), f"strict decoding error: {', '.join(problems)}")

@@ -171,7 +171,7 @@ def _json(data: bytes, start: int, stop: int, depth: int) -> Any:
         return None
     try:
         return msgspec.json.decode(data[start:stop])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError: no UTF-8
         raise BadRequest(f"error decoding from json: {error}") from error
 
 

@@ -32,6 +32,9 @@ from ctrlmgr.server.routes import Location
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body (kube-apiserver's MaxRequestBodyBytes)."""
 
+AGENT_LENGTH = 256
+"""Bytes of a User-Agent that are remembered with every event its client causes."""
+
 BODY_PATIENCE = 60.0
 """Seconds in which a body must have come (kube-apiserver's --request-timeout)."""
 
@@ -113,7 +116,7 @@ class Request:
     @property
     def requester(self) -> Requester:
         """Who asks, as the log remembers it."""
-        agent = self.header(b"user-agent").decode("utf-8", "replace")
+        agent = self.header(b"user-agent")[:AGENT_LENGTH].decode("utf-8", "replace")
         return Requester(self.user.name, tuple(self.user.groups), agent)
 
     async def body(self) -> bytes:

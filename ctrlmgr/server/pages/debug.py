@@ -33,6 +33,7 @@ _PERIOD = 0.01
 """Seconds between samples."""
 
 _LONGEST = 60.0
+_DIGITS = 20
 _DEFAULT = "5"
 
 
@@ -91,8 +92,8 @@ def _threads() -> str:
 
 def _seconds(request: Request) -> float:
     value = request.query.get("seconds", [_DEFAULT])[0]
-    if not value.isdecimal() or not 0 < int(value) <= _LONGEST:
-        raise BadRequest(f"seconds is {value!r}; it must be a whole number from 1 to {_LONGEST:g}")
+    if len(value) > _DIGITS or not value.isdecimal() or not 0 < int(value) <= _LONGEST:
+        raise BadRequest(f"seconds is {value[:_DIGITS]!r}; it must be a whole number from 1 to {_LONGEST:g}")
     return float(value)
 
 

@@ -1,0 +1,86 @@
+"""What may be asked of PostgreSQL: one statement that reads, and calls no function that does more.
+
+Guarantees: a statement that begins like no question is refused, and so is one that calls a function of PostgreSQL's own
+which ends connections, takes locks, reads files, changes settings, sleeps, or runs statements that it is given as text.
+A read-only transaction forbids none of these. Names are compared as PostgreSQL reads them: in any case, quoted or not,
+with or without their schema.
+
+This is the second of two fences; the first is the role that one asks as (`examples/postgresql/roles.sql`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ctrlmgr.errors import QueryRefused
+
+_TOKEN: Final = re.compile(
+    r"""(?P<skipped>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<escaped>[uU]&["'])
+    |(?P<text>[eE]?'(?:[^'\\]|''|\\.)*')
+    |(?P<dollar>\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+    |"(?P<quoted>(?:[^"]|"")*)"
+    |(?P<name>[^\W\d][\w$]*)
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_QUESTIONS: Final = frozenset(("select", "with", "values", "table", "explain", "show"))
+_HARMLESS: Final = frozenset(
+    (
+        "pg_column_size",
+        "pg_current_snapshot",
+        "pg_database_size",
+        "pg_get_constraintdef",
+        "pg_get_functiondef",
+        "pg_get_indexdef",
+        "pg_get_viewdef",
+        "pg_indexes_size",
+        "pg_is_in_recovery",
+        "pg_postmaster_start_time",
+        "pg_relation_size",
+        "pg_size_pretty",
+        "pg_table_size",
+        "pg_total_relation_size",
+        "pg_typeof",
+    )
+)
+"""Functions of PostgreSQL's own that begin with `pg_` and only look."""
+
+_HARMFUL: Final = re.compile(
+    r"pg_|lo_|dblink|.*_to_xml|.*_to_xmlschema|.*_to_xml_and_xmlschema|set_config|setval|nextval|currval|lastval"
+    r"|ts_stat|ts_rewrite|copy|inet_.*|.*crosstab.*|xpath_table"
+)
+
+
+def require_question(statement: str) -> None:
+    """Raise `QueryRefused` unless `statement` only reads."""
+    tokens = _tokens(statement)
+    first = next(tokens, "")
+    while first == "(":
+        first = next(tokens, "")
+    if first not in _QUESTIONS:
+        raise QueryRefused("only queries may be asked here: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW")
+    before = first
+    for token in tokens:
+        if token == "(" and before not in _HARMLESS and _HARMFUL.match(before):
+            raise QueryRefused(f"only queries may be asked here: {before}() does more than read")
+        before = token
+
+
+def _tokens(statement: str) -> Iterator[str]:
+    """Yield names in lower case and single other characters; texts, comments and white space are left out."""
+    for found in _TOKEN.finditer(statement):
+        match found.lastgroup:
+            case "escaped":
+                raise QueryRefused("only queries may be asked here: names are written without U&")
+            case "name":
+                yield found["name"].lower()
+            case "quoted":
+                yield found["quoted"].replace('""', '"')
+            case "other":
+                yield found["other"]
+            case "text" | "dollar" | "tag":
+                yield "'"

@@ -1,0 +1,72 @@
+"""What a client that may write the Lease can do to the election: be noticed, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.leaderelection.elector import TRUSTED
+from tests.leaderelection.candidates import Candidate, Shared
+from tests.leaderelection.simulation import Sessions
+
+
+@pytest.fixture
+def shared() -> Shared:
+    return Shared()
+
+
+def written(shared: Shared, **spec: Any) -> None:
+    """Have a client write the lease."""
+    fields = shared.lease.to_dict()
+    fields["spec"] |= spec
+    shared.write(Object.from_dict(fields), shared.lease.revision)
+
+
+@pytest.mark.parametrize("transitions", [2_147_483_647, TRUSTED, 1 << 62])
+def test_a_term_goes_on_from_the_logs_and_not_from_what_a_client_wrote(shared: Shared, transitions: int) -> None:
+    first = Candidate(shared, "a")
+    first.step()
+    written(shared, holderIdentity="mallory", leaseTransitions=transitions)
+    shared.clock.step(15)
+    candidate = Candidate(shared, "b")
+    candidate.step()
+    shared.clock.step(15)
+    for _ in range(3):
+        candidate.step()
+    assert candidate.elector.term == 2
+    assert shared.lease.to_dict()["spec"]["leaseTransitions"] == 2
+
+
+def test_a_lease_is_not_waited_for_longer_than_makes_sense(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    written(shared, holderIdentity="mallory", leaseDurationSeconds=2_147_483_647)
+    assert candidate.step() == 150.0
+    shared.clock.step(150)
+    candidate.step()
+    candidate.step()
+    assert candidate.elector.term == 2
+
+
+def test_a_holder_without_a_session_of_its_own_is_a_stranger(shared: Shared) -> None:
+    sessions = Sessions()
+    leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
+    leader.step()
+    candidate.step()
+    assert (leader.elector.stranger(), candidate.elector.stranger()) == ("", "")
+    written(shared, holderIdentity="mallory")
+    candidate.step()
+    assert candidate.elector.stranger() == "mallory"
+    leader.step()
+    leader.elector.ended()
+    assert leader.elector.stranger() == "mallory"
+
+
+def test_where_there_are_no_sessions_nobody_is_called_a_stranger(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
+    leader.step()
+    written(shared, holderIdentity="mallory")
+    candidate.step()
+    assert candidate.elector.stranger() == ""

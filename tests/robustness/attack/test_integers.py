@@ -1,0 +1,217 @@
+"""Every integer of the API at its limits, and every time: through create, update, tables, patch and delete.
+
+What is stored must be possible to show and to delete: an object that cannot be is poison, for its namespace, too.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import format_time, format_time_seconds, parse_time
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.options import GetOptions
+from ctrlmgr.schema.schema import Schema
+from ctrlmgr.server.presenting.negotiation import AS_IS, Form
+from ctrlmgr.server.presenting.presentation import Presentations
+from tests.engine.stage import Stage
+
+LIMITS = (-(1 << 63), -(1 << 31), -1, (1 << 31) - 1, 1 << 31, 1 << 62, (1 << 63) - 1)
+TIMES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
+DEPTH = 9
+
+CONTAINER = {"name": "c", "image": "x"}
+POD = {"containers": [CONTAINER], "nodeName": "n"}
+TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+RUN_ONCE = {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}
+SPECS: dict[str, dict[str, Any]] = {
+    "Pod": {"spec": POD},
+    "Service": {"spec": {"ports": [{"port": 80}]}},
+    "Deployment": {"spec": SELECTED},
+    "ReplicaSet": {"spec": SELECTED},
+    "StatefulSet": {"spec": {**SELECTED, "serviceName": "s"}},
+    "DaemonSet": {"spec": SELECTED},
+    "Job": {"spec": RUN_ONCE},
+    "CronJob": {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": RUN_ONCE}}},
+    "HorizontalPodAutoscaler": {
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}, "maxReplicas": 3}
+    },
+    "PodDisruptionBudget": {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
+    "Lease": {"spec": {"holderIdentity": "a"}},
+    "EndpointSlice": {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.1"]}],
+        "ports": [{"name": "a", "port": 80}],
+    },
+    "Endpoints": {"subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}]},
+    "Event": {"involvedObject": {"namespace": "n", "kind": "Pod", "name": "p"}},
+    "ConfigMap": {},
+    "Secret": {},
+    "Node": {},
+    "Namespace": {},
+    "PersistentVolumeClaim": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
+    "Ingress": {
+        "spec": {
+            "rules": [
+                {
+                    "http": {
+                        "paths": [
+                            {
+                                "path": "/",
+                                "pathType": "Prefix",
+                                "backend": {"service": {"name": "s", "port": {"number": 80}}},
+                            }
+                        ]
+                    }
+                }
+            ]
+        }
+    },
+    "NetworkPolicy": {"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}},
+    "PriorityClass": {"value": 1},
+    "ResourceQuota": {"spec": {"hard": {"pods": "1"}}},
+}
+
+Place = tuple[str | int, ...]
+
+
+def places(schema: Schema, depth: int = DEPTH) -> Iterator[tuple[Place, str]]:
+    """Yield where a kind has integers and times, and which."""
+    if schema.kind in ("integer", "int-or-string"):
+        yield (), "integer"
+    elif schema.format in ("date-time", "micro-time"):
+        yield (), schema.format
+    elif depth and schema.kind == "array" and schema.items is not None:
+        yield from (((0, *below), kind) for below, kind in places(schema.items, depth - 1))
+    elif depth and schema.kind == "object":
+        for name, field in schema.properties.items():
+            if name != "managedFields":
+                yield from (((name, *below), kind) for below, kind in places(field, depth - 1))
+
+
+def put(fields: Any, place: Place, value: Any) -> None:
+    """Set a field, with all that it takes to be there."""
+    for at, following in itertools.pairwise(place):
+        empty: Any = [] if isinstance(following, int) else {}
+        if isinstance(at, int):
+            if not fields:
+                fields.append(empty)
+            fields = fields[0]
+        else:
+            fields = fields.setdefault(at, empty)
+    if isinstance(place[-1], int):
+        fields[:1] = [value]
+    else:
+        fields[place[-1]] = value
+
+
+def specimen(kind: Kind, name: str) -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": "n"} if kind.namespaced else {})}
+    return {
+        "apiVersion": kind.gvk.api_version,
+        "kind": kind.gvk.kind,
+        "metadata": metadata,
+        **copy.deepcopy(SPECS[kind.gvk.kind]),
+    }
+
+
+def values(of: str) -> tuple[Any, ...]:
+    if of == "integer":
+        return LIMITS
+    return tuple(each.replace("Z", ".000000Z") for each in TIMES) if of == "micro-time" else TIMES
+
+
+class Cluster:
+    """A stage with a namespace and a node, and what shows objects."""
+
+    def __init__(self) -> None:
+        self.stage = Stage()
+        assert self.stage.namespace("n").code == 201
+        self.presentations = Presentations(self.stage.clock)
+
+    def live_through(self, kind: Kind, fields: dict[str, Any]) -> int:
+        """Create, show, change and delete an object; return how its creation was answered."""
+        top = f"/api/{kind.gvk.version}" if not kind.gvk.group else f"/apis/{kind.gvk.api_version}"
+        collection = f"{top}{'/namespaces/n' if kind.namespaced else ''}/{kind.resource.plural}"
+        created = self.stage.send("POST", collection, fields)
+        if created.code != 201:
+            return created.code
+        path = f"{collection}/{fields['metadata']['name']}"
+        self.show(kind, fields["metadata"]["name"])
+        put_back = {**created.body, "metadata": {**created.body["metadata"], "labels": {"x": "y"}}}
+        answers = [
+            self.stage.send("PUT", path, put_back),
+            self.stage.send(
+                "PATCH", path, {"metadata": {"labels": {"x": "z"}}}, media_type="application/merge-patch+json"
+            ),
+        ]
+        if kind.strategy.has_status:
+            answers.append(self.stage.send("PUT", f"{path}/status", put_back))
+        answers += [self.stage.send("DELETE", path) for _ in range(2)]
+        answers.append(self.stage.send("DELETE", path, query={"gracePeriodSeconds": "0"}))
+        assert all(answer.code < 500 for answer in answers), answers
+        return created.code
+
+    def show(self, kind: Kind, name: str) -> None:
+        target = Target(kind, "n" if kind.namespaced else "", name)
+        obj: Object = self.stage.driver.run(self.stage.engine.get(target, GetOptions()))
+        for form in (AS_IS, Form("Table", "v1"), Form("PartialObjectMetadata", "v1")):
+            assert self.presentations.of(kind, kind.gvk, form).one(obj)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster()
+
+
+KINDS = {kind.gvk.kind: kind for kind in Stage().kinds if kind.gvk.kind in SPECS and kind.storage == kind.resource}
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name in KINDS])
+def test_no_number_and_no_time_poisons_an_object(name: str, cluster: Cluster) -> None:
+    kind = KINDS[name]
+    stored = tried = 0
+    for place, of in dict.fromkeys(places(kind.schema)):
+        for value in values(of):
+            tried += 1
+            fields = specimen(kind, f"{kind.resource.plural}-{tried}")
+            put(fields, place, value)
+            code = cluster.live_through(kind, fields)
+            assert code < 500, (place, value)
+            stored += code == 201
+    assert tried
+    assert stored, "no value was taken: the specimen is wrong"
+
+
+@pytest.mark.parametrize("value", LIMITS)
+def test_options_take_any_number(value: int, cluster: Cluster) -> None:
+    kind = KINDS["Pod"]
+    for option in ("gracePeriodSeconds", "limit", "timeoutSeconds"):
+        fields = specimen(kind, f"option-{abs(value)}-{option.lower()}")
+        assert cluster.stage.send("POST", "/api/v1/namespaces/n/pods", fields).code == 201
+        path = f"/api/v1/namespaces/n/pods/{fields['metadata']['name']}"
+        assert cluster.stage.send("GET", "/api/v1/namespaces/n/pods", query={option: str(value)}).code < 500
+        assert cluster.stage.send("DELETE", path, query={option: str(value)}).code < 500
+        assert cluster.stage.send("DELETE", path, {"gracePeriodSeconds": 0}).code < 500
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "seconds", "micros"),
+    [
+        (1 << 100, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z"),
+        (-(1 << 100), "0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"),
+        (0, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+    ],
+)
+def test_a_time_beyond_what_can_be_said_is_the_last_that_can(microseconds: int, seconds: str, micros: str) -> None:
+    assert (format_time_seconds(microseconds), format_time(microseconds)) == (seconds, micros)
+    assert parse_time(seconds) // 1_000_000 == parse_time(micros) // 1_000_000
