@@ -22,7 +22,7 @@ from ctrlmgr import cli
 from tests import generated
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SHARED = "Options of every command that uses settings or a log"
 
 
@@ -136,3 +136,12 @@ def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str
 def stable(text: str) -> list[str]:
     """Return the lines without what is a machine's own (time, rate) or a version's (the hash)."""
     return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b|\b[0-9a-f]{64}\b", "…", line) for line in text.splitlines()]
+
+
+def test_things_live_where_the_page_says() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+\.py)` \| ([^|]*)\|$", read("docs/where-things-live.md"), re.MULTILINE)
+    assert len(rows) >= 20
+    for behaviour, module, names in rows:
+        defined = re.findall(r"^(?:class |def |async def )?(\w+)", read(module), re.MULTILINE)
+        missing = set(re.findall(r"`(\w+)`", names)) - set(defined)
+        assert not missing, f"{behaviour}: {module} has no {missing}"
