@@ -29,7 +29,7 @@ from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
-ALL: tuple[ControllerDescriptor[Any], ...] = (
+ALL: list[ControllerDescriptor[Any]] = [
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
     endpoints.DESCRIPTOR,
@@ -44,7 +44,7 @@ ALL: tuple[ControllerDescriptor[Any], ...] = (
     service_accounts.DESCRIPTOR,
     service_cidrs.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
-)
+]
 """In the order in which they are started, but for those that start first."""
 
 ELSEWHERE: Mapping[str, str] = {
@@ -60,6 +60,13 @@ class Enabled(NamedTuple):
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
+
+
+def add(descriptor: ControllerDescriptor[Any]) -> None:
+    """Add a controller that is not among ours, before settings are loaded; raises ValueError for a name used twice."""
+    by_name([*ALL, descriptor])
+    declare(descriptor.options, SECTION)
+    ALL.append(descriptor)
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
