@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.controllers import (
     clusterrole_aggregation,
     cron_job,
+    deployment,
     endpoint_slices,
     endpoints,
     garbage_collector,
@@ -20,9 +21,12 @@ from ctrlmgr.controllers import (
     mirroring,
     namespace,
     pod_garbage_collector,
+    replicaset,
+    replicationcontroller,
     root_ca_publisher,
     service_accounts,
     service_cidrs,
+    statefulset,
     ttl_after_finished,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -32,6 +36,7 @@ from ctrlmgr.settings import declare
 ALL: list[ControllerDescriptor[Any]] = [
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
+    deployment.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
     garbage_collector.DESCRIPTOR,
@@ -40,9 +45,12 @@ ALL: list[ControllerDescriptor[Any]] = [
     mirroring.DESCRIPTOR,
     namespace.DESCRIPTOR,
     pod_garbage_collector.DESCRIPTOR,
+    replicaset.DESCRIPTOR,
+    replicationcontroller.DESCRIPTOR,
     root_ca_publisher.DESCRIPTOR,
     service_accounts.DESCRIPTOR,
     service_cidrs.DESCRIPTOR,
+    statefulset.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
 
@@ -75,7 +76,14 @@ def amount(value: int | str | None) -> int:
     """Return the number in an int-or-percent; 0 for what is neither, as Go's `IntValue` does."""
     if isinstance(value, int):
         return value
-    return percentage(value or "") or 0
+    text = value or ""
+    found = percentage(text)
+    if found is not None:
+        return found
+    try:
+        return parse_int(text)
+    except ValueError:
+        return 0
 
 
 def sorted_map(values: Mapping[str, Any] | None) -> dict[str, Any] | None:

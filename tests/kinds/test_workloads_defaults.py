@@ -60,7 +60,7 @@ def create(stage: Stage, changes: dict[str, Any] | None = None) -> dict[str, Any
                 "replicas": 1,
                 "revisionHistoryLimit": 10,
                 "podManagementPolicy": "OrderedReady",
-                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}},
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
                 "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
             },
         ),

@@ -1,1 +1,36 @@
-"""The deployment controller: rolls a template out, one ReplicaSet giving way to the next."""
+"""Rolls the templates of Deployments out, one ReplicaSet giving way to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the deployment controller can be told."""
+
+    concurrent_deployment_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many Deployments are seen to at the same time.", flag="--concurrent-deployment-syncs", metavar="COUNT"
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="deployment-controller",
+    aliases=("deployment",),
+    does="the ReplicaSets of Deployments: rollouts, scaling, history",
+    watches=(Resource("apps", "deployments"), Resource("apps", "replicasets"), PODS),
+    owns=(Resource("apps", "replicasets"),),
+    builder="ctrlmgr.controllers.deployment.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -24,9 +24,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.deployment import decide, marks, status
+from ctrlmgr.controllers.deployment import DESCRIPTOR, Options, decide, marks, status
 from ctrlmgr.controllers.deployment.replica_sets import API_VERSION, KIND, Rollout
 from ctrlmgr.controllers.deployment.view import DEPLOYMENTS, Deployment
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
@@ -260,4 +261,17 @@ def new_deployment_controller(
         random=random,
         workers=workers,
         seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_deployment_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_deployment_syncs,
     )

@@ -19,7 +19,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import replicationcontroller
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
@@ -178,4 +181,32 @@ def new_replica_set_controller(
         random=random,
         workers=workers,
         seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_replica_set_controller(
+        REPLICA_SET,
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_replicaset_syncs,
+    )
+
+
+def build_for_replication_controllers(context: ControllerContext, options: replicationcontroller.Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_replica_set_controller(
+        REPLICATION_CONTROLLER,
+        context.informers,
+        context.client(replicationcontroller.DESCRIPTOR),
+        context.event_log,
+        context.recorder(replicationcontroller.DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_rc_syncs,
     )

@@ -32,25 +32,21 @@ def name_prefix(owner: str) -> str:
 
 
 def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any) -> dict[str, Any]:
-    """Return a pod made of a template; `metadata` are further fields of it, `generateName` without any."""
+    """Return a pod made of a template; `metadata` are further fields of it, over a `generateName` by the owner."""
     given = template.get("metadata") or {}
     kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
-    named = metadata if "name" in metadata or "generateName" in metadata else _generated(owner, metadata)
     return {
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {
             "namespace": owner.object.namespace,
-            **named,
+            "generateName": name_prefix(owner.object.name),
+            **metadata,
             **{key: type(value)(value) for key, value in kept.items()},
             "ownerReferences": [owner.reference()],
         },
         "spec": dict(template.get("spec") or {}),
     }
-
-
-def _generated(owner: Owner, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {"generateName": name_prefix(owner.object.name), **metadata}
 
 
 def slow_start(count: int, first: int = 1) -> Iterator[int]:

@@ -14,6 +14,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.kinds.apps.status import validate_collisions, validate_daemons, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
     NO_MATCH,
@@ -137,17 +138,23 @@ class ReplicaSetStrategy(TemplateStrategy):
         return errors + validate_selector(spec, "deployment") + validate_eternal_template(spec, "ReplicaSet")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that the selector stays; or the status."""
+        """Check that the selector stays, or the status."""
         if ctx.subresource != "status":
-            return self.validate(ctx, new) + validate_same_selector(new, old)
+            return validate_same_selector(new, old)
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return validate_replicas(new.get("status") or {}, parts)
+
+
+def _long_name(name: str, is_prefix: bool) -> list[str]:
+    """Check a name as declarative validation words it, whose first kind was this one."""
+    return [each.replace("253 characters", "253 bytes") for each in subdomain_name(name, is_prefix)]
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
     """v1 ReplicationController; without a selector it selects what its template makes."""
 
     default_propagation = "Orphan"
+    name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
         """Take labels and selector from the template if there are none."""

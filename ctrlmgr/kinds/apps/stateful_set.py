@@ -14,7 +14,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_annotations
-from ctrlmgr.engine.validation.names import label_name
+from ctrlmgr.engine.validation.names import dns1123_label, label_name
 from ctrlmgr.kinds.apps.status import validate_collisions, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
     SPEC,
@@ -24,11 +24,13 @@ from ctrlmgr.kinds.apps.templates import (
     validate_runs_for_ever,
     validate_selector,
 )
+from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
 from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
 from ctrlmgr.kinds.rules import (
     amount,
     at_most_all,
+    each_problem,
     immutable,
     int_or_percent,
     nonnegative,
@@ -71,7 +73,7 @@ class StatefulSetStrategy(TemplateStrategy):
             strategy["type"] = _ROLLING
             strategy["rollingUpdate"] = strategy.get("rollingUpdate") or {}
         if strategy["type"] == _ROLLING and strategy.get("rollingUpdate") is not None:
-            fill(strategy["rollingUpdate"], {"partition": 0, "maxUnavailable": 1})
+            fill(strategy["rollingUpdate"], {"partition": 0})
         retention = spec["persistentVolumeClaimRetentionPolicy"] = (
             spec.get("persistentVolumeClaimRetentionPolicy") or {}
         )
@@ -80,6 +82,17 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
             default_claim_spec(claim.setdefault("spec", {}))
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
+
+    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
+        """Drop what the feature gate `MaxUnavailableStatefulSet` would allow, which is off in 1.36."""
+        super().prepare_for_create(ctx, obj)
+        _rolling_update(obj).pop("maxUnavailable", None)
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Drop the same, unless it is there already."""
+        super().prepare_for_update(ctx, new, old)
+        if _rolling_update(old).get("maxUnavailable") is None:
+            _rolling_update(new).pop("maxUnavailable", None)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec; the template's pod is checked when pods are made of it, with the claims' volumes."""
@@ -95,6 +108,8 @@ class StatefulSetStrategy(TemplateStrategy):
                 errors.append(not_supported(path.child(field), policy, _RETENTION))
         errors += nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
         errors += nonnegative((spec.get("ordinals") or {}).get("start"), SPEC.child("ordinals.start"))
+        if ctx.old is None:  # what cannot be changed later
+            errors += _validate_for_good(spec)
         return errors + validate_selector(spec, "statefulset") + _validate_template(spec.get("template") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
@@ -106,6 +121,20 @@ class StatefulSetStrategy(TemplateStrategy):
             return errors + validate_collisions(status, old.get("status") or {})
         kept = [{key: value for key, value in each["spec"].items() if key not in _CHANGEABLE} for each in (new, old)]
         return [] if kept[0] == kept[1] else [forbidden(SPEC, _UNCHANGEABLE)]
+
+
+def _validate_for_good(spec: Mapping[str, Any]) -> list[FieldError]:
+    service, path = spec.get("serviceName") or "", SPEC.child("volumeClaimTemplates")
+    errors = each_problem(dns1123_label, service, SPEC.child("serviceName")) if service else []
+    for at, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        errors += validate_claim_spec(claim.get("spec") or {}, path.at(at).child("spec"))
+    return errors
+
+
+def _rolling_update(obj: Unstructured) -> dict[str, Any]:
+    strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
+    rolling: dict[str, Any] = strategy.get("rollingUpdate") or {}
+    return rolling
 
 
 def _validate_management(policy: str) -> list[FieldError]:

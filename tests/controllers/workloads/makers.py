@@ -9,6 +9,7 @@ from ctrlmgr.controllers.replicaset.controller import (
     Flavour,
     new_replica_set_controller,
 )
+from ctrlmgr.controllers.statefulset.controller import new_stateful_set_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.stage import Maker, WorkloadStage
 
@@ -30,5 +31,12 @@ replication_controllers = _sets(REPLICATION_CONTROLLER)
 def deployments(stage: WorkloadStage) -> Controller:
     client = stage.client("deployment-controller")
     return new_deployment_controller(
+        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
+    )
+
+
+def stateful_sets(stage: WorkloadStage) -> Controller:
+    client = stage.client("statefulset-controller")
+    return new_stateful_set_controller(
         stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
     )

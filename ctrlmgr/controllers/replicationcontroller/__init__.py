@@ -1,0 +1,40 @@
+"""The controller of ReplicationControllers, which is that of ReplicaSets over again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the ReplicationController controller can be told."""
+
+    concurrent_rc_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many ReplicationControllers are seen to at the same time.",
+            flag="--concurrent_rc_syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="replicationcontroller-controller",
+    aliases=("replicationcontroller",),
+    component="replication-controller",
+    account="replication-controller",
+    does="the pods of ReplicationControllers: as many as wanted",
+    watches=(Resource("", "replicationcontrollers"), PODS),
+    owns=(PODS,),
+    builder="ctrlmgr.controllers.replicaset.controller:build_for_replication_controllers",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,38 @@
+"""Keeps the pods of StatefulSets, each of which has a name, a place in a row, and storage of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the StatefulSet controller can be told."""
+
+    concurrent_statefulset_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many StatefulSets are seen to at the same time.",
+            flag="--concurrent-statefulset-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="statefulset-controller",
+    aliases=("statefulset",),
+    does="the pods and claims of StatefulSets, by number and in order",
+    watches=(Resource("apps", "statefulsets"), PODS),
+    owns=(PODS, Resource("", "persistentvolumeclaims"), Resource("apps", "controllerrevisions")),
+    builder="ctrlmgr.controllers.statefulset.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,224 @@
+"""The StatefulSet controller; what it promises is said in `statefulset.decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.statefulset import DESCRIPTOR, Options
+from ctrlmgr.controllers.statefulset.decide import (
+    Members,
+    Planner,
+    Revisions,
+    Step,
+    desired_status,
+    is_inconsistent,
+    members,
+)
+from ctrlmgr.controllers.statefulset.identity import is_member, revision_of
+from ctrlmgr.controllers.statefulset.pod_control import StatefulPodControl
+from ctrlmgr.controllers.statefulset.view import API_VERSION, CLAIMS, KIND, STATEFUL_SETS, StatefulSet
+from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.hashes import revision_hash
+from ctrlmgr.controllers.workloads.history import History, Newest, found_or_raised, next_number, template_in
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pod_control import in_batches
+from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned_or_orphaned
+from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS, NewRevision, patch_bytes, template_patch
+from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME: Final = "statefulset-controller"
+HASH_LABEL: Final = "controller.kubernetes.io/hash"
+_HISTORY: Final = 10
+"""How many old revisions are kept where the spec does not say, as the API server has it."""
+
+
+def selects(stateful_set: Object, obj: Object) -> bool:
+    """Say whether a StatefulSet selects a pod or a revision."""
+    selector = stateful_set.view(StatefulSet).selector
+    return selector is not None and not selector.is_empty and selector.matches(obj.labels)
+
+
+class StatefulSetReconciler:
+    """Brings one StatefulSet on by what can be done now."""
+
+    def __init__(
+        self,
+        stateful_sets: Lister,
+        pods: Lister,
+        claims: Lister,
+        history: History,
+        claimer: Claimer,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read from these caches; pods need `index_by_controller`."""
+        self._sets = stateful_sets
+        self._pods = pods
+        self._claims = claims
+        self._history = history
+        self._claimer = claimer
+        self._recorder = recorder
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Do what can be done now, and write the status; raises what the API refuses."""
+        assert isinstance(client, EngineClient), "pods are made as the API makes them"
+        obj = self._sets.get(key)
+        if obj is None:
+            return None
+        if obj.view(StatefulSet).selector is None:
+            log.error("stateful set has no valid selector", stateful_set=str(key))
+            return None
+        owner = Owner(obj, API_VERSION, KIND)
+        revisions = self._history.of(owner, lambda each: selects(obj, each), client)
+        found = owned_or_orphaned(self._pods, obj)
+        pods = self._claimer.claim(owner, found, lambda pod: is_member(obj, pod) and selects(obj, pod), client)
+        self._sync(owner, pods, revisions, client)
+        view, now = obj.view(StatefulSet), self._clock.now()
+        due = next_availability(pods, view.spec.min_ready_seconds, now)
+        return None if due is None else Result(requeue_after=due)
+
+    def _sync(self, owner: Owner, pods: Sequence[Object], revisions: Sequence[Object], client: EngineClient) -> None:
+        obj = owner.object
+        newest = self._newest(owner, revisions, client)
+        named = {each.name: each for each in (*revisions, newest.revision)}
+        update = newest.revision
+        current = named.get(obj.view(StatefulSet).status.current_revision, update)
+        templates = Revisions(current.name, template_in(current), update.name, template_in(update))
+        found = members(obj, pods, templates)
+        control = StatefulPodControl(
+            obj, lambda name: self._claims.get(Key(obj.namespace, name)), client, self._recorder
+        )
+        failure = self._carry_out(obj, found, update.name, control)
+        self._write_status(obj, pods, templates, newest.collisions, control.replaced, client)
+        self._clean_up(obj, pods, revisions, templates, client)
+        if failure is not None:
+            raise failure
+
+    def _newest(self, owner: Owner, revisions: Sequence[Object], client: EngineClient) -> Newest:
+        view = owner.object.view(StatefulSet)
+        collisions = view.status.collision_count or 0
+        data = template_patch(view.template)
+        found = found_or_raised(revisions, data, client)
+        if found is not None:
+            return Newest(found, collisions)
+        labels = (view.template.get("metadata") or {}).get("labels") or {}
+        wanted = NewRevision(owner, next_number(revisions), data, labels, owner.object.annotations, HASH_LABEL)
+        encoded = patch_bytes(data)
+        return self._history.create(wanted, lambda count: revision_hash(encoded, count), collisions, client)
+
+    def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
+        """Do the steps of each phase in a slow start; return the first error, after whose phase nothing is done."""
+        planner = Planner(
+            obj, found, update, lambda name: self._claims.get(Key(obj.namespace, name)), self._clock.now()
+        )
+        for phase in planner.phases():
+            failure = _do_all(phase, control, in_order=obj.view(StatefulSet).is_ordered)
+            if failure is not None:
+                return failure
+        return None
+
+    def _write_status(
+        self,
+        obj: Object,
+        pods: Iterable[Object],
+        revisions: Revisions,
+        collisions: int,
+        replaced: int,
+        client: EngineClient,
+    ) -> None:
+        current, update = revisions.current, revisions.update
+        status = desired_status(obj, pods, current, update, collisions, self._clock.now(), replaced)
+        if is_inconsistent(obj, status):
+            client.update(Object.from_dict({**obj.to_dict(), "status": status}), "status")
+
+    def _clean_up(
+        self,
+        obj: Object,
+        pods: Iterable[Object],
+        revisions: Sequence[Object],
+        live: Revisions,
+        client: EngineClient,
+    ) -> None:
+        limit = obj.view(StatefulSet).spec.revision_history_limit
+        names = {live.current, live.update, *(revision_of(pod) for pod in pods)}
+        self._history.delete_beyond(_HISTORY if limit is None else limit, revisions, names, client)
+
+
+def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
+    """Do the steps: in order up to the first that fails, otherwise in a slow start."""
+    if not in_order:
+        return in_batches(len(steps), lambda number: control.do(steps[number]))[1]
+    for step in steps:
+        try:
+            control.do(step)
+        except ApiError as error:
+            return error
+    return None
+
+
+def _key(change: Change) -> Iterable[Key]:
+    return (change.object.key,)
+
+
+def new_stateful_set_controller(
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 5,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    resources = (STATEFUL_SETS, PODS, CLAIMS, CONTROLLER_REVISIONS)
+    sets, pods, claims, revisions = (informers.informer(each) for each in resources)
+    index_by_controller(pods)
+    index_by_controller(revisions)
+    history, claimer = History(revisions.lister, event_log), Claimer(event_log)
+    reconciler = StatefulSetReconciler(sets.lister, pods.lister, claims.lister, history, claimer, recorder, clock=clock)
+    changed = DependentChanges(sets.lister, STATEFUL_SETS.group, KIND, selects)
+    return Controller(
+        CONTROLLER_NAME,
+        reconciler,
+        watches=[
+            Watch(sets, _key, after_sync=True),
+            Watch(pods, changed),
+        ],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+        seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_stateful_set_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_statefulset_syncs,
+    )

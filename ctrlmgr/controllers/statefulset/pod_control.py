@@ -1,0 +1,140 @@
+"""Carries out what was decided about the pods and claims of a StatefulSet, and tells of it.
+
+Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are there before it is;
+each pod and each claim that is made, changed or deleted, and each failure, is an Event on the StatefulSet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.statefulset.decide import Act, GetClaim, Step
+from ctrlmgr.controllers.statefulset.identity import claim_name, identified, new_claims, ordinal_of
+from ctrlmgr.controllers.statefulset.retention import has_unexpected_controller, is_up_to_date, with_owner
+from ctrlmgr.controllers.statefulset.view import StatefulSet
+from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
+
+
+class StatefulPodControl:
+    """Writes for one StatefulSet during one reconcile."""
+
+    def __init__(self, stateful_set: Object, claim: GetClaim, client: EngineClient, recorder: Recorder) -> None:
+        """Write through `client`, and tell `recorder`; `claim` finds claims."""
+        self._set = stateful_set
+        self._claim = claim
+        self._client = client
+        self._recorder = recorder
+        self.replaced = 0
+        """How many pods were deleted because of their revision."""
+
+    def do(self, step: Step) -> None:
+        """Do what a step says; raises what the API refuses."""
+        for act in step.acts:
+            self._acts[act](self, step.pod)
+
+    def _create(self, pod: Object) -> None:
+        try:
+            self._create_claims(pod)
+            self._client.create(pod)
+            self._hand_over(pod)
+        except AlreadyExists:
+            raise
+        except ApiError as error:
+            self._tell("create", pod, error)
+            raise
+        self._tell("create", pod)
+
+    def _delete(self, pod: Object) -> None:
+        try:
+            self._client.delete(pod)
+        except NotFound:
+            return
+        except ApiError as error:
+            self._tell("delete", pod, error)
+            raise
+        self._tell("delete", pod)
+
+    def _replace(self, pod: Object) -> None:
+        self._delete(pod)
+        self.replaced += 1
+
+    def _update(self, pod: Object) -> None:
+        try:
+            self._create_claims(pod)
+            self._hand_over(pod)
+            self._client.update(identified(self._set, pod))
+        except ApiError as error:
+            self._tell("update", pod, error)
+            raise
+        self._tell("update", pod)
+
+    def _supply(self, pod: Object) -> None:
+        self._create_claims(pod)
+        self._hand_over(pod)
+
+    def _create_claims(self, pod: Object) -> None:
+        """Create the claims that a pod lacks; raises the first refusal once all have been tried."""
+        failure: ApiError | None = None
+        for wanted in new_claims(self._set, ordinal_of(pod)):
+            current = self._claim(wanted.name)
+            if current is not None and not current.is_terminating:
+                continue
+            try:
+                if current is not None:
+                    raise Conflict(f"pvc {wanted.name} is being deleted")
+                self._client.create(wanted)
+                self._tell_claim(pod, wanted)
+            except AlreadyExists as error:
+                failure = failure or error
+            except ApiError as error:
+                if current is None:
+                    self._tell_claim(pod, wanted, error)
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def _hand_over(self, pod: Object) -> None:
+        """Give a pod's claims, as far as they are known, to whom the retention policy says."""
+        for template in self._set.view(StatefulSet).claim_templates:
+            name = claim_name(template, self._set, ordinal_of(pod))
+            claim = self._claim(name)
+            if claim is None:
+                continue
+            if has_unexpected_controller(claim, self._set, pod):
+                # "manging" is how Kubernetes spells it.
+                message = (
+                    f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, "
+                    "the retention policy is ignored for this claim"
+                )
+                self._recorder.event(self._set, WARNING, "ConflictingController", message)
+            if not is_up_to_date(claim, self._set, pod):
+                self._client.update(with_owner(claim, self._set, pod))
+
+    def _tell(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
+        said = f"{verb} Pod {pod.name} in StatefulSet {self._set.name}"
+        if error is None:
+            self._recorder.event(self._set, NORMAL, f"Successful{verb.title()}", f"{said} successful")
+        else:
+            self._recorder.event(self._set, WARNING, f"Failed{verb.title()}", f"{said} failed error: {error}")
+
+    def _tell_claim(self, pod: Object, claim: Object, error: ApiError | None = None) -> None:
+        where = f"Pod {pod.name} in StatefulSet {self._set.name}"
+        if error is None:
+            message = f"create Claim {claim.name} {where} success"
+            self._recorder.event(self._set, NORMAL, "SuccessfulCreate", message)
+        else:
+            message = f"create Claim {claim.name} for {where} failed error: {error}"
+            self._recorder.event(self._set, WARNING, "FailedCreate", message)
+
+    _acts: ClassVar[dict[Act, Callable[[StatefulPodControl, Object], None]]] = {
+        Act.CREATE: _create,
+        Act.DELETE: _delete,
+        Act.CLAIM: _supply,
+        Act.UPDATE: _update,
+        Act.HAND_OVER: _hand_over,
+        Act.REPLACE: _replace,
+    }

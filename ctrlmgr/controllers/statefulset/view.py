@@ -1,0 +1,142 @@
+"""What the StatefulSet controller reads of a StatefulSet, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.kinds.label_selectors import selector_of
+
+STATEFUL_SETS: Final = Resource("apps", "statefulsets")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+API_VERSION: Final = "apps/v1"
+KIND: Final = "StatefulSet"
+
+_ROLLING: Final = "RollingUpdate"
+_DELETE: Final = "Delete"
+_RETAIN: Final = "Retain"
+
+
+class RollingUpdate(msgspec.Struct, frozen=True):
+    """From which pod on they are brought to the new revision."""
+
+    partition: int = 0
+
+
+class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
+    """How pods come to the new revision."""
+
+    type: str = _ROLLING
+    rolling_update: RollingUpdate | None = None
+
+
+class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    """What becomes of claims: `Retain` or `Delete`."""
+
+    when_deleted: str = _RETAIN
+    when_scaled: str = _RETAIN
+
+    @property
+    def deletes_with_set(self) -> bool:
+        """Whether claims go with the StatefulSet."""
+        return self.when_deleted == _DELETE
+
+    @property
+    def deletes_with_pod(self) -> bool:
+        """Whether claims go with a pod that is scaled away."""
+        return self.when_scaled == _DELETE
+
+
+class Ordinals(msgspec.Struct, frozen=True):
+    """Where the pods' numbers begin."""
+
+    start: int = 0
+
+
+class StatefulSetSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """The spec."""
+
+    replicas: int | None = None
+    selector: dict[str, Any] = msgspec.field(default_factory=dict)
+    template: dict[str, Any] = msgspec.field(default_factory=dict)
+    volume_claim_templates: list[dict[str, Any]] | None = None
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    revision_history_limit: int | None = None
+    min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+    ordinals: Ordinals = Ordinals()
+
+
+class StatefulSetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The status."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+
+
+class StatefulSet(msgspec.Struct, frozen=True, dict=True):
+    """A StatefulSet; `dict` is where the compiled selector is kept."""
+
+    spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
+    status: StatefulSetStatus = StatefulSetStatus()
+
+    @property
+    def replicas(self) -> int:
+        """How many pods there shall be; 1 where it does not say."""
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+    @property
+    def ordinals(self) -> range:
+        """The numbers of the pods that there shall be."""
+        start = self.spec.ordinals.start
+        return range(start, start + self.replicas)
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """What pods are made of."""
+        return self.spec.template
+
+    @property
+    def claim_templates(self) -> Sequence[Mapping[str, Any]]:
+        """What each pod's claims are made of."""
+        return self.spec.volume_claim_templates or ()
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """What becomes of claims."""
+        return self.spec.persistent_volume_claim_retention_policy
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether one pod waits for another."""
+        return self.spec.pod_management_policy != "Parallel"
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether pods are brought to a new revision, rather than left to those that delete them."""
+        return self.spec.update_strategy.type == _ROLLING
+
+    @property
+    def partition(self) -> int | None:
+        """How many pods from the first stay at their revision; None where it does not say."""
+        rolling = self.spec.update_strategy.rolling_update
+        return None if rolling is None else rolling.partition
+
+    @cached_property
+    def selector(self) -> LabelSelector | None:
+        """Which pods are its own; None if that is not valid."""
+        return selector_of(self.spec.selector)

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import PODS
+from tests.controllers.workloads.makers import stateful_sets
+from tests.controllers.workloads.stage import WorkloadStage, names, pods_of, template
+
+SETS, REVISIONS, CLAIMS = "apps/v1/statefulsets", "apps/v1/controllerrevisions", "persistentvolumeclaims"
+LABELS = {"app": "db"}
+
+
+def stateful_set(replicas: int, **spec: Any) -> dict[str, Any]:
+    wanted = {"selector": {"matchLabels": LABELS}, "serviceName": "db", "template": template(LABELS), **spec}
+    head = {"kind": "StatefulSet", "apiVersion": "apps/v1", "metadata": {"name": "db"}}
+    return {**head, "spec": {"replicas": replicas, **wanted}}
+
+
+def claims(**policy: str) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made: dict[str, Any] = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}
+    return {**made, "persistentVolumeClaimRetentionPolicy": policy} if policy else made
+
+
+def image(name: str) -> dict[str, Any]:
+    return {"spec": {"template": template(LABELS, name)}}
+
+
+def images(stage: WorkloadStage) -> list[str]:
+    return [pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in stage.pods()]
+
+
+@pytest.fixture
+def stage() -> WorkloadStage:
+    return WorkloadStage(stateful_sets)
+
+
+def test_pods_come_one_after_the_other_each_with_its_identity(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(3))
+    for count in (1, 2, 3):
+        stage.work()
+        assert names(stage.pods()) == [f"db-{number}" for number in range(count)]
+        stage.report(stage.pods()[-1])
+    stage.work()
+    pod = stage.get("pods", "db-1")
+    assert pod["spec"]["hostname"] == "db-1"
+    assert pod["spec"]["subdomain"] == "db"
+    assert pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] == "db-1"
+    assert pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "1"
+    (revision,) = names(stage.all(REVISIONS))
+    assert pod["metadata"]["labels"]["controller-revision-hash"] == revision
+    status = stage.get(SETS, "db")["status"]
+    assert (status["replicas"], status["readyReplicas"], status["currentReplicas"]) == (3, 3, 3)
+    assert status["currentRevision"] == status["updateRevision"] == revision
+
+
+def test_they_go_from_the_highest_number_one_at_a_time(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(3))
+    stage.settle()
+    stage.patch(SETS, "db", {"spec": {"replicas": 1}})
+    stage.work()
+    assert names(stage.pods(going=True)) == ["db-2"]
+    stage.end_all()
+    stage.work()
+    assert names(stage.pods(going=True)) == ["db-1"]
+
+
+def test_in_parallel_nothing_waits(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(3, podManagementPolicy="Parallel", ordinals={"start": 5}))
+    stage.work()
+    assert names(stage.pods()) == ["db-5", "db-6", "db-7"]
+    stage.run_all()
+    stage.patch(SETS, "db", {"spec": {"replicas": 0}})
+    stage.work()
+    assert names(stage.pods(going=True)) == ["db-5", "db-6", "db-7"]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_pod_that_has_ended_is_made_anew(stage: WorkloadStage, phase: str) -> None:
+    stage.create(SETS, stateful_set(1))
+    stage.settle()
+    (before,) = stage.pods()
+    stage.report(before, phase)
+    stage.settle()
+    (after,) = stage.pods()
+    assert after["metadata"]["name"] == "db-0"
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_update_goes_from_the_highest_number_to_the_lowest(killed: bool) -> None:
+    stage = WorkloadStage(stateful_sets, killed_at_every_write=killed)
+    stage.create(SETS, stateful_set(3))
+    stage.settle()
+    stage.patch(SETS, "db", image("registry.example/app:2"))
+    seen = [images(stage)]
+    for _ in range(40):
+        stage.work()
+        stage.run_all()
+        if images(stage) != seen[-1] and len(images(stage)) == 3:
+            seen.append(images(stage))
+    assert seen == [["1", "1", "1"], ["1", "1", "2"], ["1", "2", "2"], ["2", "2", "2"]]
+    status = stage.get(SETS, "db")["status"]
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_never_two_pods_of_one_name_nor_two_away_at_once_at_any_revision_of_the_log() -> None:
+    stage = WorkloadStage(stateful_sets, killed_at_every_write=True)
+    stage.create(SETS, stateful_set(4))
+    stage.settle()
+    began = stage.log.head().revision
+    stage.patch(SETS, "db", image("registry.example/app:2"))
+    stage.settle()
+    for there in stage.states(PODS):
+        pods = pods_of(there)
+        assert len({pod.name for pod in pods}) == len(pods)
+        if pods and max(pod.revision for pod in pods) > began:
+            assert sum(not pod.is_terminating for pod in pods) >= 3
+
+
+def test_below_the_partition_pods_keep_and_get_the_old_revision(stage: WorkloadStage) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    stage.create(SETS, stateful_set(3, updateStrategy=rolling))
+    stage.settle()
+    stage.patch(SETS, "db", image("registry.example/app:2"))
+    stage.settle()
+    assert images(stage) == ["1", "1", "2"]
+    stage.delete("pods", "db-0")
+    stage.settle()
+    assert images(stage) == ["1", "1", "2"]
+
+
+def test_with_on_delete_a_pod_is_updated_when_somebody_deletes_it(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(2, updateStrategy={"type": "OnDelete"}))
+    stage.settle()
+    stage.patch(SETS, "db", image("registry.example/app:2"))
+    stage.settle()
+    assert images(stage) == ["1", "1"]
+    stage.delete("pods", "db-0")
+    stage.settle()
+    assert images(stage) == ["2", "1"]
+
+
+def test_going_back_takes_up_the_old_revision_and_history_has_its_limit(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(1, revisionHistoryLimit=1))
+    for tag in ("2", "3", "4", "1", "4"):
+        stage.settle()
+        stage.patch(SETS, "db", image(f"registry.example/app:{tag}"))
+    stage.settle()
+    numbers = sorted(each["revision"] for each in stage.all(REVISIONS))
+    assert numbers == [5, 6]
+
+
+def test_a_pod_has_its_claim_before_it_is_there_and_finds_it_again(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(2, **claims()))
+    stage.settle()
+    assert names(stage.all(CLAIMS)) == ["data-db-0", "data-db-1"]
+    volumes = stage.get("pods", "db-1")["spec"]["volumes"]
+    assert volumes == [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}]
+    before = stage.get(CLAIMS, "data-db-1")["metadata"]["uid"]
+    stage.patch(SETS, "db", {"spec": {"replicas": 1}})
+    stage.settle()
+    stage.patch(SETS, "db", {"spec": {"replicas": 2}})
+    stage.settle()
+    assert stage.get(CLAIMS, "data-db-1")["metadata"]["uid"] == before
+
+
+@pytest.mark.parametrize(
+    ("deleted", "scaled", "kept", "away"),
+    [
+        ("Retain", "Retain", [], []),
+        ("Delete", "Retain", ["StatefulSet"], ["StatefulSet"]),
+        ("Retain", "Delete", [], ["Pod"]),
+        ("Delete", "Delete", ["StatefulSet"], ["Pod"]),
+    ],
+)
+def test_claims_belong_to_whom_the_retention_policy_says(
+    stage: WorkloadStage, deleted: str, scaled: str, kept: list[str], away: list[str]
+) -> None:
+    stage.create(SETS, stateful_set(2, **claims(whenDeleted=deleted, whenScaled=scaled)))
+    stage.settle()
+    stage.patch(SETS, "db", {"spec": {"replicas": 1}})
+    stage.work()  # the pod is on its way out, and not gone
+
+    def owners(name: str) -> list[str]:
+        return [each["kind"] for each in stage.get(CLAIMS, name)["metadata"].get("ownerReferences") or ()]
+
+    assert (owners("data-db-0"), owners("data-db-1")) == (kept, away)
+
+
+def test_a_claim_of_an_earlier_pod_is_waited_for(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(2, **claims(whenDeleted="Retain", whenScaled="Delete")))
+    stage.settle()
+    stage.patch(SETS, "db", {"spec": {"replicas": 1}})
+    stage.settle()  # no garbage collector runs here: the claim of db-1 outlives it
+    stage.patch(SETS, "db", {"spec": {"replicas": 2}})
+    stage.settle()
+    assert names(stage.pods()) == ["db-0"]
+    stage.patch(CLAIMS, "data-db-1", {"metadata": {"finalizers": None}})
+    stage.delete(CLAIMS, "data-db-1")
+    stage.patch(SETS, "db", {"metadata": {"labels": {"look": "again"}}})
+    stage.settle()
+    assert names(stage.pods()) == ["db-0", "db-1"]
+
+
+def test_labels_that_were_edited_are_put_right(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(1))
+    stage.settle()
+    stage.patch("pods", "db-0", {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "edited"}}})
+    stage.settle()
+    assert stage.get("pods", "db-0")["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] == "db-0"
+    assert "SuccessfulUpdate: update Pod db-0 in StatefulSet db successful" in stage.told.all
+
+
+def test_a_pod_that_is_refused_is_told_of_and_tried_ever_more_rarely(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(1, template=template(LABELS, priorityClassName="none-such")))
+    stage.work()
+    assert stage.told.all[0].startswith("FailedCreate: create Pod db-0 in StatefulSet db failed error: ")
+    before = len(stage.told.all)
+    stage.pass_by(60)
+    assert len(stage.told.all) - before < 15
+
+
+def test_nothing_is_written_when_there_is_nothing_to_do(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(2, **claims()))
+    stage.settle()
+    written = len(stage.written())
+    stage.start()
+    stage.pass_by(3600)
+    assert len(stage.written()) == written
