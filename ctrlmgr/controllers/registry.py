@@ -48,6 +48,7 @@ ALL: tuple[ControllerDescriptor[Any], ...] = (
     csr_signing.DESCRIPTOR,
     legacy_token_cleaner.DESCRIPTOR,
     token_cleaner.DESCRIPTOR,
+ALL: list[ControllerDescriptor[Any]] = [
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
     deployment.DESCRIPTOR,
@@ -66,7 +67,7 @@ ALL: tuple[ControllerDescriptor[Any], ...] = (
     service_cidrs.DESCRIPTOR,
     statefulset.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
-)
+]
 """In the order in which they are started, but for those that start first."""
 
 ELSEWHERE: Mapping[str, str] = {
@@ -82,6 +83,13 @@ class Enabled(NamedTuple):
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
+
+
+def add(descriptor: ControllerDescriptor[Any]) -> None:
+    """Add a controller that is not among ours, before settings are loaded; raises ValueError for a name used twice."""
+    by_name([*ALL, descriptor])
+    declare(descriptor.options, SECTION)
+    ALL.append(descriptor)
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
