@@ -40,7 +40,7 @@ from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
-ALL: tuple[ControllerDescriptor[Any], ...] = (
+ALL: list[ControllerDescriptor[Any]] = [
     service_account_tokens.DESCRIPTOR,
     bootstrap_signer.DESCRIPTOR,
     csr_approving.DESCRIPTOR,
@@ -48,7 +48,6 @@ ALL: tuple[ControllerDescriptor[Any], ...] = (
     csr_signing.DESCRIPTOR,
     legacy_token_cleaner.DESCRIPTOR,
     token_cleaner.DESCRIPTOR,
-ALL: list[ControllerDescriptor[Any]] = [
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
     deployment.DESCRIPTOR,

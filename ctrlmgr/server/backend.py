@@ -6,11 +6,7 @@ It lives on one event loop, the server's. Before that runs nothing here does any
 from __future__ import annotations
 
 import asyncio
-<<<<<<< HEAD
-from collections.abc import AsyncIterator, Coroutine
-=======
-from collections.abc import AsyncIterator, Sequence
->>>>>>> main
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, TypeVar
