@@ -94,9 +94,7 @@ def _teller(log: EventLog) -> EngineClient:
     from ctrlmgr.kinds.builtin import builtin_kinds
 
     clock, state = SystemClock(), LogState(log)
-    kinds = builtin_kinds()
-    admission = default_chain(kinds, clock)
-    engine = WriteEngine(kinds, state, clock=clock, random=SystemRandom(), admission=admission)
+    engine = WriteEngine(builtin_kinds(), state, clock=clock, random=SystemRandom(), admission=default_chain(clock))
     requester = Requester(f"system:controller:{CONTROLLER_NAME}", ("system:masters",), f"ctrlmgr-repair/{__version__}")
     return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 

@@ -14,7 +14,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client.fencing import Fencing, pinned
-from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
     APPLY_PATCH,
@@ -31,6 +31,10 @@ from ctrlmgr.eventlog.event import Cause, Fence
 T = TypeVar("T")
 _JSON = "application/json"
 _STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    api_version: str
 
 
 class Runner(Protocol):
@@ -193,6 +197,9 @@ class EngineClient:
         kind = self.engine.kinds.stored(obj.resource)
         if kind is None:
             raise NotFound(f"{obj.resource} is not served")
+        if kind.is_custom:  # in whichever version it was stored
+            group, _, version = obj.view(_TypeMeta).api_version.rpartition("/")
+            return self.engine.kinds.by_gvk(GroupVersionKind(group, version, kind.name)) or kind
         return kind
 
 

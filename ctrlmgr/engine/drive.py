@@ -5,21 +5,17 @@ Guarantees: the driver's side of `engine.operations`. The cacher belongs to the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.watchcache import WatchCache
 
 T = TypeVar("T")
-
-
-def _unreachable(call: Call) -> Reply:
-    return Reply(problem="dial tcp: nothing can be called from here")
 
 
 class Driver:
@@ -34,14 +30,11 @@ class Driver:
         patience: float = 3.0,
         fence: Fence | None = None,
         cause: Cause | None = None,
-        caller: Callable[[Call], Reply] | None = None,
     ) -> None:
         """Append to `log`, with a fence and a cause if given; `feed` and `cacher` are of that log.
 
-        `patience` (seconds) caps what an operation waits for revisions of the future. `caller` calls other processes;
-        without it nothing can be reached.
+        `patience` (seconds) caps what an operation waits for revisions of the future.
         """
-        self._caller = caller or _unreachable
         self._log = log
         self._feed = feed
         self._cacher = cacher
@@ -73,8 +66,6 @@ class Driver:
                 return self._append(command)
             case Read():
                 return command.call()
-            case CallOut(calls):
-                return [self._caller(call) for call in calls]
             case Await():
                 self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
                 return self._refresh()

@@ -165,6 +165,11 @@ class Kind:
         return next((part.printer for part in self.subresources.values() if part.kind == shown), CREATED_AT)
 
     @property
+    def is_custom(self) -> bool:
+        """Whether a definition made it."""
+        return self.document is not None
+
+    @property
     def name(self) -> str:
         """`Service`."""
         return self.gvk.kind

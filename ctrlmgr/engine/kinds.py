@@ -104,6 +104,10 @@ class Kinds:
         """The groups in discovery's order: the core group first, those of custom kinds last."""
         return self._table.groups
 
+    def has_builtin(self, group: str) -> bool:
+        """Say whether a group is one of those that are built in."""
+        return any(each.name == group for each in self._groups)
+
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """Return the kind that is served at a path."""
         return self._table.by_path.get((group, version, plural))

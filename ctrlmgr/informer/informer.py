@@ -165,6 +165,8 @@ class Informers:
         self._revision: Revision = 0
         self._epoch = 0
         self._synced = False
+        self._telling = False  # whether a handler is being told of something, on the stepping thread
+        self._added: list[Informer] = []  # what handlers have asked for and has not synced yet
         self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
         self._waiting = 0
         self._pause = threading.Condition()  # nobody notifies it: waiting on it is sleeping on the clock
@@ -184,12 +186,18 @@ class Informers:
         return self._epoch
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the one informer of `resource`; RuntimeError for a new one after `sync`, as it would stay empty."""
+        """Return the one informer of `resource`.
+
+        A new one is had before the first sync, or while a handler is told of a change: it syncs at that change's
+        revision, before anything later is in any store. RuntimeError at other times, as it would stay empty.
+        """
         informer = self._informers.get(resource)
         if informer is None:
-            if self._synced:
+            if self._synced and not self._telling:
                 raise RuntimeError(f"an informer of {resource} was asked for after the sync")
             informer = self._informers[resource] = Informer(resource)
+            if self._telling:
+                self._added.append(informer)
         return informer
 
     def lister(self, resource: Resource) -> Lister | None:
@@ -229,8 +237,11 @@ class Informers:
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
                 gc.freeze()  # as `collector_paused` would, but only where it pays
         self._revision = at
+        self._telling = True
         for informer, changes in told:
             informer._tell_synced(changes)
+        self._sync_added()
+        self._telling = False
         self._epoch += 1
         self._synced = True
         self._tell_waiting()
@@ -269,7 +280,20 @@ class Informers:
             change = informer._apply(event) if informer is not None else None
             self._revision = event.revision
             if change is not None and informer is not None:
+                self._telling = True
                 informer._tell(change)
+                self._telling = False
+                if self._added:
+                    self._sync_added()
+
+    def _sync_added(self) -> None:
+        """Bring the informers that handlers have asked for to the revision at which all others are.
+
+        Raises `Expired` when the log has it no more; then everything has to be synced, and these with it.
+        """
+        while self._added:
+            informer = self._added.pop()
+            informer._tell_synced(informer._replace(self._log.snapshot(informer.resource, at=self._revision)))
 
     def run(self, stop: threading.Event) -> None:
         """Sync unless that was done, then follow the feed until `stop`.

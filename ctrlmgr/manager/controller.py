@@ -115,13 +115,18 @@ class Controller:
         # worker at a time, and one entry of a dictionary changes at once.
         self._wanted: dict[Key, Revision | None] = {}
         self._metrics = ReconcileMetrics(name, workers=workers)
-        self._watches = watches
+        self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
         self._stands_by = False
         for watch in watches:
-            watch.informer.add_handler(self._handler(watch))
-            if watch.after_sync:
-                watch.informer.add_sync_handler(self._sync_handler(watch))
+            self.watch(watch)
+
+    def watch(self, watch: Watch) -> None:
+        """Watch something else too; called before its informer has synced."""
+        self._watches.append(watch)
+        watch.informer.add_handler(self._handler(watch))
+        if watch.after_sync:
+            watch.informer.add_sync_handler(self._sync_handler(watch))
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""

@@ -27,6 +27,7 @@ from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.impersonation import PREFIX, impersonate, wanted_user
 from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
@@ -114,10 +115,12 @@ class Chain:
         endpoint, path, target = place.endpoint, place.location.resource, place.target
         if path is None:
             await request.respond(await self._pages.answer(request))
-        elif endpoint is None or target is None:
+        elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
             await request.respond(self._pages.nowhere(request.location))
         else:
             request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+            if endpoint.lacks:
+                raise not_found(endpoint.kind.resource, target.name)
             verb = endpoint.verb(request.method)
             counted = "watch" if attributes.verb == "watch" else verb
             request.metrics = endpoint.metrics(counted, dry_run="dryRun" in request.query)

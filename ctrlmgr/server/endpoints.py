@@ -13,7 +13,7 @@ from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.engine.kind import Kind, Subresource
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.errors import BadRequest, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
 from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.presenting.negotiation import Accepts
@@ -26,6 +26,9 @@ _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
 """What a verb is called in metrics, where that is not itself."""
 
+_READING = frozenset({"GET", "HEAD"})
+_NAMED = frozenset({"update", "patch"})
+"""Verbs that need a name; of built-in kinds no path without one takes them."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources that pass a request on to something that runs."""
 
@@ -40,8 +43,20 @@ _LONGEST_REMEMBERED = 512
 class Endpoint:
     """One shape of path: its kind, the verbs that its methods stand for, and what goes with them."""
 
-    def __init__(self, kind: Kind, subresource: Subresource | None, verbs: Mapping[str, str], scope: str) -> None:
-        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as metrics have it."""
+    def __init__(
+        self,
+        kind: Kind,
+        subresource: Subresource | None,
+        verbs: Mapping[str, str],
+        scope: str,
+        *,
+        lacks: bool = False,
+    ) -> None:
+        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as metrics have it.
+
+        What a custom kind `lacks` is a subresource: that is not found as an object is not.
+        """
+        self.lacks = lacks
         self.kind = kind
         self.subresource = subresource
         self.is_served = bool(verbs)
@@ -50,23 +65,39 @@ class Endpoint:
         """Whether requests are for what runs somewhere, not for what is stored."""
         is_kept = kind.verbs != {"create"}  # unlike a review, which is answered and forgotten
         transforms = is_kept if subresource is None else subresource.name in _SHOWN
-        self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms)
+        self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms, routed=not kind.is_custom)
         self.shown = kind.gvk if subresource is None else subresource.kind
         """What its answers are."""
         self.headers = warnings([kind.deprecation])
         """What every answer has besides its own headers."""
         self._verbs = verbs
         self._scope = scope
+        self._has_name = scope == "resource"
         self._name = (*kind.gvk[:2], kind.resource.plural)
         self._metrics: dict[tuple[str, bool], RequestMetrics] = {}
         self._watch_metrics: WatchMetrics | None = None
 
+    def is_place_for(self, method: str) -> bool:
+        """Whether a method finds anything here: of a namespaced custom kind, everywhere, that is to list."""
+        return self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced or method in _READING
+
     def verb(self, method: str) -> str:
-        """Return what a method means here; raises `MethodNotAllowed`."""
+        """Return what a method means here; raises `MethodNotAllowed`, and `BadRequest` for want of a name."""
         verb = self._verbs.get(method)
         if verb is None:
-            raise MethodNotAllowed(details=StatusDetails())
+            raise self._not_allowed(method)
+        if verb in _NAMED and not self._has_name:
+            raise BadRequest("name must be provided")
         return verb
+
+    def _not_allowed(self, method: str) -> MethodNotAllowed:
+        """Return the 405 of a method, for custom kinds in the words of their handler: no router knows them."""
+        resource = self.kind.resource
+        if not self.kind.is_custom:
+            return MethodNotAllowed(details=StatusDetails())
+        verb = _SUBRESOURCE.get(method, method.lower())
+        details = StatusDetails(group=resource.group, kind=resource.plural)
+        return MethodNotAllowed(f'{verb} is not supported on resources of kind "{resource}"', details=details)
 
     def metrics(self, verb: str, *, dry_run: bool) -> RequestMetrics:
         """Return what requests like this are counted with."""
@@ -152,10 +183,12 @@ class Places:
         if endpoint is None:
             endpoint = self._endpoints[shape] = _endpoint(kind, path)
         served = endpoint.is_served and (endpoint.connects or not path.rest)
-        return Place(location, endpoint if served else None)
+        return Place(location, endpoint if served or kind.is_custom else None)
 
 
 def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
+    if kind.is_custom:
+        return _custom_endpoint(kind, path)
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
         verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None and not path.watch else {}
@@ -167,6 +200,18 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
         everywhere = kind.namespaced and not path.namespace
         verbs = _served({"GET": "list"} if everywhere else _COLLECTION, kind.verbs)
     return Endpoint(kind, subresource, verbs, _scope(path))
+
+
+def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
+    """Return what serves a custom kind: verbs, not routes (apiextensions-apiserver `crdHandler`)."""
+    subresource = kind.subresources.get(path.subresource)
+    if path.subresource:
+        verbs = _served(_OBJECT, subresource.verbs) if subresource is not None and not path.watch else {}
+    elif path.watch:
+        verbs = {"GET": "watch"}
+    else:
+        verbs = {**_OBJECT, "POST": "create"} if path.name else {**_OBJECT, **_COLLECTION}
+    return Endpoint(kind, subresource, verbs, _scope(path), lacks=bool(path.subresource) and subresource is None)
 
 
 def unknown_resource() -> NotFound:

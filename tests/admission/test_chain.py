@@ -17,7 +17,6 @@ from ctrlmgr.errors import Forbidden
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
-from tests.kinds.stage import KINDS
 
 PODS = Resource("", "pods")
 
@@ -98,6 +97,6 @@ def test_decisions_are_timed() -> None:
 
 
 def test_plugins_bear_the_names_they_are_listed_with() -> None:
-    assert [plugin.name for plugin in default_chain(KINDS, FakeClock()).plugins] == [
+    assert [plugin.name for plugin in default_chain(FakeClock()).plugins] == [
         entry.name for entry in PLUGINS if entry.is_default
     ]

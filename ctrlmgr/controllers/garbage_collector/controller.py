@@ -23,6 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.controllers.garbage_collector.decisions import (
@@ -39,7 +40,8 @@ from ctrlmgr.engine.deletion import ORPHAN
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informer, Informers
+from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
@@ -157,11 +159,12 @@ def new_garbage_collector(
     for kind in filter(is_collected, kinds):
         watched[kind.storage] = informers.informer(kind.storage)
         scopes[kind.gvk.api_version, kind.name] = Scope(kind.storage, kind.namespaced)
-    graph = Graph({resource: informer.lister for resource, informer in watched.items()}, scopes)
+    listers = {resource: informer.lister for resource, informer in watched.items()}
+    graph = Graph(listers, scopes)
     for informer in watched.values():
         informer.add_handler(graph.fold)  # before the controller's own, which asks the graph
     collector = GarbageCollector(graph, informers)
-    return Controller(
+    controller = Controller(
         CONTROLLER_NAME,
         collector,
         watches=[Watch(informer, collector.affected) for informer in watched.values()],
@@ -171,6 +174,44 @@ def new_garbage_collector(
         random=random,
         workers=workers,
     )
+    follow_definitions(informers, _CustomOwners(listers, scopes, graph, collector, controller))
+    return controller
+
+
+class _CustomOwners:
+    """Has the controller collect the instances of definitions, which own and are owned as all objects do."""
+
+    def __init__(
+        self,
+        listers: dict[Resource, Lister],
+        scopes: dict[tuple[str, str], Scope],
+        graph: Graph,
+        collector: GarbageCollector,
+        controller: Controller,
+    ) -> None:
+        self._listers = listers
+        self._scopes = scopes
+        self._graph = graph
+        self._collector = collector
+        self._controller = controller
+
+    def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
+        """Watch instances, and look again at what referred to them while nothing was known of their kind."""
+        names = {(f"{definition.group}/{version}", definition.accepted.kind) for version in definition.versions}
+        news = names - self._scopes.keys()
+        for name in names:
+            self._scopes[name] = Scope(resource, definition.namespaced)
+        if resource not in self._listers:
+            self._listers[resource] = instances.lister
+            instances.add_handler(self._graph.fold)  # before the controller's own, which asks the graph
+            self._controller.watch(Watch(instances, self._collector.affected))
+        for item in self._graph.referring(news) if news else ():
+            self._controller.queue.add(item.key)
+
+    def end(self, definition: Definition, resource: Resource) -> None:
+        """Know nothing of the kind any more: what refers to it is left alone."""
+        for version in definition.versions:
+            self._scopes.pop((f"{definition.group}/{version}", definition.accepted.kind), None)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -12,7 +12,7 @@ Guarantees:
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object, OwnerReference
@@ -117,6 +117,12 @@ class Graph:
             dependents = self._dependents.get(uid)
             return tuple(dependents.items) if dependents is not None else ()
 
+    def referring(self, kinds: Collection[tuple[str, str]]) -> Sequence[Item]:
+        """Return where those are that refer to an owner of one of these kinds, by (apiVersion, kind)."""
+        with self._lock:
+            items = {item for dependents in self._dependents.values() for item in dependents.items}
+        return [item for item in items if (obj := self.get(item)) is not None and _refers(obj, kinds)]
+
     def is_blocked(self, uid: str) -> bool:
         """Whether one of them has `blockOwnerDeletion`."""
         with self._lock:
@@ -126,6 +132,10 @@ class Graph:
     def __len__(self) -> int:
         """How many owners, there or not, are referred to."""
         return len(self._dependents)
+
+
+def _refers(obj: Object, kinds: Collection[tuple[str, str]]) -> bool:
+    return any((each.api_version, each.kind) in kinds for each in references(obj))
 
 
 def references(obj: Object) -> Sequence[OwnerReference]:

@@ -27,11 +27,13 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
 from ctrlmgr.controllers.namespace.conditions import Content, desired_conditions
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
@@ -111,7 +113,7 @@ class NamespaceReconciler:
                 content.failures.append(_unexpected(namespace.name, "v1", PODS))
             return content, wait
         left = 0
-        for resource, (version, _) in self._content.items():
+        for resource, (version, _) in list(self._content.items()):  # which grows with the definitions
             kept = self._delete_all(resource, namespace, epoch, client)
             content.add(kept.objects)
             left += len(kept.objects)
@@ -240,7 +242,7 @@ def new_namespace_controller(
     watches = [Watch(namespaces, _terminating)]
     watches += [Watch(informer, _namespace_of_deleted(namespaces.lister)) for informer in content.values()]
     listers = {resource: (versions[resource], informer.lister) for resource, informer in content.items()}
-    return Controller(
+    controller = Controller(
         CONTROLLER_NAME,
         NamespaceReconciler(informers, listers, clock=clock, grace=grace),
         watches=watches,
@@ -250,6 +252,33 @@ def new_namespace_controller(
         random=random,
         workers=workers,
     )
+    follow_definitions(informers, _CustomContent(listers, controller, _namespace_of_deleted(namespaces.lister)))
+    return controller
+
+
+class _CustomContent:
+    """Has the controller empty namespaces of the instances of definitions, too."""
+
+    def __init__(
+        self,
+        content: dict[Resource, tuple[str, Lister]],
+        controller: Controller,
+        to_keys: Callable[[Change], Iterable[Key]],
+    ) -> None:
+        self._content = content
+        self._controller = controller
+        self._to_keys = to_keys
+
+    def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
+        """List instances, and hear of what becomes of them."""
+        if definition.namespaced:
+            if resource not in self._content:
+                self._controller.watch(Watch(instances, self._to_keys))
+            version = f"{definition.group}/{definition.storage.name}"
+            self._content[resource] = (version, instances.lister)
+
+    def end(self, definition: Definition, resource: Resource) -> None:
+        """Go on listing: there is nothing any more, and may be again."""
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

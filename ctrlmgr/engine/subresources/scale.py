@@ -125,7 +125,7 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstr
     if _replicas(scale) == _UNSET:
         raise BadRequest(f'the spec replicas field "{_shown(request.plan.kind)}" cannot be empty')
     scaling.write(obj, _replicas(scale))
-    metadata["resourceVersion"] = wanted.get("resourceVersion") or ""
+    metadata["resourceVersion"] = wanted.get("resourceVersion") or metadata["resourceVersion"]
     metadata["managedFields"] = from_scale(entries, wanted.get("managedFields") or [], version, paths)
     return obj
 

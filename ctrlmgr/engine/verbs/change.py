@@ -133,7 +133,8 @@ def parse_version(text: str) -> int:
 def _other_uid(request: Request, uid: str, found: str) -> str:
     """Say what etcd's storage says of an object that is not the one meant."""
     target, resource = request.target, request.plan.resource
-    key = "/".join(filter(None, ("/registry", resource.plural, target.namespace, target.name)))
+    group = resource.group if request.plan.kind.is_custom else ""
+    key = "/".join(filter(None, ("/registry", group, resource.plural, target.namespace, target.name)))
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
         f"failed: UID in precondition: {uid}, UID in object meta: {found}"

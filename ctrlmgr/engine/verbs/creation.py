@@ -97,7 +97,7 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
 def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
     plan, fields = request.plan, attributes.fields
     metadata = fields["metadata"]
-    if metadata.pop("resourceVersion", "").lstrip("0").isdecimal():
+    if metadata.pop("resourceVersion", "").lstrip("0").isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
     obj = plan.encode(fields)
     there = request.state.get(plan.storage, obj.key)

@@ -35,6 +35,8 @@ _UNREADABLE = f"the body of the request was in an unknown format - accepted medi
 _NO_VERSION = "couldn't get version/kind; json parse error: "
 _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_SHOWN = 30
+"""How many characters of a body a refusal shows."""
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
 """Go writes floats from here on with an exponent."""
@@ -98,10 +100,13 @@ class CustomCodec:
         if not isinstance(kind, str) or not isinstance(api_version, str):
             raise self._unrecognized(f"{_NO_VERSION}kind and apiVersion must be strings", data)
         if not kind:
-            raise self.refuse(f"Object 'Kind' is missing in '{data.decode(errors='replace').strip()}'")
-        if not api_version:
-            value["apiVersion"] = self.api_version
-        elif api_version != self.api_version:
+            text = data.decode(errors="replace").strip()
+            start = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+            raise BadRequest(
+                f"the object provided is unrecognized (must be of type {self.kind}):"
+                f" Object 'Kind' is missing in '{text}' ({start})"
+            )
+        if api_version != self.api_version:
             raise BadRequest(
                 f"the API version in the data ({api_version}) does not match"
                 f" the expected API version ({self.api_version})"

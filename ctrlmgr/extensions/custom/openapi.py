@@ -21,8 +21,13 @@ _STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autos
 
 _TYPE_META: Mapping[str, Node] = {
     "apiVersion": {"description": "The group and version of the API that the object is written in.", "type": "string"},
-    "kind": {"description": "The kind of the object.", "type": "string"},
+    "kind": {
+        "description": "The kind of the object: what sort of thing the rest of it describes.",
+        "type": "string",
+    },
 }
+_OBJECT_META = "What every object has: its name, labels and annotations, owners and finalizers."
+_LIST_META = "What every list has: the version it is of, and where its next page begins."
 _JSON_OR_YAML = ["application/json", "application/yaml"]
 _PATCHES = ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "not")
@@ -61,25 +66,25 @@ _PARAMETERS: Mapping[str, Sequence[tuple[str, str]]] = {
 """What a query may say, by `x-kubernetes-action`."""
 
 _TOLD = {
-    "allowWatchBookmarks": "Whether the watch has BOOKMARK events.",
-    "continue": "Where the last page of the list ended.",
-    "dryRun": "With All, nothing is stored.",
-    "fieldManager": "Who is to manage the fields that the request sets.",
-    "fieldSelector": "Which objects to select by their fields.",
+    "allowWatchBookmarks": "Whether a watch is sent BOOKMARK events, which say how far it has got.",
+    "continue": "Where the next page of a list begins, as the page before it has said.",
+    "dryRun": "With All, the request is checked and answered, and nothing is stored.",
+    "fieldManager": "The name of the manager to whom the fields belong that the request sets.",
+    "fieldSelector": "Restricts the objects to those whose fields are as this selector says.",
     "fieldValidation": "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
-    "force": "Whether an apply takes fields that others manage.",
-    "gracePeriodSeconds": "How long the object is left in place.",
-    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete what cannot be read.",
-    "labelSelector": "Which objects to select by their labels.",
-    "limit": "How many objects a page has at most.",
-    "orphanDependents": "Whether dependents stay; propagationPolicy is to be preferred.",
-    "propagationPolicy": "What becomes of dependents: Orphan, Background or Foreground.",
-    "resourceVersion": "Which version of the collection to read.",
-    "resourceVersionMatch": "How resourceVersion is meant: Exact or NotOlderThan.",
-    "sendInitialEvents": "Whether a watch begins with what there is.",
-    "shardSelector": "Which shard of the collection to read.",
-    "timeoutSeconds": "How long the call may last.",
-    "watch": "Whether to watch instead of listing.",
+    "force": "Whether an apply takes over fields that other managers have applied.",
+    "gracePeriodSeconds": "The seconds for which the object is left in place; 0 removes it at once.",
+    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete an object that cannot be read any more.",
+    "labelSelector": "Restricts the objects to those whose labels are as this selector says.",
+    "limit": "The number of objects that a page of a list has at most; 0 for all of them.",
+    "orphanDependents": "Whether dependents stay; deprecated in favour of propagationPolicy.",
+    "propagationPolicy": "What becomes of the object's dependents: Orphan, Background or Foreground.",
+    "resourceVersion": "The version of the collection that is to be read, or at least be reached.",
+    "resourceVersionMatch": "How resourceVersion is to be understood: Exact or NotOlderThan.",
+    "sendInitialEvents": "Whether a watch begins with an event for every object that there is.",
+    "shardSelector": "Restricts the objects to one shard of the collection, chosen by a hash.",
+    "timeoutSeconds": "The seconds that the call may last, whether it has anything to tell or not.",
+    "watch": "Whether to watch for changes of the objects instead of listing them once.",
 }
 
 
@@ -124,11 +129,14 @@ class Described(NamedTuple):
 
     def _list(self) -> Node:
         items = {
-            "description": f"The {self.plural} in the list.",
+            "description": f"The {self.plural} in the list, in the order of their namespaces and names.",
             "items": {"$ref": _REFERENCE + self.definition},
             "type": "array",
         }
-        metadata = {"$ref": f"{_REFERENCE}{_META}.ListMeta", "description": "What every list has."}
+        metadata = {
+            "$ref": f"{_REFERENCE}{_META}.ListMeta",
+            "description": _LIST_META,
+        }
         return {
             "description": f"{self.list_kind} is a list of {self.kind}",
             "type": "object",
@@ -285,7 +293,10 @@ def _simplify(node: Node) -> None:
 
 
 def _object_meta() -> Node:
-    return {"$ref": f"{_REFERENCE}{_META}.ObjectMeta", "description": "What every object has: name, labels, owners."}
+    return {
+        "$ref": f"{_REFERENCE}{_META}.ObjectMeta",
+        "description": _OBJECT_META,
+    }
 
 
 def _query(name: str, type_: str) -> Node:

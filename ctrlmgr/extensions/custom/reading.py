@@ -20,7 +20,7 @@ from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.custom.codec import CustomCodec
 from ctrlmgr.extensions.definition import Definition, Version, parse
-from ctrlmgr.extensions.structural import MISSING, Structural
+from ctrlmgr.extensions.structural import Structural
 
 _REMEMBERED = 4096
 """How many objects are remembered in a version they are not stored in."""
@@ -73,8 +73,13 @@ class Versions:
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Turn an object, in any version, into the stored one; `fields` is used up."""
-        return self.converted(fields, self.stored)
+        """Turn an object, in any version, into the stored one, with its defaults; `fields` is used up.
+
+        A reader fills the same defaults in; what is stored with them need not be looked at again.
+        """
+        fields = self.converted(fields, self.stored)
+        self.schema(self.stored).default(fields)
+        return fields
 
     def read(self, obj: Object) -> Unstructured:
         """Return what is stored in the version it is stored in, with its defaults; raises `UnknownError`."""
@@ -126,26 +131,20 @@ class Reader:
         self._resource = resource
         self._version = version
         self._is_stored = version == versions.stored
-        self._has_status = versions.version(version).has_status
-        self._shown: dict[Key, Object] = {}
+        self._shown: dict[Key, tuple[Object, Object]] = {}  # what was stored, and how it is shown
 
     def __call__(self, obj: Object) -> Object:
         """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
-        if self._is_stored and obj.revision > self._versions.since and self._is_whole:
+        if self._is_stored and obj.revision > self._versions.since:
             return obj
-        shown = self._shown.get(obj.key)
-        if shown is None or shown.revision != obj.revision or not obj.revision:
-            shown = self._show(obj)
-            if len(self._shown) >= _REMEMBERED:
-                self._shown.clear()
-            self._shown[obj.key] = shown
+        known = self._shown.get(obj.key)
+        if known is not None and known[0] is obj:
+            return known[1]
+        shown = self._show(obj)
+        if len(self._shown) >= _REMEMBERED:
+            self._shown.clear()
+        self._shown[obj.key] = (obj, shown)
         return shown
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        """Whether nothing is filled in on reading what was just written: a status is dropped after the defaults."""
-        status = self._versions.structural(self._version).properties.get("status")
-        return not self._has_status or status is None or status.default is MISSING
 
     def _show(self, obj: Object) -> Object:
         versions = self._versions

@@ -33,6 +33,7 @@ class CustomStrategy(Strategy):
 
     allow_unconditional_update = False
     any_finalizer = True
+    revalidates = False
 
     def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
         """Take the name of the definition and what it says; `read` turns what is stored into this version."""

@@ -117,8 +117,7 @@ class Request:
     def requester(self) -> Requester:
         """Who asks, as the log remembers it."""
         agent = self.header(b"user-agent")[:AGENT_LENGTH].decode("utf-8", "replace")
-        user = self.user
-        return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
+        return Requester(self.user.name, tuple(self.user.groups), agent)
 
     async def body(self) -> bytes:
         """Read the body.

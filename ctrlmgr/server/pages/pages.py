@@ -105,7 +105,7 @@ class Pages:
         return PAGE_NOT_FOUND
 
     def _is_group(self, parts: Sequence[str]) -> bool:
-        return len(parts) > 1 and parts[0] == "apis" and any(group.name == parts[1] for group in self._kinds.groups)
+        return len(parts) > 1 and parts[0] == "apis" and self._kinds.has_builtin(parts[1])
 
     def _root(self) -> Response:
         groups = [(f"/apis/{group.name}" if group.name else "/api", group.versions) for group in self._kinds.groups]

@@ -11,6 +11,7 @@ Guarantees:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctrlmgr.errors import NotAcceptable, StatusDetails, UnsupportedMediaType
@@ -74,10 +75,14 @@ PLAIN = Representation()
 class Accepts:
     """Reads `Accept` headers of requests to one kind of endpoint, remembering them."""
 
-    def __init__(self, *, lists: bool = False, transforms: bool = True) -> None:
-        """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms."""
+    def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
+        """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms.
+
+        What is not `routed` has no router before its handlers: that is so with custom kinds.
+        """
         self._produces = (*_TYPES, *_STREAM_TYPES) if lists else _TYPES
         self._transforms = transforms
+        self._routed = routed
         self._known: dict[bytes, Representation] = {}
 
     def negotiate(self, accept: bytes) -> Representation:
@@ -97,7 +102,7 @@ class Accepts:
     def _negotiate(self, accept: str) -> Representation:
         if not accept:
             return PLAIN
-        if not _router_accepts(accept):
+        if self._routed and not _router_accepts(accept):
             available = ", ".join(self._produces)
             message = f"406: Not Acceptable\n\nAvailable representations: {available}"
             raise NotAcceptable(message, details=StatusDetails())
@@ -105,7 +110,9 @@ class Accepts:
         for clause in clauses:
             if representation := self._representation(clause):
                 return representation
-        types = ", ".join(_TYPES if any(_is_json(clause.media_type) for clause in clauses) else (JSON, YAML))
+        types = ", ".join(
+            _TYPES if not self._routed or any(_is_json(each.media_type) for each in clauses) else (JSON, YAML)
+        )
         raise NotAcceptable(f"only the following media types are accepted: {types}")
 
     def _representation(self, clause: Clause) -> Representation | None:
@@ -153,9 +160,17 @@ def body_type(content_type: bytes) -> str:
     return media_type
 
 
-def patch_type(content_type: bytes) -> str:
-    """Return the media type of a body that is a patch; raises `UnsupportedMediaType` for what is none."""
+def patch_type(content_type: bytes, *, taken: Sequence[str] = ()) -> str:
+    """Return the media type of a body that is a patch; raises `UnsupportedMediaType` for what is none.
+
+    `taken` are those that a custom kind takes, whose handler has words of its own.
+    """
     media_type = _media_type(content_type)
+    if taken and media_type not in taken:
+        accepted = ", ".join(taken)
+        raise UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        )
     if media_type not in PATCH_TYPES:
         raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
     return media_type

@@ -48,6 +48,7 @@ class Plain:
     def __init__(self, kind: Kind, listings: Listings | None = None) -> None:
         """Show objects of `kind`, in the version it serves; `listings`, shared with others, makes lists of them."""
         self._listings = listings or Listings()
+        self._is_custom = kind.is_custom
         self._name = kind.name
         self._list_name = kind.list_name
         self._api_version = kind.gvk.api_version
@@ -64,9 +65,14 @@ class Plain:
 
     def list(self, listing: Listing) -> Iterable[bytes]:
         """Return a list of this kind."""
-        return self._listings.pieces(self._head(listing), listing.objects, self._type_meta)
+        head = self._head(listing)
+        if self._is_custom:
+            return encoding.pieces(head, (obj.wire() for obj in listing.objects))
+        return self._listings.pieces(head, listing.objects, self._type_meta)
 
     def _head(self, listing: Listing) -> bytes:
+        if self._is_custom:
+            return encoding.custom_list_head(self._list_name, self._api_version, ListMeta.of(listing))
         return encoding.list_head(self._list_name, self._api_version, ListMeta.of(listing))
 
     def frame(self, type: str, obj: Object) -> bytes:
@@ -129,6 +135,8 @@ class Partial:
 
 def _go_type(kind: Kind) -> str:
     """Name a kind's Go type as Kubernetes does where it says what it has: the internal one."""
+    if kind.is_custom:
+        return "*unstructured.Unstructured"
     group = kind.storage.group.partition(".")[0] or "core"
     return f"*{group}.{kind.name}"
 
