@@ -86,7 +86,7 @@ class Cluster:
             log,
             clock=SystemClock(),
             random=random.Random(2),
-            admission=default_chain(SystemClock()),
+            admission=default_chain(kinds, SystemClock()),
         )
         self.driver = Driver(log, feed, self.cacher)
         log.append([Proposal(EventType.ADDED, Object.from_dict(namespace), 0)], author=_AUTHOR)

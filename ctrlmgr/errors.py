@@ -3,6 +3,7 @@
     CtrlmgrError
     ├── ApiError                  code and reason on the class, details on the instance: a metav1.Status
     │   ├── BadRequest            400
+    │   ├── DeniedByWebhook       as the webhook says, 400 if it says nothing
     │   ├── Unauthorized          401
     │   ├── Forbidden             403
     │   │   └── NamespaceTerminating   403, cause NamespaceTerminating; lost race
@@ -83,8 +84,8 @@ class StatusDetails(NamedTuple):
 class ApiError(CtrlmgrError):
     """The API refused a request."""
 
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
+    code: int = 500
+    reason: str = "InternalError"
     warnings: Sequence[str] = ()
     """What else the caller is told in `Warning` headers."""
     annotations: Mapping[str, str] = {}
@@ -103,6 +104,18 @@ class BadRequest(ApiError):
 
     code = 400
     reason = "BadRequest"
+
+
+class DeniedByWebhook(ApiError):
+    """An admission webhook denied the request."""
+
+    reason = ""
+    is_final = True
+
+    def __init__(self, message: str, code: int, reason: str = "", details: StatusDetails | None = None) -> None:
+        """Take the code and the reason that the webhook gave."""
+        super().__init__(message, details=details)
+        self.code, self.reason = code, reason
 
 
 class Unauthorized(ApiError):

@@ -41,7 +41,7 @@ class GuardedLeases:
     def validate(self, attributes: Attributes) -> Operation[None]:
         """Refuse with `Forbidden` what is not the caller's to write."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
-            user, groups, _ = attributes.requester
+            user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE and not user.startswith(_CONTROLLERS):
                 raise attributes.forbidden("this Lease elects the leader of the control plane")
         yield from self._admission.validate(attributes)

@@ -15,6 +15,7 @@ from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
+from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
@@ -23,13 +24,18 @@ from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
+from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kinds import Kinds
 
 
 class Parts(NamedTuple):
     """What plugins are made of."""
 
     clock: Clock
+    kinds: Kinds
 
 
 class Entry(NamedTuple):
@@ -53,11 +59,17 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
+    Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
+    Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
 )
 """Every plugin, in the order they are called."""
 
 
-def default_chain(clock: Clock) -> Chain:
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING)
+"""What plugins read for most writes; a process that keeps caches keeps them of these."""
+
+
+def default_chain(kinds: Kinds, clock: Clock) -> Chain:
     """Return the chain of an API server that nothing was configured for."""
-    parts = Parts(clock)
+    parts = Parts(clock, kinds)
     return Chain([entry.make(parts) for entry in PLUGINS if entry.is_default], clock)

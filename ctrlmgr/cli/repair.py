@@ -94,7 +94,9 @@ def _teller(log: EventLog) -> EngineClient:
     from ctrlmgr.kinds.builtin import builtin_kinds
 
     clock, state = SystemClock(), LogState(log)
-    engine = WriteEngine(builtin_kinds(), state, clock=clock, random=SystemRandom(), admission=default_chain(clock))
+    kinds = builtin_kinds()
+    admission = default_chain(kinds, clock)
+    engine = WriteEngine(kinds, state, clock=clock, random=SystemRandom(), admission=admission)
     requester = Requester(f"system:controller:{CONTROLLER_NAME}", ("system:masters",), f"ctrlmgr-repair/{__version__}")
     return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 

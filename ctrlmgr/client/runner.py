@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -24,11 +24,25 @@ PATIENCE: Final = 3.5
 """Seconds that the caches may take to come up to the log."""
 
 
+def _unreachable(calls: Sequence[Call]) -> list[Reply]:
+    return [Reply(problem="dial tcp: nothing can be called from here") for _ in calls]
+
+
 class ControllerRunner:
     """A `Runner` for controllers; threads share one."""
 
-    def __init__(self, event_log: EventLog, state: State, reach: Callable[[Revision, float], bool]) -> None:
-        """Append to `event_log`; `reach(revision, seconds)` waits for `state` to have a revision, says if it has."""
+    def __init__(
+        self,
+        event_log: EventLog,
+        state: State,
+        reach: Callable[[Revision, float], bool],
+        call: Callable[[Sequence[Call]], Sequence[Reply]] | None = None,
+    ) -> None:
+        """Append to `event_log`; `reach(revision, seconds)` waits for `state` to have a revision, says if it has.
+
+        `call` calls other processes; without it none can be reached.
+        """
+        self._call = call or _unreachable
         self._log = event_log
         self._state = state
         self._reach = reach
@@ -56,6 +70,8 @@ class ControllerRunner:
                 return self._refresh()
             case Read(call):
                 return call()
+            case CallOut(calls):
+                return self._call(calls)
             case Await(revision, patience):
                 self._reach(revision, patience)
                 return None

@@ -40,7 +40,7 @@ from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import declare
 
-ALL: tuple[ControllerDescriptor[Any], ...] = (
+ALL: list[ControllerDescriptor[Any]] = [
     service_account_tokens.DESCRIPTOR,
     bootstrap_signer.DESCRIPTOR,
     csr_approving.DESCRIPTOR,
@@ -66,7 +66,7 @@ ALL: tuple[ControllerDescriptor[Any], ...] = (
     service_cidrs.DESCRIPTOR,
     statefulset.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
-)
+]
 """In the order in which they are started, but for those that start first."""
 
 ELSEWHERE: Mapping[str, str] = {
@@ -82,6 +82,13 @@ class Enabled(NamedTuple):
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
+
+
+def add(descriptor: ControllerDescriptor[Any]) -> None:
+    """Add a controller that is not among ours, before settings are loaded; raises ValueError for a name used twice."""
+    by_name([*ALL, descriptor])
+    declare(descriptor.options, SECTION)
+    ALL.append(descriptor)
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:

@@ -5,17 +5,21 @@ Guarantees: the driver's side of `engine.operations`. The cacher belongs to the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.watchcache import WatchCache
 
 T = TypeVar("T")
+
+
+def _unreachable(call: Call) -> Reply:
+    return Reply(problem="dial tcp: nothing can be called from here")
 
 
 class Driver:
@@ -30,11 +34,14 @@ class Driver:
         patience: float = 3.0,
         fence: Fence | None = None,
         cause: Cause | None = None,
+        caller: Callable[[Call], Reply] | None = None,
     ) -> None:
         """Append to `log`, with a fence and a cause if given; `feed` and `cacher` are of that log.
 
-        `patience` (seconds) caps what an operation waits for revisions of the future.
+        `patience` (seconds) caps what an operation waits for revisions of the future. `caller` calls other processes;
+        without it nothing can be reached.
         """
+        self._caller = caller or _unreachable
         self._log = log
         self._feed = feed
         self._cacher = cacher
@@ -66,6 +73,8 @@ class Driver:
                 return self._append(command)
             case Read():
                 return command.call()
+            case CallOut(calls):
+                return [self._caller(call) for call in calls]
             case Await():
                 self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
                 return self._refresh()

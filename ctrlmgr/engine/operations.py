@@ -9,6 +9,7 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 - `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
 - `Refresh`: bring the cacher to the newest revision the log had when the command came, whoever wrote it; send None.
 - `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
+- `CallOut`: call other processes, and send their replies; nothing else waits for that.
 
 Between the commands an operation runs on one thread, the cacher's; after any command the cacher may have moved on.
 """
@@ -51,9 +52,39 @@ class Await(NamedTuple):
     timeout: float
 
 
+class Call(NamedTuple):
+    """An HTTP request to another process: a POST of JSON."""
+
+    url: str
+    body: bytes
+    timeout: float
+    """Seconds until it is given up, from connecting to the last byte of the answer."""
+    ca_bundle: bytes = b""
+    """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
+    address: tuple[str, int] | None = None
+    """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
+
+
+class Reply(NamedTuple):
+    """What came back: an answer, or why there is none."""
+
+    code: int = 0
+    media_type: str = ""
+    body: bytes = b""
+    problem: str = ""
+    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
+    seconds: float = 0.0
+
+
+class CallOut(NamedTuple):
+    """Make calls, all at the same time; the driver sends a `Reply` for each, in their order, and never raises."""
+
+    calls: Sequence[Call]
+
+
 REFRESH = Refresh()
 
-Command: TypeAlias = Append | Read | Refresh | Await
+Command: TypeAlias = Append | Read | Refresh | Await | CallOut
 Operation: TypeAlias = Generator[Command, Any, T]
 
 

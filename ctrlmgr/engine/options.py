@@ -40,6 +40,9 @@ class Requester(NamedTuple):
     user: str
     groups: tuple[str, ...] = ()
     user_agent: str = ""
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] = {}
+    """What else is known of the user; webhooks are told of it."""
 
     @property
     def author(self) -> Author:
@@ -89,6 +92,8 @@ class WriteOptions(NamedTuple):
     field_validation: str = "Warn"
     """"Ignore", "Warn" or "Strict"."""
     force: bool = False
+    given_validation: str = ""
+    """`field_validation` as the caller gave it, which webhooks are shown."""
 
 
 class DeleteOptions(NamedTuple):
@@ -201,7 +206,7 @@ def _write_options(query: Query, kind: str, errors: list[FieldError]) -> WriteOp
         errors.append(not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
     if errors:
         raise refuse(kind, _META, "", errors)
-    return WriteOptions(bool(dry_run), manager, validation or "Warn", bool(_flag(query, "force")))
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", bool(_flag(query, "force")), validation)
 
 
 def _dry_run_errors(dry_run: Sequence[str]) -> list[FieldError]:

@@ -10,8 +10,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
-from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields.marks import FieldMarks
 from ctrlmgr.engine.names import Timestamps
@@ -39,7 +39,7 @@ from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.request import Request
-from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 BINDINGS = Resource("", "bindings")
@@ -142,6 +142,33 @@ class WriteEngine:
         request = self.request(target, options, requester)
         bodies = _Bodies(request, body)
         return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
+
+    def admit(
+        self,
+        target: Target,
+        operation: Verb,
+        body: Unstructured,
+        kind: GroupVersionKind | None,
+        options: WriteOptions,
+        requester: Requester,
+    ) -> Operation[Answer]:
+        """Let admission have its say about what is answered and not kept: a review, a token, a connection.
+
+        `body` is what was sent, of `kind`, and is changed in place; the answer has nothing but what else is to be told.
+        """
+        request = self.request(target, options, requester)
+        ctx = request.context()
+        attributes = request.attributes(ctx, operation, body, None, kind)
+        try:
+            yield from self.admission.admit(attributes)
+            yield from self.admission.validate(attributes)
+        except ApiError as error:
+            error.warnings, error.annotations = error.warnings or request.told(), request.annotations
+            raise
+        if attributes.object is not body:
+            body.clear()
+            body.update(attributes.fields)
+        return Answer(200, warnings=tuple(request.told()), annotations=request.annotations)
 
     def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Replace what is there by what the body says; where its kind allows it, create it."""

@@ -127,8 +127,9 @@ class Stage:
         self._informers = Informers(log, self._feed, clock=clock)
         self._informers.informer(NAMESPACES)
         state = _StageState(self._informers, log)
+        kinds = builtin_kinds()
         self._engine = WriteEngine(
-            builtin_kinds(), state, clock=clock, random=Random(_SEED), admission=default_chain(clock)
+            kinds, state, clock=clock, random=Random(_SEED), admission=default_chain(kinds, clock)
         )
         self._run_operation = ControllerRunner(log, state, self._reach)
         self._queues: dict[str, HeldQueue] = {}

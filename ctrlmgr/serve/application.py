@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from ctrlmgr.admission.guarded_leases import GuardedLeases
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.registry import READ, default_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -89,18 +89,20 @@ class Application(Fronted):
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
         authorizer = KnownUsersAuthorizer()
+        kinds = builtin_kinds(ranges)
         backend = Backend(
             event_log,
             feed,
-            builtin_kinds(ranges),
+            kinds,
             Reviews(front.authenticator, authorizer),
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
-            admission=GuardedLeases(default_chain(clock), leader_lease(settings)),
+            admission=GuardedLeases(default_chain(kinds, clock), leader_lease(settings)),
         )
-        informers.informer(NAMESPACES)
+        for resource in (NAMESPACES, *READ):
+            informers.informer(resource)
         state = InformerState(informers, event_log)
         parts = Parts(
             settings,
@@ -109,7 +111,7 @@ class Application(Fronted):
             clock,
             random,
             WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
-            ControllerRunner(event_log, state, informers.reach),
+            ControllerRunner(event_log, state, informers.reach, backend.call),
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
             identity_of(front, backend, authorizer),

@@ -12,8 +12,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from ctrlmgr.api import status
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.service_account_claims import ISSUED
+from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
     Body,
@@ -31,7 +34,7 @@ from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connecting import object_name, unreachable
+from ctrlmgr.server.connecting import connect_options, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
@@ -44,6 +47,7 @@ from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.watch.watching import Watches
 
 _ANY = GetOptions()
+_NO_OPTIONS = WriteOptions()
 
 
 class Call:
@@ -188,6 +192,7 @@ class Api:
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
         fields = self._engine.plan(kind).decode(body, options, told)
+        told += await self._admit(call, Verb.CREATE, fields, None, options)
         answer = await self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
 
@@ -200,9 +205,13 @@ class Api:
             raise codec.refuse_strictly(problems)
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
+        metadata = {"name": account.name, "namespace": account.namespace, "uid": account.uid}
+        fields["metadata"] = {**(fields.get("metadata") or {}), **metadata}
+        told = [*(problems if options.field_validation == "Warn" else ())]
+        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
         answer = self._tokens.answer(account, fields)
         call.request.told.annotations[ISSUED] = answer.credential_id
-        told = [*(problems if options.field_validation == "Warn" else ()), *answer.warnings]
+        told += answer.warnings
         await self._sender.whole(call.request, 201, codec.encode(answer.fields) + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
@@ -237,12 +246,35 @@ class Api:
         return Body(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
+        gvk = call.endpoint.shown
+        await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
         target = call.target._replace(subresource="", name=object_name(call.path.name))
-        raise unreachable(target, await self._driver.run(self._engine.get(target, _ANY)))
+        obj = await self._driver.run(self._engine.get(target, _ANY))
+        raise unreachable(target, obj, self._engine.cacher)
+
+    async def _admit(
+        self,
+        call: Call,
+        operation: Verb,
+        body: Unstructured,
+        kind: GroupVersionKind | None,
+        options: WriteOptions = _NO_OPTIONS,
+    ) -> Sequence[str]:
+        """Let admission have its say about what is not kept, and return what else it tells the caller."""
+        requester = call.request.requester
+        target = call.target
+        if not self._engine.admission.handles(target.kind.resource, target.subresource, operation):
+            return ()
+        return (await self._driver.run(self._engine.admit(target, operation, body, kind, options, requester))).warnings
 
     async def _done(self, call: Call, operation: Operation[Answer]) -> None:
         """Run a write and show what it came to."""
-        answer = await self._driver.run(operation)
+        try:
+            answer = await self._driver.run(operation)
+        except ApiError as error:
+            call.request.told.annotations.update(error.annotations)
+            raise
+        call.request.told.annotations.update(answer.annotations)
         if answer.object is not None:
             body = self._presentation(call).one(answer.object)
         else:

@@ -6,7 +6,7 @@ It lives on one event loop, the server's. Before that runs nothing here does any
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.operations import Call, Operation, Reply
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -25,6 +25,7 @@ from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -71,9 +72,10 @@ class Backend:
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
         self.engine = Engine(
-            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(clock)
+            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(kinds, clock)
         )
-        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds)
+        self._caller = Caller(clock)
+        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds, caller=self._caller)
         self.last_used = LastUsed(self.engine, self._driver, clock=clock)
         """Notes the use of tokens that are kept in Secrets."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -108,6 +110,12 @@ class Backend:
         """Take in what has been acknowledged, as far as that is known without waiting."""
         self._follower.is_current()
 
+    def call(self, calls: Sequence[Call]) -> list[Reply]:
+        """Call other processes and wait for their replies; called on any thread but the event loop's."""
+        if self._loop is None:
+            return [Reply(problem="dial tcp: the server does not run") for _ in calls]
+        return asyncio.run_coroutine_threadsafe(self._caller.call(calls), self._loop).result()
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; what fails here fails whoever it works for."""
@@ -124,6 +132,7 @@ class Backend:
                     self.end_watches()
         finally:
             self._loop = None
+            await self._caller.close()
             for workers in (self.workers, self._readers, self._followers):
                 workers.stop()
 

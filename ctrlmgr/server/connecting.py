@@ -9,8 +9,17 @@ from __future__ import annotations
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.options import Query
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
+
+_NODES = Resource("", "nodes")
+_FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -21,7 +30,7 @@ class _Placed(msgspec.Struct):
     spec: _Spec | None = None
 
 
-def unreachable(target: Target, obj: Object) -> ApiError:
+def unreachable(target: Target, obj: Object, view: View) -> ApiError:
     """Return why what `obj` stands for cannot be connected to."""
     match target.kind.resource.plural:
         case "services":
@@ -30,8 +39,27 @@ def unreachable(target: Target, obj: Object) -> ApiError:
             spec = obj.view(_Placed).spec
             if spec is None or not spec.node_name:
                 return BadRequest(f"pod {target.name} does not have a host assigned")
+            if view.get(_NODES, Key("", spec.node_name)) is None:
+                return not_found(_NODES, spec.node_name)
             return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
     return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
+
+
+def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructured:
+    """Return the options of a connection (PodExecOptions and the like) that a URL has, as admission is shown them."""
+    options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
+    for name in _FLAGS:
+        if query.get(name, [""])[0].lower() in ("true", "1"):
+            options[name] = True
+    if query.get("container", [""])[0]:
+        options["container"] = query["container"][0]
+    if query.get("command"):
+        options["command"] = list(query["command"])
+    if ports := [int(port) for port in query.get("ports", ()) if port.isdecimal()]:
+        options["ports"] = ports
+    if gvk.kind.endswith("ProxyOptions") and rest:
+        options["path"] = f"/{rest.removeprefix('/')}"
+    return options
 
 
 def object_name(name: str) -> str:

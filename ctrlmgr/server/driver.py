@@ -16,11 +16,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
@@ -36,8 +38,16 @@ READ_PATIENCE = 1.0
 class Driver:
     """Drives operations; used on the event loop only."""
 
-    def __init__(self, event_log: EventLog, follower: Follower, workers: Workers, *, rewinds: bool = False) -> None:
-        """Append to `event_log`, which `follower` follows, and read from it on `workers`.
+    def __init__(
+        self,
+        event_log: EventLog,
+        follower: Follower,
+        workers: Workers,
+        *,
+        rewinds: bool = False,
+        caller: Caller | None = None,
+    ) -> None:
+        """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
 
         `rewinds` says that the log may be taken back: what is asked of its future is of its past, and `Expired`.
         """
@@ -45,6 +55,7 @@ class Driver:
         self._follower = follower
         self._workers = workers
         self._rewinds = rewinds
+        self._caller = caller or Caller(SystemClock())
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
@@ -75,6 +86,8 @@ class Driver:
                 return await self._append(command, cause, fence)
             case Read(call):
                 return await self._read(call)
+            case CallOut(calls):
+                return await self._caller.call(calls)
             case Await(revision, patience):
                 if self._rewinds and revision > (newest := self._log.peek() or 0):
                     raise Expired(revision, newest)

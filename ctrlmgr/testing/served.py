@@ -32,13 +32,19 @@ _PATIENCE = 30.0
 class ServerProcess:
     """A control plane; a context manager, which may be left and entered again: what it holds is the database's."""
 
-    def __init__(self, folder: Path, *flags: str, clock: Clock | None = None, **environment: str) -> None:
-        """Run `ctrlmgr serve` with `flags` and more `environment`; certificates and kubeconfig are in `folder`."""
+    def __init__(
+        self, folder: Path, *flags: str, clock: Clock | None = None, program: str = "ctrlmgr", **environment: str
+    ) -> None:
+        """Run `ctrlmgr serve` with `flags` and more `environment`; certificates and kubeconfig are in `folder`.
+
+        `program` is the Python module to run instead, one that adds something of its own and then does the same.
+        """
         self.kubeconfig = folder / "kubeconfig"
         """The administrator's, for kubectl and clients."""
         self._folder = folder
         self._flags = flags
         self._environment = environment
+        self._program = program
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -79,7 +85,7 @@ class ServerProcess:
 
     def __enter__(self) -> ServerProcess:
         self.kubeconfig.unlink(missing_ok=True)  # so that what is found is this process's
-        command = [sys.executable, "-m", "ctrlmgr", "serve", "--listen", "127.0.0.1:0", *self._flags]
+        command = [sys.executable, "-m", self._program, "serve", "--listen", "127.0.0.1:0", *self._flags]
         environment = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), **self._environment}
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=self._folder)

@@ -17,6 +17,7 @@ from ctrlmgr.errors import Forbidden
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
+from tests.kinds.stage import KINDS
 
 PODS = Resource("", "pods")
 
@@ -97,6 +98,6 @@ def test_decisions_are_timed() -> None:
 
 
 def test_plugins_bear_the_names_they_are_listed_with() -> None:
-    assert [plugin.name for plugin in default_chain(FakeClock()).plugins] == [
+    assert [plugin.name for plugin in default_chain(KINDS, FakeClock()).plugins] == [
         entry.name for entry in PLUGINS if entry.is_default
     ]

@@ -35,7 +35,7 @@ class LogCluster:
             self.state,
             clock=self.clock,
             random=random.Random(self.log.head().revision),
-            admission=default_chain(self.clock),
+            admission=default_chain(builtin_kinds(), self.clock),
         )
 
     def client(self, actor: str) -> EngineClient:

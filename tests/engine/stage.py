@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from random import Random
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Answer, Listing, Target
+from ctrlmgr.engine.operations import Answer, Call, Listing, Reply, Target
 from ctrlmgr.engine.options import Body, Requester
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
@@ -67,6 +67,7 @@ class Stage:
         window: int = 10_000,
         seed: int = 1,
         admission: Admission | None = None,
+        caller: Callable[[Call], Reply] | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
@@ -79,9 +80,9 @@ class Stage:
             self.log,
             clock=self.clock,
             random=Random(seed),
-            admission=admission or default_chain(self.clock),
+            admission=admission or default_chain(self.kinds, self.clock),
         )
-        self.driver = Driver(self.log, self.feed, self.cacher, patience=0)
+        self.driver = Driver(self.log, self.feed, self.cacher, patience=0, caller=caller)
 
     def namespace(self, name: str) -> Response:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

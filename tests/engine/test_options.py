@@ -31,7 +31,7 @@ def test_what_is_not_asked_for_is_what_kubernetes_does_then() -> None:
     found = listed({})
     assert (found.labels.is_empty, found.fields.is_empty) == (True, True)
     assert found[2:] == ("", "", 0, "", False, False, None, None)
-    assert options.parse_create({}) == (False, "", "Warn", False)
+    assert options.parse_create({}) == (False, "", "Warn", False, "")
     assert options.parse_get({}) == ("",)
     assert options.parse_delete({}) == DeleteOptions()
 
@@ -40,8 +40,14 @@ def test_options_are_read_from_queries() -> None:
     found = listed({"limit": "5", "timeoutSeconds": "9", "watch": "1", "allowWatchBookmarks": "true"})
     assert (found.limit, found.timeout_seconds, found.watch, found.allow_watch_bookmarks) == (5, 9, True, True)
     wanted = {"dryRun": "All", "fieldManager": "me", "fieldValidation": "Strict"}
-    assert options.parse_update(query({**wanted})) == (True, "me", "Strict", False)
-    assert options.parse_patch(query({**wanted, "force": "true"}), APPLY_PATCH) == (True, "me", "Strict", True)
+    assert options.parse_update(query({**wanted})) == (True, "me", "Strict", False, "Strict")
+    assert options.parse_patch(query({**wanted, "force": "true"}), APPLY_PATCH) == (
+        True,
+        "me",
+        "Strict",
+        True,
+        "Strict",
+    )
     deletion: Query = {"gracePeriodSeconds": "7", "propagationPolicy": "Orphan", "dryRun": ["All"]}
     assert options.parse_delete(query(deletion)) == DeleteOptions(["All"], 7, "Orphan")
     assert options.parse_delete(query({"orphanDependents": "false"})).orphan_dependents is False

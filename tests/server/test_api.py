@@ -264,6 +264,7 @@ def test_reviews_are_answered(site: Site) -> None:
         ("services/other/proxy", 404, 'services "other" not found'),
         ("pods/unplaced/log", 400, "pod unplaced does not have a host assigned"),
         ("pods/placed/log", 503, 'no kubelet answers for node "node-a"'),
+        ("pods/lost/log", 404, 'nodes "node-b" not found'),
     ],
 )
 def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, message: str) -> None:
@@ -271,8 +272,10 @@ def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, m
     containers = [{"name": "c", "image": "i"}]
     site.ask(f"{base}/services", "POST", {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
     site.ask(f"{base}/pods", "POST", {"metadata": {"name": "unplaced"}, "spec": {"containers": containers}})
-    placed = {"containers": containers, "nodeName": "node-a"}
-    site.ask(f"{base}/pods", "POST", {"metadata": {"name": "placed"}, "spec": placed})
+    site.ask("/api/v1/nodes", "POST", {"metadata": {"name": "node-a"}})
+    for name, node in ("placed", "node-a"), ("lost", "node-b"):
+        spec = {"containers": containers, "nodeName": node}
+        site.ask(f"{base}/pods", "POST", {"metadata": {"name": name}, "spec": spec})
     answer = site.ask(f"{base}/{path}")
     assert (answer.status, answer.json["message"]) == (code, message)
 

@@ -57,6 +57,8 @@ def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Obje
     old["metadata"]["resourceVersion"] = str(current.revision)
     attributes = request.attributes(ctx, Verb.DELETE, None, old)
     attributes.options = options
+    if request.is_of_collection:
+        attributes.name = ""  # the caller named none
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
 

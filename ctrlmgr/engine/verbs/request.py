@@ -39,6 +39,7 @@ class Request:
         "_attempt",
         "admission",
         "annotations",
+        "is_of_collection",
         "now",
         "options",
         "plan",
@@ -71,6 +72,8 @@ class Request:
         self.now = timestamps.now()
         self.warnings: list[str] = []
         self.admission = admission
+        self.is_of_collection = False
+        """Whether it is one of many that a caller did not name."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
         self._attempt: Context | None = None
@@ -105,7 +108,7 @@ class Request:
         target, kind = self.target, self.plan.kind
         name = target.name
         if not name and obj is not None:
-            name = obj["metadata"].get("name") or ""
+            name = (obj.get("metadata") or {}).get("name") or ""
         return Attributes(
             kind,
             target.namespace if kind.namespaced or kind.resource != NAMESPACES else name,

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
-from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.admissionregistration import printers
 from ctrlmgr.kinds.admissionregistration.bindings import BindingStrategy
 from ctrlmgr.kinds.admissionregistration.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
+from ctrlmgr.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
 from ctrlmgr.kinds.declaration import Declaration
-
-
-class AdmissionStrategy(Strategy):
-    """All of them (Kubernetes `pkg/registry/admissionregistration`)."""
-
-    allow_unconditional_update = False
-    has_generation = True
-    any_finalizer = True
-
 
 _V1 = "admissionregistration.k8s.io/v1"
 
@@ -38,7 +29,7 @@ KINDS = (
     Declaration(
         _V1,
         "MutatingWebhookConfiguration",
-        strategy=AdmissionStrategy(),
+        strategy=WebhookConfigurationStrategy(mutates=True),
         printer=printers.WEBHOOK_CONFIGURATION,
     ),
     Declaration(
@@ -57,7 +48,7 @@ KINDS = (
     Declaration(
         _V1,
         "ValidatingWebhookConfiguration",
-        strategy=AdmissionStrategy(),
+        strategy=WebhookConfigurationStrategy(mutates=False),
         printer=printers.WEBHOOK_CONFIGURATION,
     ),
 )

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.admissionregistration.rules import (
     FAILURE_POLICIES,
@@ -23,6 +23,7 @@ from ctrlmgr.kinds.admissionregistration.rules import (
     default_match,
     match_errors,
 )
+from ctrlmgr.kinds.admissionregistration.unevaluated import UnevaluatedStrategy
 
 _SPEC = Path("spec")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -41,7 +42,7 @@ _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _breaks_line = re.compile(r"[\n\r]").search
 
 
-class PolicyStrategy(Strategy):
+class PolicyStrategy(UnevaluatedStrategy):
     """What both kinds of policies have in common."""
 
     allow_unconditional_update = False

@@ -117,7 +117,8 @@ class Request:
     def requester(self) -> Requester:
         """Who asks, as the log remembers it."""
         agent = self.header(b"user-agent")[:AGENT_LENGTH].decode("utf-8", "replace")
-        return Requester(self.user.name, tuple(self.user.groups), agent)
+        user = self.user
+        return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
 
     async def body(self) -> bytes:
         """Read the body.

@@ -66,28 +66,32 @@ PAGE_NOT_FOUND = text(404, "404 page not found\n")
 def warnings(texts: Sequence[str]) -> list[Header]:
     """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
 
-    When they are too long altogether each is cut, and what is too much even so is left out (apiserver
-    `pkg/endpoints/filters/warning.go`).
+    A text with control characters is left out. When they are too long altogether each is cut, and what comes after too
+    much even so is left out (apiserver `pkg/endpoints/filters/warning.go`).
     """
-    told = [each for each in dict.fromkeys(texts) if each]
+    told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
     if sum(map(len, told)) > _WARNINGS:
-        told = _fitting(each[:_WARNING] for each in told)
+        told = _cut(told)
     return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
 
 
-def _fitting(texts: Iterable[str]) -> list[str]:
-    fitting, room = [], _WARNINGS
+def _cut(texts: Iterable[str]) -> list[str]:
+    cut, written = [], 0
     for each in texts:
-        if len(each) <= room:
-            fitting.append(each)
-            room -= len(each)
-    return fitting
+        if written >= _WARNINGS:
+            break
+        cut.append(each[:_WARNING])
+        written += len(cut[-1])
+    return cut
+
+
+def _fits_a_line(words: str) -> bool:
+    return not any(ord(each) < 32 or ord(each) == 127 for each in words)
 
 
 def _quoted(words: str) -> bytes:
-    """Escape a quoted string; control characters become spaces, for a header must stay in one line."""
-    one_line = "".join(each if each.isprintable() else " " for each in words)
-    return one_line.replace("\\", r"\\").replace('"', r"\"").encode("utf-8", "replace")
+    """Escape a quoted string."""
+    return words.replace("\\", r"\\").replace('"', r"\"").encode("utf-8", "replace")
 
 
 def indented(body: bytes) -> bytes:

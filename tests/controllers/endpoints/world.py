@@ -108,7 +108,11 @@ class World:
         self.informers.informer(NAMESPACES)
         self.state = InformerState(self.informers, self.log)
         self.engine = WriteEngine(
-            builtin_kinds(), self.state, clock=self.clock, random=drawn, admission=default_chain(self.clock)
+            builtin_kinds(),
+            self.state,
+            clock=self.clock,
+            random=drawn,
+            admission=default_chain(builtin_kinds(), self.clock),
         )
         options: dict[str, Any] = {"clock": self.clock, "random": drawn, "workers": 1}
         self.controllers: list[Controller] = [

@@ -242,7 +242,11 @@ def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
         return behind.step() > 0
 
     engine = WriteEngine(
-        scene.people.kinds, state, clock=scene.clock, random=Random(1), admission=default_chain(scene.clock)
+        scene.people.kinds,
+        state,
+        clock=scene.clock,
+        random=Random(1),
+        admission=default_chain(scene.people.kinds, scene.clock),
     )
     client = EngineClient(engine, ControllerRunner(scene.log, state, reach), Requester("controller"), canonical=True)
     scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})

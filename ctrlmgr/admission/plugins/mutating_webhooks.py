@@ -1,0 +1,173 @@
+"""MutatingAdmissionWebhook: asks other processes, one after the other, how a write is to be changed.
+
+Guarantees: a hook sees what those before it made of the object. When one has changed it, the plugins before this one
+see it once more, and so do the hooks that want to be asked again; no hook is asked more than twice, and none for the
+first time in the second round.
+
+Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
+from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
+from ctrlmgr.admission.webhooks.review import shown
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.engine.patch import json_patch
+from ctrlmgr.errors import ApiError, InternalError
+
+
+class _Rounds:
+    """What is remembered from the first round to the second."""
+
+    def __init__(self) -> None:
+        self.output: Unstructured | None = None
+        """The object as the first round left it."""
+        self.asked: set[str] = set()
+        """Hooks that want to be asked again, and have been asked."""
+        self.again: set[str] = set()
+        """Hooks to ask again."""
+
+    def require(self) -> None:
+        """Have the hooks asked so far asked again: the object has changed since."""
+        self.again |= self.asked
+        self.asked = set()
+
+
+class MutatingAdmissionWebhook(Plugin):
+    """Asks the hooks of MutatingWebhookConfigurations."""
+
+    name: ClassVar[str] = "MutatingAdmissionWebhook"
+
+    def __init__(self, kinds: Kinds) -> None:
+        """Show objects in the versions of `kinds`."""
+        self._kinds = kinds
+        self._hooks = Hooks(MUTATING)
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at everything: a configuration may come at any time."""
+        return True
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where there are hooks."""
+        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+
+    def admit(self, attributes: Attributes) -> Decision:
+        """Ask, if there are hooks."""
+        hooks = self._hooks.found(attributes.view)
+        if not hooks or is_exempt(attributes):
+            return None
+        return self._ask_all(attributes, hooks)
+
+    def _ask_all(self, attributes: Attributes, hooks: Sequence[Hook]) -> Operation[None]:
+        rounds: _Rounds = attributes.memory.setdefault(self.name, _Rounds())
+        if attributes.is_reinvocation and rounds.output != self._shown(attributes):
+            rounds.require()
+        for index, hook in enumerate(hooks):
+            invocation = invocation_of(hook, attributes, self._kinds)
+            if invocation is None or (attributes.is_reinvocation and hook.uid not in rounds.again):
+                continue
+            if (yield from self._ask(attributes, invocation, index)):
+                rounds.require()
+                attributes.should_reinvoke = True
+            if hook.reinvoked:
+                rounds.asked.add(hook.uid)
+        rounds.output = self._shown(attributes)
+
+    def _shown(self, attributes: Attributes) -> Unstructured | None:
+        return shown(attributes, attributes.object, attributes.kind, self._kinds)
+
+    def _ask(self, attributes: Attributes, invocation: Invocation, index: int) -> Operation[bool]:
+        """Ask one hook; returns whether it changed the object."""
+        hook, note = invocation.hook, _Note(attributes, index)
+        seconds, changed = 0.0, False
+        try:
+            asking = ask(attributes, invocation, self._kinds)
+            if asking.endpoint.problem:
+                reply = Reply(problem=asking.endpoint.problem)
+            else:
+                (reply,) = yield CallOut([asking.call])
+            seconds = reply.seconds
+            changed = self._apply(asking, reply, attributes, note)
+            count(hook, "admit", attributes, seconds, None)
+        except CallFailed as failure:
+            count(hook, "admit", attributes, seconds, failure)
+            if not hook.fails_open:
+                raise failure.error() from failure
+            note.add("failed-open.mutation.webhook.admission.k8s.io", hook.name)
+        except ApiError as error:
+            count(hook, "admit", attributes, seconds, error)
+            raise
+        finally:
+            where = {"configuration": hook.configuration, "webhook": hook.name}
+            note.add("mutation.webhook.admission.k8s.io", compact({**where, "mutated": changed}))
+        return changed
+
+    def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> bool:
+        """Change the object as a hook says; returns whether that changed anything."""
+        verdict, hook = answer(asking, reply, attributes, mutates=True), asking.hook
+        if not verdict.patch:
+            return False
+        try:
+            operations = msgspec.json.decode(verdict.patch)
+        except msgspec.DecodeError as problem:
+            raise CallFailed(hook, f"received undecodable patch in webhook response: {problem}") from problem
+        if not operations:
+            return False
+        if attributes.object is None:
+            detail = "attempted to modify the object, which is not supported for this operation"
+            raise _final(f'admission webhook "{hook.name}" {detail}')
+        if verdict.patch_type != "JSONPatch":
+            raise CallFailed(hook, f'unsupported patch type "{verdict.patch_type}"')
+        before = shown(attributes, attributes.object, asking.invocation.kind, self._kinds)
+        assert before is not None  # there is an object
+        try:
+            patched = json_patch(before, operations)
+            attributes.object = self._stored(attributes, asking.invocation, patched)
+        except ApiError as problem:
+            raise _final(str(problem)) from problem
+        patch = {"patch": operations, "patchType": "JSONPatch"}
+        where = {"configuration": hook.configuration, "webhook": hook.name}
+        note.add("patch.webhook.admission.k8s.io", compact({**where, **patch}))
+        return before != shown(attributes, attributes.object, asking.invocation.kind, self._kinds)
+
+    def _stored(self, attributes: Attributes, invocation: Invocation, patched: Unstructured) -> Unstructured:
+        """Return a patched object in the stored version, with its defaults."""
+        if attributes.operation is Verb.CONNECT:
+            return patched
+        if attributes.body_kind is not None:
+            return self._kinds.codec_for(attributes.body_kind).read(patched).fields
+        kind = invocation.kind
+        fields = kind.codec.read(patched).fields
+        if kind.to_storage is not None:
+            fields = kind.to_storage(fields)
+        kind.strategy.default(fields)
+        return fields
+
+
+class _Note:
+    """Audit annotations about one hook in one round."""
+
+    def __init__(self, attributes: Attributes, index: int) -> None:
+        self._annotations: dict[str, Any] = attributes.annotations
+        self._place = f"round_{int(attributes.is_reinvocation)}_index_{index}"
+
+    def add(self, prefix: str, value: str) -> None:
+        self._annotations[f"{prefix}/{self._place}"] = value
+
+
+def _final(problem: str) -> InternalError:
+    error = InternalError(f"Internal error occurred: {problem}")
+    error.is_final = True
+    return error

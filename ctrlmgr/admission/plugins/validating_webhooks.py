@@ -1,0 +1,89 @@
+"""ValidatingAdmissionWebhook: asks other processes whether a write may be made, all at the same time.
+
+Guarantees: every hook that a write matches is asked, whatever the others say; of several refusals the first in the
+hooks' order is the answer. Nobody else waits while hooks think.
+
+Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
+from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.errors import ApiError
+
+
+class ValidatingAdmissionWebhook(Plugin):
+    """Asks the hooks of ValidatingWebhookConfigurations."""
+
+    name: ClassVar[str] = "ValidatingAdmissionWebhook"
+
+    def __init__(self, kinds: Kinds) -> None:
+        """Show objects in the versions of `kinds`."""
+        self._kinds = kinds
+        self._hooks = Hooks(VALIDATING)
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at everything: a configuration may come at any time."""
+        return True
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where there are hooks."""
+        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+
+    def validate(self, attributes: Attributes) -> Decision:
+        """Ask, if any hook matches."""
+        hooks = self._hooks.found(attributes.view)
+        if not hooks or is_exempt(attributes):
+            return None
+        matching = (invocation_of(hook, attributes, self._kinds) for hook in hooks)
+        invocations = [each for each in matching if each is not None]
+        return self._ask(attributes, invocations) if invocations else None
+
+    def _ask(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[None]:
+        refusals: list[ApiError] = []
+        askings: list[tuple[int, Asking]] = []
+        for index, invocation in enumerate(invocations):
+            try:
+                askings.append((index, ask(attributes, invocation, self._kinds)))
+            except (ApiError, CallFailed) as error:
+                refusals += _refusal(attributes, index, invocation.hook, error, 0.0)
+        replies = yield from _replies([asking for _, asking in askings])
+        for (index, asking), reply in zip(askings, replies, strict=True):
+            try:
+                answer(asking, reply, attributes, mutates=False)
+                count(asking.hook, "validating", attributes, reply.seconds, None)
+            except (ApiError, CallFailed) as error:
+                refusals += _refusal(attributes, index, asking.hook, error, reply.seconds)
+        if refusals:
+            raise refusals[0]
+
+
+def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
+    """Make the calls that can be made."""
+    reachable = [asking.call for asking in askings if not asking.endpoint.problem]
+    replies: list[Reply] = list((yield CallOut(reachable))) if reachable else []
+    answers = iter(replies)
+    return [Reply(problem=asking.endpoint.problem) if asking.endpoint.problem else next(answers) for asking in askings]
+
+
+def _refusal(
+    attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
+) -> list[ApiError]:
+    """Return the refusal that a hook's answer comes to, none if its failure is to be ignored."""
+    count(hook, "validating", attributes, seconds, error)
+    if isinstance(error, ApiError):
+        return [error]
+    if hook.fails_open:
+        attributes.annotations[f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"] = hook.name
+        return []
+    return [error.error()]

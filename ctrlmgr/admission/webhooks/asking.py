@@ -1,0 +1,196 @@
+"""Asking a hook: from an invocation to a call, and from a reply to a verdict, a refusal, or a failure.
+
+Guarantees: what a hook denies is denied in its own words; a hook that cannot be asked, or answers nonsense, fails the
+write with a 500 that says why, unless its failure policy lets the write go on. Every call is counted under
+kube-apiserver's metric names.
+
+Rules come from apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `.../errors` and
+client-go's `rest/request.go`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.admission.webhooks.endpoint import Endpoint, endpoint_of
+from ctrlmgr.admission.webhooks.hooks import Hook
+from ctrlmgr.admission.webhooks.matching import Invocation
+from ctrlmgr.admission.webhooks.review import (
+    Question,
+    UnusableAnswer,
+    Verdict,
+    question,
+    read_verdict,
+    version_for,
+)
+from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.operations import Call, Reply
+from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.errors import ApiError, BadRequest, DeniedByWebhook, InternalError, StatusCause, StatusDetails
+from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUESTS, WEBHOOK_SECONDS
+
+_REPLIES = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+"""What client-go says of an answer that is not a Status."""
+
+
+class CallFailed(Exception):
+    """A hook could not be asked, or did not answer the question."""
+
+    def __init__(self, hook: Hook, reason: str) -> None:
+        """Say why."""
+        super().__init__(f'failed calling webhook "{hook.name}": {reason}')
+
+    def error(self) -> InternalError:
+        """Return the 500 that the write fails with."""
+        error = InternalError(
+            f"Internal error occurred: {self}", details=StatusDetails(causes=(StatusCause(message=str(self)),))
+        )
+        error.is_final = True
+        return error
+
+
+class Asking(NamedTuple):
+    """A question on its way to a hook."""
+
+    invocation: Invocation
+    question: Question
+    endpoint: Endpoint
+    call: Call
+
+    @property
+    def hook(self) -> Hook:
+        """Who is asked."""
+        return self.invocation.hook
+
+
+def ask(attributes: Attributes, invocation: Invocation, kinds: Kinds) -> Asking:
+    """Return what to send to a hook.
+
+    Raises `BadRequest` for a dry run that the hook would have side effects on, `CallFailed` if it cannot be asked.
+    """
+    hook = invocation.hook
+    if attributes.dry_run and hook.has_side_effects:
+        raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+    version = version_for(invocation)
+    if version is None:
+        known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        raise CallFailed(hook, f"could not create admission objects: {known}")
+    asked = question(attributes, invocation, kinds, new_uid(attributes.random), version)
+    endpoint = endpoint_of(hook.client, attributes.view, attributes.random)
+    url = f"{endpoint.url}?timeout={hook.timeout}s"
+    return Asking(
+        invocation,
+        asked,
+        endpoint,
+        Call(url, asked.body, hook.timeout, endpoint.ca_bundle, endpoint.address),
+    )
+
+
+def answer(asking: Asking, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
+    """Return what a hook decided, and pass on what it says; raises `CallFailed`, `DeniedByWebhook`."""
+    verdict = _verdict(asking, reply, mutates=mutates)
+    hook = asking.hook
+    for key, value in verdict.annotations.items():
+        if not qualified_name(f"{hook.name}/{key}"):
+            attributes.annotations[f"{hook.name}/{key}"] = value
+    attributes.warnings += verdict.warnings
+    if not verdict.allowed:
+        raise _denied(hook.name, verdict.result or {})
+    return verdict
+
+
+def _verdict(asking: Asking, reply: Reply, *, mutates: bool) -> Verdict:
+    hook = asking.hook
+    if reply.problem:
+        raise CallFailed(hook, f'failed to call webhook: Post "{asking.call.url}": {reply.problem}')
+    if not 200 <= reply.code <= 206:
+        raise CallFailed(hook, f"failed to call webhook: {_unexpected(reply)}")
+    try:
+        return read_verdict(asking.question, reply.body, mutates=mutates)
+    except UnusableAnswer as problem:
+        raise CallFailed(hook, f"received invalid webhook response: {problem}") from problem
+
+
+def _unexpected(reply: Reply) -> str:
+    """Say what client-go says of an answer with such a status code."""
+    try:
+        status = msgspec.json.decode(reply.body)
+    except msgspec.DecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return str(status.get("message") or "unknown")
+    is_text = not reply.media_type or reply.media_type.startswith("text/")
+    said = reply.body.decode(errors="replace").strip() if is_text else "unknown"
+    if reply.code in _REPLIES:
+        return _REPLIES[reply.code]
+    if reply.code == 403:
+        return said
+    if reply.code >= 500:
+        return f'an error on the server ("{said}") has prevented the request from succeeding'
+    return f"the server responded with the status code {reply.code} but did not return more information"
+
+
+def _denied(name: str, result: Mapping[str, Any]) -> DeniedByWebhook:
+    by = f'admission webhook "{name}" denied the request'
+    said = result.get("message") or result.get("reason")
+    code = result.get("code") or 0
+    return DeniedByWebhook(
+        f"{by}: {said}" if said else f"{by} without explanation",
+        max(code, 400),
+        result.get("reason") or "",
+        _details(result["details"]) if result.get("details") else None,
+    )
+
+
+def _details(fields: Mapping[str, Any]) -> StatusDetails:
+    causes = tuple(
+        StatusCause(each.get("reason") or "", each.get("message") or "", each.get("field") or "")
+        for each in fields.get("causes") or ()
+    )
+    return StatusDetails(
+        fields.get("name") or "",
+        fields.get("group") or "",
+        fields.get("kind") or "",
+        fields.get("uid") or "",
+        causes,
+        fields.get("retryAfterSeconds") or 0,
+    )
+
+
+def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error: Exception | None) -> None:
+    """Count one call and how it ended; the type is `admit` or `validating`."""
+    operation = str(attributes.operation)
+    failed, rejected, code = isinstance(error, CallFailed), False, 200
+    if failed:
+        rejected, code = not hook.fails_open, 500
+    elif isinstance(error, ApiError):
+        rejected, code = True, error.code
+    if rejected:
+        kind = "calling_webhook_error" if failed else "no_error"
+        WEBHOOK_REJECTIONS.labels(hook.name, type_, operation, kind, str(code)).inc()
+    elif failed:
+        WEBHOOK_FAIL_OPEN.labels(hook.name, type_).inc()
+    told = str(rejected).lower()
+    WEBHOOK_REQUESTS.labels(hook.name, type_, operation, str(code), told).inc()
+    WEBHOOK_SECONDS.labels(hook.name, type_, operation, told).observe(seconds)
+
+
+def compact(value: Any) -> str:
+    """Write an audit annotation's value as JSON."""
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,88 @@
+"""Where a hook is: a URL, or the endpoints of a Service.
+
+Guarantees: a Service is resolved anew for every call, from its EndpointSlices, to one of its ready endpoints; no proxy
+and no name server of a cluster is needed. The name that the certificate must bear stays `NAME.NAMESPACE.svc`.
+
+Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from ctrlmgr.api.resource import ENDPOINT_SLICES, SERVICES, Key
+from ctrlmgr.engine.strategy import View
+
+_SERVICE_LABEL = "kubernetes.io/service-name"
+_ENDPOINT_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+class Endpoint(NamedTuple):
+    """Where to send a review."""
+
+    url: str
+    """Without the query."""
+    ca_bundle: bytes
+    address: tuple[str, int] | None = None
+    """Where to connect to, if that is not what the URL says."""
+    problem: str = ""
+    """Why it cannot be found; then the rest only says what was looked for."""
+
+
+def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoint:
+    """Return where a WebhookClientConfig says that its hook is."""
+    authority = base64.b64decode(client.get("caBundle") or "")
+    service = client.get("service")
+    if service is None:
+        return Endpoint(_plain(client.get("url") or ""), authority)
+    name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
+    path = service.get("path") or "/"
+    url = f"https://{name}.{namespace}.svc:{port}{path if path.startswith('/') else '/' + path}"
+    try:
+        return Endpoint(url, authority, _resolve(view, namespace, name, port, random))
+    except _Unresolved as problem:
+        return Endpoint(url, authority, problem=str(problem))
+
+
+class _Unresolved(Exception):
+    pass
+
+
+def _plain(url: str) -> str:
+    """Return a URL as it is called: with a path, without a query."""
+    parts = urlsplit(url)
+    return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
+
+
+def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int]:
+    service = view.get(SERVICES, Key(namespace, name))
+    if service is None:
+        raise _Unresolved(f'service "{name}" not found')
+    spec = service.to_dict().get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return spec["externalName"], port
+    if spec.get("type", "ClusterIP") not in _ENDPOINT_TYPES:
+        raise _Unresolved(f'unsupported service type "{spec.get("type")}"')
+    listed = next((each for each in spec.get("ports") or () if each.get("port") == port), None)
+    if listed is None:
+        raise _Unresolved(f'no service port {port} found for service "{name}"')
+    found = sorted(_ready(view, namespace, name, listed.get("name") or ""))
+    if not found:
+        raise _Unresolved(f'no endpoints available for service "{name}"')
+    return random.choice(found)
+
+
+def _ready(view: View, namespace: str, name: str, port_name: str) -> Iterator[tuple[str, int]]:
+    """Yield the addresses and ports of a Service's ready endpoints."""
+    for each in view.list(ENDPOINT_SLICES, namespace):
+        if each.labels.get(_SERVICE_LABEL) != name:
+            continue
+        fields = each.to_dict()
+        ports = [port["port"] for port in fields.get("ports") or () if (port.get("name") or "") == port_name]
+        for endpoint in fields.get("endpoints") or ():
+            if (endpoint.get("conditions") or {}).get("ready") is not False:
+                yield from ((address, port) for address in endpoint.get("addresses") or () for port in ports)

@@ -1,0 +1,140 @@
+"""Which hooks are asked about a write, and about which version of the object.
+
+Guarantees: a hook that is asked about an equivalent version gets the object converted to that version; hooks are never
+asked about the objects that configure admission.
+
+Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ctrlmgr.admission.webhooks.hooks import Hook, Rule
+from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.errors import InternalError
+
+_EXEMPT = frozenset(
+    (
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    )
+)
+
+
+class Invocation(NamedTuple):
+    """One hook, and the kind that the object is shown to it as."""
+
+    hook: Hook
+    kind: Kind
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Whether no hook is asked, so that hooks can always be mended."""
+    gvk = attributes.kind.gvk
+    return gvk.group == "admissionregistration.k8s.io" and gvk.kind in _EXEMPT
+
+
+def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
+    """Return how a hook is asked about a write, None if it is not asked.
+
+    Raises `NotFound` or `InternalError` where a hook would be asked but its namespace selector cannot be evaluated.
+    """
+    problem: NamespaceProblem | None = None
+    try:
+        if not _selects_namespace(hook, attributes):
+            return None
+    except NamespaceProblem as found:
+        problem = found
+    if not _selects_object(hook, attributes):
+        return None
+    kind = _matching_kind(hook, attributes, kinds)
+    if kind is None:
+        return None
+    if problem is not None:
+        raise problem.error
+    return Invocation(hook, kind)
+
+
+class NamespaceProblem(Exception):
+    """Why a namespace selector cannot be evaluated."""
+
+    def __init__(self, error: InternalError | Exception) -> None:
+        """Remember what a caller is to be told."""
+        super().__init__()
+        self.error = error
+
+
+def _selects_namespace(hook: Hook, attributes: Attributes) -> bool:
+    if not attributes.namespace and attributes.resource != NAMESPACES:
+        return True
+    if hook.namespaces is None:
+        raise NamespaceProblem(InternalError("Internal error occurred: the namespace selector is not valid"))
+    return hook.namespaces.is_empty or hook.namespaces.matches(_namespace_labels(attributes))
+
+
+def _namespace_labels(attributes: Attributes) -> Mapping[str, str]:
+    """Return the labels of the object's namespace; a namespace that is written is its own."""
+    if (
+        attributes.resource == NAMESPACES
+        and not attributes.subresource
+        and attributes.operation in (Verb.CREATE, Verb.UPDATE)
+    ):
+        labels: Mapping[str, str] = attributes.metadata.get("labels") or {}
+        return labels
+    namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    if namespace is None:
+        raise NamespaceProblem(not_found(NAMESPACES, attributes.namespace))
+    return namespace.labels
+
+
+def _selects_object(hook: Hook, attributes: Attributes) -> bool:
+    if hook.objects is None:
+        return False
+    if hook.objects.is_empty:
+        return True
+    states = (each for each in (attributes.object, attributes.old) if each is not None)
+    return any(hook.objects.matches((each.get("metadata") or {}).get("labels") or {}) for each in states)
+
+
+def _matching_kind(hook: Hook, attributes: Attributes, kinds: Kinds) -> Kind | None:
+    if any(_matches(rule, attributes, attributes.kind) for rule in hook.rules):
+        return attributes.kind
+    if not hook.matches_equivalent:
+        return None
+    others = list(_equivalents(attributes.kind, kinds))
+    return next((kind for rule in hook.rules for kind in others if _matches(rule, attributes, kind)), None)
+
+
+def _equivalents(kind: Kind, kinds: Kinds) -> Iterator[Kind]:
+    """Yield the other versions that the same object is served in."""
+    for other in kinds:
+        if other is not kind and (other.storage == kind.storage or other.resource == kind.resource):
+            yield other
+
+
+def _matches(rule: Rule, attributes: Attributes, kind: Kind) -> bool:
+    return (
+        ("*" in rule.operations or attributes.operation in rule.operations)
+        and ("*" in rule.groups or kind.resource.group in rule.groups)
+        and ("*" in rule.versions or kind.gvk.version in rule.versions)
+        and _is_in_scope(rule.scope, attributes)
+        and any(
+            resource in ("*", kind.resource.plural) and subresource in ("*", attributes.subresource)
+            for resource, subresource in rule.resources
+        )
+    )
+
+
+def _is_in_scope(scope: str, attributes: Attributes) -> bool:
+    is_namespaced = attributes.resource != NAMESPACES and bool(attributes.namespace)
+    return scope == "*" or (scope == "Namespaced") == is_namespaced

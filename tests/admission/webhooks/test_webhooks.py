@@ -1,0 +1,232 @@
+"""Webhooks, from a write to what hooks are asked and what becomes of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.engine.operations import Reply
+from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
+
+
+def label(key: str, value: str) -> dict[str, Any]:
+    return {"op": "add", "path": f"/metadata/labels/{key}", "value": value}
+
+
+LABELS = {"op": "add", "path": "/metadata/labels", "value": {"seen": "1"}}
+
+
+def test_a_denial_is_told_in_the_hooks_words_and_nothing_is_stored() -> None:
+    hooked = Hooked(no=deny(message="because", code=418, reason="Odd"))
+    hooked.configure("validating", "c", {"name": "no.example.com"})
+    answer = hooked.create("x")
+    assert (answer.code, answer.body["reason"]) == (418, "Odd")
+    assert answer.message == 'admission webhook "no.example.com" denied the request: because'
+    assert hooked.stage.send("GET", "/api/v1/namespaces/shop/configmaps/x").code == 404
+
+
+def test_a_hook_is_asked_once_about_what_it_denies() -> None:
+    """Other writes in between do not have it asked again."""
+
+    def slowly(request: Any) -> Any:
+        hooked.stage.namespace("other")
+        return deny()(request)
+
+    hooked = Hooked(no=slowly)
+    here = {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}
+    hooked.configure("validating", "c", {"name": "no.example.com", "namespaceSelector": here})
+    assert hooked.create("x").code == 400
+    assert hooked.paths == ["no"]
+
+
+def test_validating_hooks_see_the_whole_object_and_mutating_ones_what_was_sent() -> None:
+    hooked = Hooked(m=patch(LABELS), v=allow(warnings=["careful"]))
+    hooked.configure("mutating", "c", {"name": "m.example.com"})
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    answer = hooked.create("x")
+    assert (answer.code, answer.body["metadata"]["labels"], answer.warnings) == (201, {"seen": "1"}, ("careful",))
+    (_, mutating), (_, validating) = hooked.asked
+    assert "uid" not in mutating["object"]["metadata"]
+    assert validating["object"]["metadata"]["uid"] == answer.body["metadata"]["uid"]
+    assert validating["object"]["metadata"]["labels"] == {"seen": "1"}
+
+
+def test_the_question_names_who_asks_for_what() -> None:
+    hooked = Hooked(v=allow())
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    hooked.stage.send(
+        "POST",
+        "/api/v1/namespaces/shop/configmaps",
+        {"metadata": {"name": "x"}},
+        query={"dryRun": "All", "fieldManager": "me", "fieldValidation": "Strict"},
+    )
+    ((_, asked),) = hooked.asked
+    assert asked["kind"] == asked["requestKind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
+    assert (asked["name"], asked["namespace"], asked["operation"], asked["dryRun"]) == ("x", "shop", "CREATE", True)
+    assert asked["userInfo"] == {"username": "alice", "groups": ["system:masters"]}
+    options = {"dryRun": ["All"], "fieldManager": "me", "fieldValidation": "Strict"}
+    assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", **options}
+
+
+def test_a_change_has_earlier_hooks_asked_again_once_if_they_want_that() -> None:
+    hooked = Hooked(a=patch(LABELS), b=patch(label("b", "1")), c=patch(label("c", "1")))
+    wants, never = {"reinvocationPolicy": "IfNeeded"}, {"reinvocationPolicy": "Never"}
+    hooked.configure(
+        "mutating",
+        "all",
+        {"name": "a.example.com", **never},
+        {"name": "b.example.com", **wants},
+        {"name": "c.example.com", **never},
+    )
+    assert hooked.create("x").body["metadata"]["labels"] == {"seen": "1", "b": "1", "c": "1"}
+    assert hooked.paths == ["a", "b", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(problem="EOF"), 'failed to call webhook: Post "https://hooks.invalid/v?timeout=10s": EOF'),
+        (Reply(404, "text/plain", b"x"), "failed to call webhook: the server could not find the requested resource"),
+        (
+            Reply(500, "text/plain", b"went wrong\n"),
+            'failed to call webhook: an error on the server ("went wrong") has prevented the request from succeeding',
+        ),
+        (
+            Reply(403, "application/json", b'{"kind":"Status","message":"own words"}'),
+            "failed to call webhook: own words",
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_a_hook_that_cannot_be_asked_fails_the_write_or_not(reply: Reply, problem: str, policy: str) -> None:
+    hooked = Hooked(v=lambda request: reply)
+    hooked.configure("validating", "c", {"name": "v.example.com", "failurePolicy": policy})
+    answer = hooked.create("x")
+    if policy == "Ignore":
+        assert answer.code == 201
+        return
+    assert answer.code == 500
+    assert answer.message == f'Internal error occurred: failed calling webhook "v.example.com": {problem}'
+
+
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        ({"uid": "other", "allowed": True}, 'expected response.uid="'),
+        ({"allowed": True, "patch": "W10="}, "validating webhook may not return response.patch"),
+        ({"allowed": True, "patchType": "JSONPatch"}, "validating webhook may not return response.patchType"),
+    ],
+)
+def test_an_answer_to_another_question_is_none(response: dict[str, Any], problem: str) -> None:
+    hooked = Hooked(v=lambda request: response)
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    answer = hooked.create("x")
+    assert f"received invalid webhook response: {problem}" in answer.message
+
+
+def test_a_dry_run_asks_hooks_that_have_no_side_effects() -> None:
+    hooked = Hooked(v=allow())
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"
+    stored = hooked.stage.send("GET", path).body
+    assert stored["webhooks"][0]["sideEffects"] == "None"
+    answer = hooked.stage.send(
+        "POST", "/api/v1/namespaces/shop/configmaps", {"metadata": {"name": "x"}}, query={"dryRun": "All"}
+    )
+    assert (answer.code, hooked.paths) == (201, ["v"])
+
+
+@pytest.mark.parametrize(
+    ("hook", "asked"),
+    [
+        (
+            {"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+            False,
+        ),
+        ({"rules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["*"]}]}, False),
+        ({"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"]}]}, True),
+        (
+            {
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["*"],
+                        "resources": ["*"],
+                        "scope": "Cluster",
+                    }
+                ]
+            },
+            False,
+        ),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}, True),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}, False),
+        ({"objectSelector": {"matchExpressions": [{"key": "l", "operator": "Exists"}]}}, True),
+        ({"objectSelector": {"matchLabels": {"l": "2"}}}, False),
+    ],
+)
+def test_a_hook_is_asked_about_what_it_selects(hook: dict[str, Any], asked: bool) -> None:
+    hooked = Hooked(v=allow())
+    hooked.configure("validating", "c", {"name": "v.example.com", **hook})
+    assert hooked.create("x", metadata={"labels": {"l": "1"}}).code == 201
+    assert bool(hooked.paths) is asked
+
+
+def test_a_hook_gets_the_version_its_rules_name() -> None:
+    rules = [
+        {
+            "apiGroups": ["autoscaling"],
+            "apiVersions": ["v1"],
+            "operations": ["*"],
+            "resources": ["horizontalpodautoscalers"],
+        }
+    ]
+    hooked = Hooked(m=patch({"op": "replace", "path": "/spec/targetCPUUtilizationPercentage", "value": 70}))
+    hooked.configure("mutating", "c", {"name": "m.example.com", "rules": rules})
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    metric = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}},
+    }
+    path = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
+    spec = {"maxReplicas": 3, "scaleTargetRef": target, "metrics": [metric]}
+    answer = hooked.stage.send("POST", path, {"metadata": {"name": "h"}, "spec": spec})
+    ((_, asked),) = hooked.asked
+    assert asked["kind"]["version"] == "v1"
+    assert asked["requestKind"]["version"] == "v2"
+    assert asked["object"]["spec"]["targetCPUUtilizationPercentage"] == 60
+    assert answer.body["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
+
+
+def test_nobody_is_asked_about_webhooks() -> None:
+    hooked = Hooked(v=deny())
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"
+    assert hooked.stage.send("DELETE", path).code == 200
+    assert hooked.create("x").code == 201
+
+
+def test_a_deleted_collection_is_asked_about_object_by_object_without_names() -> None:
+    hooked = Hooked(v=allow())
+    for name in ("a", "b"):
+        hooked.create(name)
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    assert hooked.stage.send("DELETE", "/api/v1/namespaces/shop/configmaps").code == 200
+    assert [request["oldObject"]["metadata"]["name"] for _, request in hooked.asked] == ["a", "b"]
+    assert not any("name" in request for _, request in hooked.asked)
+
+
+def test_a_scale_is_shown_as_a_scale() -> None:
+    hooked = Hooked(m=patch({"op": "replace", "path": "/spec/replicas", "value": 5}))
+    container = {"name": "c", "image": "i"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    base = "/apis/apps/v1/namespaces/shop/deployments"
+    hooked.stage.send("POST", base, {"metadata": {"name": "d"}, "spec": spec})
+    hooked.configure("mutating", "c", {"name": "m.example.com"})
+    scale = {"metadata": {"name": "d", "namespace": "shop"}, "spec": {"replicas": 2}}
+    assert hooked.stage.send("PUT", f"{base}/d/scale", scale).body["spec"] == {"replicas": 5}
+    ((_, asked),) = hooked.asked
+    assert (asked["kind"]["kind"], asked["subResource"], asked["object"]["spec"]) == ("Scale", "scale", {"replicas": 2})
+    assert asked["oldObject"]["spec"] == {"replicas": 1}

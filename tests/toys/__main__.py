@@ -1,0 +1,13 @@
+"""`python -m tests.toys` is `ctrlmgr` with the toy controller in it."""
+
+from __future__ import annotations
+
+from ctrlmgr.controllers import registry
+from tests.toys.greeter import DESCRIPTOR
+
+if __name__ == "__main__":
+    registry.add(DESCRIPTOR)
+
+    from ctrlmgr.cli import main  # reads the flags that controllers declare
+
+    main()

@@ -1,0 +1,64 @@
+"""A toy controller: each namespace gets a ConfigMap with a greeting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Watch
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import TEXT
+
+CONFIG_MAPS = Resource("", "configmaps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the greeter can be told."""
+
+    greeting: Annotated[str, TEXT, Setting("What namespaces are told.", flag="--greeting", metavar="TEXT")] = "hello"
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="greeter-controller",
+    aliases=("greeter",),
+    does="a greeting in every namespace",
+    watches=(NAMESPACES, CONFIG_MAPS),
+    owns=(CONFIG_MAPS,),
+    builder="tests.toys.greeter:build",
+    options=Options,
+    replays=True,
+)
+
+
+class Greeter:
+    """Its key is a namespace's."""
+
+    def __init__(self, namespaces: Lister, config_maps: Lister, greeting: str) -> None:
+        self._namespaces, self._config_maps, self._greeting = namespaces, config_maps, greeting
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        namespace = self._namespaces.get(key)
+        if namespace is None or namespace.is_terminating or self._config_maps.get(Key(key.name, "greeting")):
+            return
+        metadata = {"name": "greeting", "namespace": key.name}
+        fields = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"text": self._greeting}}
+        client.create(Object.from_dict(fields))
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    namespaces, config_maps = context.informers.informer(NAMESPACES), context.informers.informer(CONFIG_MAPS)
+    return Controller(
+        DESCRIPTOR.name,
+        Greeter(namespaces.lister, config_maps.lister, options.greeting),
+        watches=[Watch(namespaces, lambda change: [change.object.key])],
+        client=context.client(DESCRIPTOR),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+    )
