@@ -203,6 +203,7 @@ def test_a_database_that_is_away_is_code_3_in_one_line(run: Run, command: str) -
 def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, command: str, is_directory: bool) -> None:
     path = tmp_path / "notes.txt"
     path.mkdir() if is_directory else path.write_text("dear diary\n" * 1000)
+    path.chmod(0o700 if is_directory else 0o600)  # or `serve` would begin by narrowing it
     finished = run(*command.split(), "--database", f"sqlite:///{path}")
     assert finished.code in (1, 3), finished.err
     assert finished.err.startswith("error: ")
