@@ -59,7 +59,7 @@ def test_the_pod_decides_before_its_account_whether_there_is_a_token(
     pod: bool | None, of_account: bool | None, mounts: bool
 ) -> None:
     spec = {} if pod is None else {"automountServiceAccountToken": pod}
-    fields = {} if of_account is None else {"automountServiceAccountToken": of_account}
+    fields: dict[str, Any] = {} if of_account is None else {"automountServiceAccountToken": of_account}
     assert ("volumes" in admitted(spec, account(**fields))) is mounts
 
 
