@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
@@ -389,6 +390,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
+    admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
