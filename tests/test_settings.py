@@ -159,6 +159,7 @@ VALUES = {
     "watch_cache.capacity": "17",
     "compaction.every": "1h",
     "compaction.min_age": "0",
+    "compaction.secrets_for": "2h",
     "compaction.min_revisions": "0",
     "compaction.resources": "{ events = { keep = 3 } }",
     "log.level": "debug",
