@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.chain import Chain
-from ctrlmgr.admission.configuration import Document, read_configuration
+from ctrlmgr.admission.configuration import read_configuration
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
@@ -37,6 +37,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.settings.documents import Document
 
 
 class Parts(NamedTuple):
