@@ -11,7 +11,7 @@ Rules: apiserver `pkg/audit/request.go`, `pkg/apis/audit/v1/types.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,9 @@ from ctrlmgr.clock import format_time
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
 """The annotations that say whether a request was allowed, and why."""
+
+DEPRECATED: Final = "k8s.io/deprecated"
+"""The annotation of a request to a version that is going."""
 
 _AGENT = 1024
 """Characters of a User-Agent that are kept."""
@@ -36,23 +39,18 @@ class _Status(msgspec.Struct, frozen=True):
     status: str = ""
     message: str = ""
     reason: str = ""
-    details: msgspec.Raw | None = None
+    details: dict[str, Any] | None = None
     code: int = 0
 
 
-class _Named(msgspec.Struct, frozen=True, rename="camel"):
+class _Named(NamedTuple):
     namespace: str = ""
     name: str = ""
     uid: str = ""
     resource_version: str = ""
 
 
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Named | None = None
-
-
 _read_status = msgspec.json.Decoder(_Status).decode
-_read_object = msgspec.json.Decoder(_Object).decode
 _encode = msgspec.json.Encoder().encode
 _read_anything = msgspec.json.Decoder().decode
 
@@ -65,10 +63,12 @@ class Record:
         "annotations",
         "attributes",
         "code",
+        "constraint",
         "handling",
         "id",
         "impersonated",
         "lasts",
+        "panicked",
         "received",
         "request_object",
         "response_object",
@@ -108,8 +108,12 @@ class Record:
         self.sources = sources
         self.received = received
         self.lasts = lasts
+        self.panicked = False
+        """Whether the server did not know how to go on."""
         self.started = started
         self.impersonated: User | None = None
+        self.constraint = ""
+        """The verb of the constrained mode in which that was allowed, if it was."""
         self.annotations: dict[str, str] = {}
         self.code = 0
         """The status of the answer, once there is one."""
@@ -120,6 +124,16 @@ class Record:
         """What the body says of which object is meant, where the path does not."""
         self.revision = 0
         """The revision that the request wrote, as far as that is known."""
+
+    @property
+    def level(self) -> str:
+        """How much is written down, as policies call it."""
+        return _NAMES[self.handling.level]
+
+    @property
+    def name(self) -> str:
+        """The name of the object that is meant, empty for none."""
+        return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
     def wants_request(self) -> bool:
@@ -135,12 +149,11 @@ class Record:
         """Note whether it may be made, and why."""
         self.annotations[DECISION], self.annotations[REASON] = decision, reason
 
-    def named(self, body: bytes) -> None:
-        """Note which object a body in JSON is about, if it says so."""
-        try:
-            self.told_object = _read_object(body).metadata
-        except (ValueError, msgspec.MsgspecError):
-            self.told_object = None
+    def named(self, fields: Mapping[str, Any]) -> None:
+        """Note which object a decoded body is about, if it says so."""
+        told = fields.get("metadata") or {}
+        parts = (told.get("namespace"), told.get("name"), told.get("uid"), told.get("resourceVersion"))
+        self.told_object = _Named(*(part or "" for part in parts))
 
     def asked(self, body: bytes) -> None:
         """Keep the body of the request, which is JSON, as far as it is wanted."""
@@ -167,7 +180,7 @@ class Record:
         event: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
-            "level": _NAMES[self.handling.level],
+            "level": self.level,
             "auditID": self.id,
             "stage": stage,
             "requestURI": self.uri,
@@ -176,6 +189,8 @@ class Record:
         }
         if self.impersonated is not None:
             event["impersonatedUser"] = _user(self.impersonated)
+        if self.constraint:
+            event["authenticationMetadata"] = {"impersonationConstraint": self.constraint}
         if self.sources:
             event["sourceIPs"] = self.sources
         if self.agent:
@@ -221,8 +236,11 @@ class Record:
         found = self.status
         if found is None:
             return {"metadata": _NO_METADATA, "code": self.code}
-        told = {"status": found.status, "message": found.message, "reason": found.reason, "details": found.details}
-        return {"metadata": _NO_METADATA, **{name: value for name, value in told.items() if value}, "code": self.code}
+        told: dict[str, Any] = {"status": found.status, "message": found.message, "reason": found.reason}
+        status = {"metadata": _NO_METADATA, **{name: text for name, text in told.items() if text}}
+        if found.details is not None:
+            status["details"] = found.details
+        return {**status, "code": self.code}
 
 
 def _user(user: User) -> dict[str, Any]:

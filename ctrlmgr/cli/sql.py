@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Ask what the file says, query after query; - is stdin.",
 )
+@click.option("--audit", is_flag=True, help="Ask the requests that were audited (table `requests`) instead of the log.")
 @click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
 @click.option("--datasette", is_flag=True, help="Print what Datasette should be told of this log (-m), as JSON.")
 @output_option("table", "json", "csv")
@@ -38,6 +39,7 @@ def sql(
     parameters: tuple[str, ...],
     query: str | None,
     file: TextIO | None,
+    audit: bool,
     listed: bool,
     datasette: bool,
     output: str,
@@ -52,11 +54,15 @@ def sql(
     ctrlmgr sql hot_objects limit=5
     ctrlmgr sql history resource=endpoints namespace=default name=web -o json
     ctrlmgr sql -c "SELECT namespace, count(*) FROM objects_at(1200) WHERE resource = 'pods' GROUP BY namespace"
+    ctrlmgr sql audit refused=yes
+    ctrlmgr sql --audit -c "SELECT verb, count(*) FROM requests GROUP BY verb"
     ctrlmgr sql --datasette > log.json; datasette ctrlmgr.db -m log.json
     ctrlmgr sql
     """
     from ctrlmgr.cli import sql_output
     from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.inspection.questions import audit_questions
+    from ctrlmgr.inspection.requests import open_requests
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
         raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
@@ -64,7 +70,9 @@ def sql(
     if listed:
         _list(output)
         return
-    with open_database(loaded.settings.database_url) as database:
+    audit = audit or question in audit_questions()
+    opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
+    with opened as database:
         database.refuse_power()
         if datasette:
             _tell_datasette(database, loaded.settings.database_url)
@@ -84,9 +92,9 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     from ctrlmgr.cli import sql_output
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
-    from ctrlmgr.inspection.questions import questions
+    from ctrlmgr.inspection.questions import audit_questions, questions
 
-    question = questions().get(name)
+    question = questions().get(name) or audit_questions().get(name)
     if question is None:
         raise click.UsageError(f"there is no question {name!r}; --list lists them")
     now = SystemClock().now()
@@ -118,9 +126,10 @@ def _pair(text: str) -> tuple[str, str]:
 def _list(output: str) -> None:
     from ctrlmgr.cli import sql_output
     from ctrlmgr.inspection.database import Rows
-    from ctrlmgr.inspection.questions import questions
+    from ctrlmgr.inspection.questions import audit_questions, questions
 
-    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
+    asked = (*questions().values(), *audit_questions().values())
+    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in asked]
     sql_output.write(Rows(("question", "answer"), rows), output)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
+from ctrlmgr.settings.audit import AuditSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
@@ -399,6 +400,7 @@ class Settings:
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
