@@ -23,6 +23,7 @@ from ctrlmgr import interpreter, logging
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.eventlog.sealing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import Application
@@ -93,19 +94,26 @@ def _database_file(url: str) -> Path | None:
 
 @contextmanager
 def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
-    anchor = settings.anchor_path
+    anchor, key = settings.anchor_path, settings.anchor_key_path
     for directory in filter(None, (settings.data_path, anchor.parent if anchor else None)):
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
-    narrow(settings.data_path, filter(None, (anchor, _database_file(settings.database_url))))
+    narrow(settings.data_path, filter(None, (anchor, key, _database_file(settings.database_url))))
     event_log = open_log(
         settings.database_url,
         clock=clock,
         random=random,
         migrate=True,
         anchor=anchor,
+        sealing=key
+        and Sealing(
+            key,
+            makes_key=True,
+            command=settings.database.anchor_command,
+            every=settings.database.anchor_command_every,
+        ),
         pool_size=settings.database.pool_size,
     )
     try:
