@@ -92,6 +92,13 @@ def _database_file(url: str) -> Path | None:
     return Path(path) if scheme == "sqlite" else None
 
 
+def _sealing(settings: Settings) -> Sealing | None:
+    key, database = settings.anchor_key_path, settings.database
+    if key is None:
+        return None
+    return Sealing(key, makes_key=True, command=database.anchor_command, every=database.anchor_command_every)
+
+
 @contextmanager
 def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
     anchor, key = settings.anchor_path, settings.anchor_key_path
@@ -107,13 +114,7 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
         random=random,
         migrate=True,
         anchor=anchor,
-        sealing=key
-        and Sealing(
-            key,
-            makes_key=True,
-            command=settings.database.anchor_command,
-            every=settings.database.anchor_command_every,
-        ),
+        sealing=_sealing(settings),
         pool_size=settings.database.pool_size,
     )
     try:
