@@ -14,7 +14,7 @@ from typing import Any, Final
 from ctrlmgr.admission.quota.amounts import Amounts, added, larger
 from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
 from ctrlmgr.clock import parse_time
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.validation.quantities import HUGE_PAGES, is_extended, is_native
 from ctrlmgr.kinds.core.pod.resources import aggregate, is_pod_level, quality_of_service
 
@@ -33,8 +33,15 @@ class PodEvaluator(Evaluator):
     """Evaluates pods."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Look at new pods and at resized ones: nothing else changes what a pod asks for."""
-        return (subresource, operation) in (("", Verb.CREATE), ("resize", Verb.UPDATE))
+        """Look at new pods, at resized ones, and at those that get a deadline: nothing else changes what they use."""
+        return (subresource, operation) in (("", Verb.CREATE), ("", Verb.UPDATE), ("resize", Verb.UPDATE))
+
+    def concerns(self, attributes: Attributes) -> bool:
+        """Leave alone what stays within the scopes Terminating or NotTerminating."""
+        if attributes.subresource or attributes.old is None:
+            return True
+        before, after = (each.get("spec") or {} for each in (attributes.old, attributes.fields))
+        return _ends(before) != _ends(after)
 
     def names(self, given: Collection[str]) -> list[str]:
         """Return which of a quota's resources pods use."""
