@@ -50,6 +50,8 @@ def serve(
     manager = ServiceManager(os.environ)
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
+        # Not before all settings were found good and the database was found to be one: other files are not ours.
+        narrow(settings.data_path, _private_files(settings))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
@@ -87,9 +89,11 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
     log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)
 
 
-def _database_file(url: str) -> Path | None:
-    scheme, _, path = url.partition(":///")
-    return Path(path) if scheme == "sqlite" else None
+def _private_files(settings: Settings) -> Iterator[Path]:
+    """Yield what may lie outside the data directory: the database, its anchor, and the key that signs that."""
+    scheme, _, path = settings.database_url.partition(":///")
+    database = Path(path) if scheme == "sqlite" else None
+    yield from filter(None, (database, settings.anchor_path, settings.anchor_key_path))
 
 
 def _sealing(settings: Settings) -> Sealing | None:
@@ -107,7 +111,6 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
-    narrow(settings.data_path, filter(None, (anchor, key, _database_file(settings.database_url))))
     event_log = open_log(
         settings.database_url,
         clock=clock,
