@@ -105,7 +105,7 @@ def _sealing(settings: Settings) -> Sealing | None:
 
 @contextmanager
 def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventLog]:
-    anchor, key = settings.anchor_path, settings.anchor_key_path
+    anchor = settings.anchor_path
     for directory in filter(None, (settings.data_path, anchor.parent if anchor else None)):
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
