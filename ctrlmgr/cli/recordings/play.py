@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.cli.options import configure_logging, output_option, takes_settings
-from ctrlmgr.cli.playing import words
+from ctrlmgr.cli.recordings.playing import words
 
 if TYPE_CHECKING:
     from ctrlmgr.recording.playing.controls import Controls
@@ -132,7 +132,7 @@ def writes(controls: Callable[[], Controls], output: str) -> None:
 
 
 def _print_table(found: list[Write]) -> None:
-    from ctrlmgr.cli import columns
+    from ctrlmgr.cli.output import columns
 
     rows = [
         (

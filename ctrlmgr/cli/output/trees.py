@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from ctrlmgr.cli.change_output import subject, told, written_by
+from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.causes import Node, Run
 from ctrlmgr.inspection.differences import content, differences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.settings import Loaded
 
@@ -36,19 +36,19 @@ def diff(
     ctrlmgr diff --from 1200 --to 1300
     ctrlmgr diff endpoints -n shop --from 10m
     """
-    from ctrlmgr.cli import change_output
+    from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import names, past
     from ctrlmgr.inspection.differences import content, differences
 
-    with looking.opened(loaded) as database:
-        kind, name = looking.split(kind, name) if kind else (None, None)
-        start, end = looking.moment(database, first), looking.moment(database, last)
+    with arguments.opened(loaded) as database:
+        kind, name = arguments.split(kind, name) if kind else (None, None)
+        start, end = arguments.moment(database, first), arguments.moment(database, last)
         if start > end:
             raise click.UsageError(f"--from is revision {start} and --to is revision {end}, which is before it")
         resource = names.find(database, kind).resource if kind else None
         pairs = past.between(database, start, end, resource=resource, namespace=namespace, name=name)
         if resource is None:
-            looking.note_compacted(database, start)
+            arguments.note_compacted(database, start)
     records = []
     for pair in pairs:
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (pair.before, pair.after))
@@ -56,8 +56,8 @@ def diff(
         if before == after:
             continue  # but for its managedFields
         if output == "json":
-            records.append(change_output.pair_record(pair, found))
+            records.append(change_lines.pair_record(pair, found))
         else:
-            change_output.write_pair(pair, found)
+            change_lines.write_pair(pair, found)
     if output == "json":
-        change_output.write_json(records)
+        change_lines.write_json(records)

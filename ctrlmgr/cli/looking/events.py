@@ -51,7 +51,7 @@ def events(
     ctrlmgr events --after 1200 --follow -o wide
     ctrlmgr events -o jsonl > recording.jsonl
     """
-    from ctrlmgr.cli import event_output
+    from ctrlmgr.cli.output import event_lines
 
     if follow and output == "json":
         raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
@@ -62,7 +62,7 @@ def events(
             if (namespace is None or event.object.namespace == namespace)
             and (name is None or event.object.name == name)
         )
-        event_output.write(itertools.islice(found, limit), log, output)
+        event_lines.write(itertools.islice(found, limit), log, output)
 
 
 def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:

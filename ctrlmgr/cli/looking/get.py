@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ctrlmgr.cli.chosen import Chosen, chosen
-from ctrlmgr.cli.looking import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
+from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
+from ctrlmgr.cli.looking.chosen import Chosen, chosen
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
@@ -134,7 +134,7 @@ def _write_tables(found: Found, now: int, *, kinds: bool, wide: bool, namespaces
 
 
 def _write_table(objects: Sequence[Object], now: int, prefix: str, *, wide: bool, namespaces: bool) -> None:
-    from ctrlmgr.cli import columns
+    from ctrlmgr.cli.output import columns
     from ctrlmgr.engine.kind import GroupVersionKind
     from ctrlmgr.kinds.builtin import builtin_kinds
 

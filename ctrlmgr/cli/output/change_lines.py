@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.cli import columns
+from ctrlmgr.cli.output import columns
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.blame import Blamed
 from ctrlmgr.inspection.differences import ABSENT, Difference

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Take what an object was out of the log.")
-@looking.takes_object
+@arguments.takes_object
 @takes_settings(*DATABASE, "database.anchor")
 @click.option("--superseded", is_flag=True, help="Of an object that exists, what it was before; its state stays.")
 @click.confirmation_option("--yes", help="Do not ask.", prompt="Remove every payload of it? There is no way back.")
@@ -26,8 +26,8 @@ def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, su
     ctrlmgr purge secret db-password -n shop
     ctrlmgr purge secret/db-password -n shop --superseded --yes
     """
-    with looking.opened(loaded) as database:
-        named, key = looking.target(database, kind, name, namespace)
+    with arguments.opened(loaded) as database:
+        named, key = arguments.target(database, kind, name, namespace)
     with opened_log(loaded) as log:
         done = log.purge(named.resource, key, superseded=superseded)
     click.echo(f'purged {done.events:,} events of {named.resource} "{key}", the last of them {done.revision}')

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show who changed an object, when, and what.")
-@looking.takes_object
+@arguments.takes_object
 @takes_settings(*DATABASE)
-@looking.at_option("What came of it until then")
+@arguments.at_option("What came of it until then")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest so many changes.")
 @click.option("--show-managed-fields", is_flag=True, help="Tell changes of metadata.managedFields, too.")
 @output_option("text", "json")
@@ -36,13 +36,13 @@ def history(
     ctrlmgr history endpoints web -n shop
     ctrlmgr history pod/web-0 --limit 3 -o json
     """
-    from ctrlmgr.cli import change_output
+    from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import past
     from ctrlmgr.inspection.differences import content, differences
 
-    with looking.opened(loaded) as database:
-        named, key = looking.target(database, kind, name, namespace)
-        changes = past.history(database, named.resource, key, until=looking.moment(database, at))
+    with arguments.opened(loaded) as database:
+        named, key = arguments.target(database, kind, name, namespace)
+        changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
     if not changes:
         raise NotFound(f'{named.resource} "{key}" has never existed')
     records = []
@@ -50,8 +50,8 @@ def history(
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (change.before, change.object))
         found = [] if change.before is None else list(differences(before, after))
         if output == "json":
-            records.append(change_output.change_record(change, found))
+            records.append(change_lines.change_record(change, found))
         else:
-            change_output.write_change(change, found)
+            change_lines.write_change(change, found)
     if output == "json":
-        change_output.write_json(records)
+        change_lines.write_json(records)

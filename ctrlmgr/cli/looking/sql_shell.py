@@ -14,7 +14,8 @@ from pathlib import Path
 
 import click
 
-from ctrlmgr.cli import sql, sql_output
+from ctrlmgr.cli.looking import asking
+from ctrlmgr.cli.output import answers
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.inspection.database import Database, Rows
 from ctrlmgr.inspection.questions import questions
@@ -56,16 +57,16 @@ class Shell:
         if not self._unfinished and line.lstrip().startswith("."):
             return self._command(line)
         self._unfinished += line + "\n"
-        if not sql.meaningful(self._unfinished):
+        if not asking.meaningful(self._unfinished):
             self._unfinished = ""
         elif sqlite3.complete_statement(self._unfinished):
             text, self._unfinished = self._unfinished, ""
-            for statement in sql.statements(text):
+            for statement in asking.statements(text):
                 self._try(partial(self._query, statement))
         return True
 
     def _query(self, statement: str) -> None:
-        sql_output.write(self._database.query(statement), self._output)
+        answers.write(self._database.query(statement), self._output)
 
     def forget(self) -> None:
         """Drop the query that has begun."""
@@ -87,15 +88,15 @@ class Shell:
                 return False
             case ".list", []:
                 rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
-                sql_output.write(Rows(("question", "answer"), rows), "table")
+                answers.write(Rows(("question", "answer"), rows), "table")
             case ".ask", [question, *parameters]:
-                self._try(lambda: sql.ask(self._database, question, tuple(parameters), self._output))
+                self._try(lambda: asking.ask(self._database, question, tuple(parameters), self._output))
             case ".views", []:
                 relations: list[tuple[str, ...]] = [(each, ", ".join(of)) for each, of in self._relations.items()]
-                sql_output.write(Rows(("name", "columns"), relations), "table")
+                answers.write(Rows(("name", "columns"), relations), "table")
             case ".views", [relation] if relation in self._relations:
-                sql_output.write(Rows(("column",), [(each,) for each in self._relations[relation]]), "table")
-            case ".output", [output] if output in sql_output.FORMATS:
+                answers.write(Rows(("column",), [(each,) for each in self._relations[relation]]), "table")
+            case ".output", [output] if output in answers.FORMATS:
                 self._output = output
             case _:
                 click.echo(_HELP)

@@ -6,7 +6,7 @@ import random
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import takes_settings
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
@@ -14,7 +14,7 @@ from ctrlmgr.settings import Loaded
 
 @click.command(short_help="Make a new log that starts as this one was.")
 @takes_settings("data_dir")
-@looking.at_option("Where to leave the history behind")
+@arguments.at_option("Where to leave the history behind")
 @click.option("--from", "source", metavar="URL", help="The log to fork; by default the one of the settings.")
 @click.option("--database", required=True, metavar="URL", help="The new log: an empty database, made if need be.")
 def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> None:
@@ -40,7 +40,7 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
     if source == database:
         raise SettingsError("--database is the log to fork itself; name another one for the fork")
     with open_database(source) as opened:
-        revision = looking.moment(opened, at)
+        revision = arguments.moment(opened, at)
         clock, source_of_uuids = SystemClock(), random.SystemRandom()
         migrate_log(database, clock=clock, random=source_of_uuids)
         head = make(
@@ -50,5 +50,5 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
             clock=clock,
             random=source_of_uuids,
         )
-        looking.note_compacted(opened, revision)
+        arguments.note_compacted(opened, revision)
     click.echo(f"{mask(database)} starts as {mask(source)} was at revision {head.revision}, as {head.uuid}")

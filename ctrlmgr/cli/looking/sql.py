@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from ctrlmgr.cli.looking import asking
 from ctrlmgr.cli.options import DATABASE, configure_logging, output_option, takes_settings
 from ctrlmgr.settings import Loaded
 
@@ -55,7 +54,7 @@ def sql(
     ctrlmgr sql --datasette > log.json; datasette ctrlmgr.db -m log.json
     ctrlmgr sql
     """
-    from ctrlmgr.cli import sql_output
+    from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection.database import open_database
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
@@ -69,38 +68,19 @@ def sql(
         if datasette:
             _tell_datasette(database, loaded.settings.database_url)
         elif question:
-            ask(database, question, parameters, output)
+            asking.ask(database, question, parameters, output)
         elif query is not None:
-            sql_output.write(database.query(query), output)
+            answers.write(database.query(query), output)
         elif file or not sys.stdin.isatty():
-            for statement in statements(file.read() if file else sys.stdin.read()):
-                sql_output.write(database.query(statement), output)
+            for statement in asking.statements(file.read() if file else sys.stdin.read()):
+                answers.write(database.query(statement), output)
         else:
             _talk(database, loaded.settings.data_path, output)
 
 
-def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
-    """Print the answer to a ready-made question; raises `click.UsageError` for one that there is not."""
-    from ctrlmgr.cli import sql_output
-    from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import moments
-    from ctrlmgr.inspection.questions import questions
-
-    question = questions().get(name)
-    if question is None:
-        raise click.UsageError(f"there is no question {name!r}; --list lists them")
-    now = SystemClock().now()
-    try:
-        given = dict(_pair(each) for each in parameters)
-        values = question.bind(given, lambda text: moments.resolve(database, text, now=now))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    sql_output.write(database.query(question.statement, values), output)
-
-
 def _tell_datasette(database: Database, url: str) -> None:
     """Print Datasette's metadata; raises `click.UsageError` for what it cannot open."""
-    from ctrlmgr.cli.change_output import write_json
+    from ctrlmgr.cli.output.change_lines import write_json
     from ctrlmgr.inspection.datasette import metadata
 
     if database.dialect != "sqlite":
@@ -108,42 +88,16 @@ def _tell_datasette(database: Database, url: str) -> None:
     write_json(metadata(Path(url).stem, database.relations()))
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"a parameter is NAME=VALUE, not {text!r}")
-    return name, value
-
-
 def _list(output: str) -> None:
-    from ctrlmgr.cli import sql_output
+    from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection.database import Rows
     from ctrlmgr.inspection.questions import questions
 
     rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
-    sql_output.write(Rows(("question", "answer"), rows), output)
-
-
-def statements(text: str) -> Iterator[str]:
-    """Yield the statements of a text, split at each semicolon that stands in no string or comment."""
-    statement = ""
-    for piece in text.split(";"):
-        statement += piece + ";"
-        if sqlite3.complete_statement(statement):
-            if meaningful(statement):
-                yield statement.rstrip().removesuffix(";")
-            statement = ""
-    if meaningful(statement):  # the last one needs no semicolon
-        yield statement.rstrip().removesuffix(";")
-
-
-def meaningful(statement: str) -> bool:
-    """Tell whether there is more to it than comments and space."""
-    lines = (line.strip() for line in statement.splitlines())
-    return any(line.strip("; ") and not line.startswith("--") for line in lines)
+    answers.write(Rows(("question", "answer"), rows), output)
 
 
 def _talk(database: Database, folder: Path, output: str) -> None:
-    from ctrlmgr.cli.sql_shell import Shell, talk
+    from ctrlmgr.cli.looking.sql_shell import Shell, talk
 
     talk(Shell(database, output), folder / "sql_history" if folder.is_dir() else None)

@@ -44,7 +44,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     Exit codes beside the usual: 4 a recording cannot be used (what stands above the fault is in the log then, and
     --append goes on from there).
     """
-    from ctrlmgr.cli.progress import reading
+    from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.logging import mask
     from ctrlmgr.recording.format import RecordingReader
     from ctrlmgr.recording.importing import Importer

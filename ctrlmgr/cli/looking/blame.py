@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show who set each field of an object last.")
-@looking.takes_object
+@arguments.takes_object
 @takes_settings(*DATABASE)
-@looking.at_option("As it was then")
+@arguments.at_option("As it was then")
 @click.option("--history", "every", is_flag=True, help="Every value that each field has had, not only the last.")
 @click.option("--show-managed-fields", is_flag=True, help="Tell of metadata.managedFields, too.")
 @output_option("table", "json")
@@ -35,20 +35,20 @@ def blame(
     ctrlmgr blame endpoints web -n shop
     ctrlmgr blame pod/web-0 --at 1200 --history
     """
-    from ctrlmgr.cli import change_output
+    from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import past
     from ctrlmgr.inspection.blame import blame as blamed
     from ctrlmgr.inspection.blame import values
 
-    with looking.opened(loaded) as database:
-        named, key = looking.target(database, kind, name, namespace)
-        changes = past.history(database, named.resource, key, until=looking.moment(database, at))
+    with arguments.opened(loaded) as database:
+        named, key = arguments.target(database, kind, name, namespace)
+        changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
     fields = blamed(changes, managed_fields=show_managed_fields)
     if not fields:
         raise NotFound(f'{named.resource} "{key}" did not exist then; --at looks at another moment')
     if every:
         fields = [each for of in values(changes, managed_fields=show_managed_fields).values() for each in of]
     if output == "json":
-        change_output.write_json([change_output.blame_record(each) for each in fields])
+        change_lines.write_json([change_lines.blame_record(each) for each in fields])
     else:
-        change_output.write_blame(fields)
+        change_lines.write_blame(fields)

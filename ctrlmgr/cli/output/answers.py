@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ctrlmgr.cli import columns
+from ctrlmgr.cli.output import columns
 from ctrlmgr.inspection.database import Rows
 from ctrlmgr.logging import escape
 

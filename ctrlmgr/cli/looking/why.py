@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show why an object is as it is: the causes of a change.")
-@looking.takes_object
+@arguments.takes_object
 @takes_settings(*DATABASE)
-@looking.at_option("Why it was as it was then")
+@arguments.at_option("Why it was as it was then")
 @click.option("--effects", is_flag=True, help="The other way: what the change led to.")
 @click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")
 @output_option("tree", "json")
@@ -36,16 +36,16 @@ def why(
     ctrlmgr why endpoints web -n shop
     ctrlmgr why pod/web-0 --at 1200 --effects
     """
-    from ctrlmgr.cli import change_output, tree_output
+    from ctrlmgr.cli.output import change_lines, trees
     from ctrlmgr.inspection import causes
 
-    with looking.opened(loaded) as database:
-        named, key = looking.target(database, kind, name, namespace)
-        revision = causes.newest_event(database, named.resource, key, until=looking.moment(database, at))
+    with arguments.opened(loaded) as database:
+        named, key = arguments.target(database, kind, name, namespace)
+        revision = causes.newest_event(database, named.resource, key, until=arguments.moment(database, at))
         follow = causes.effects if effects else causes.why
         tree = follow(database, revision, depth=depth)
     if output == "json":
-        change_output.write_json(causes.as_json(tree))
+        change_lines.write_json(causes.as_json(tree))
         return
-    for line in tree_output.effects(tree) if effects else tree_output.causes(tree):
+    for line in trees.effects(tree) if effects else trees.causes(tree):
         click.echo(line)

@@ -54,8 +54,9 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     Exit codes beside the usual: 1 the results diverge (with --against: the versions differ), 4 the recording cannot
     be used (what stands above the fault is replayed nevertheless, and stays in --database).
     """
-    from ctrlmgr.cli import ExitCode, report_output
-    from ctrlmgr.cli.progress import reading
+    from ctrlmgr.cli import ExitCode
+    from ctrlmgr.cli.output import replay_report
+    from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.controllers import registry
     from ctrlmgr.errors import RecordingError
     from ctrlmgr.recording.builders import CONTROLLERS
@@ -77,10 +78,10 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
         except RecordingError as error:
             fault, report = error, run.report()
         compared = _compare(log, against) if against else None
-    report_output.write(report, output, fault, compared)
+    replay_report.write(report, output, fault, compared)
     if fault:
         kept = f"{database} has it up to revision {report.revision}" if database != MEMORY and report.events else ""
-        return report_output.complain(fault, report, kept)
+        return replay_report.complain(fault, report, kept)
     failed = bool(report.divergences) if compared is None else bool(compared.differences)
     return ExitCode.FAILED if failed else ExitCode.OK
 
