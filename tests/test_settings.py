@@ -125,6 +125,7 @@ VALUES = {
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",
     "controllers.concurrent_cron_job_syncs": "9",
+    "controllers.concurrent_daemonset_syncs": "3",
     "controllers.concurrent_deployment_syncs": "9",
     "controllers.concurrent_replicaset_syncs": "9",
     "controllers.concurrent_rc_syncs": "9",
