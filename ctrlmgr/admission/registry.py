@@ -27,6 +27,7 @@ from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondi
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.authorization.authorizer import AlwaysAllow, Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 
@@ -36,6 +37,8 @@ class Parts(NamedTuple):
 
     clock: Clock
     kinds: Kinds
+    authorizer: Authorizer
+    """Who is asked whether a write's author may do what it takes besides."""
 
 
 class Entry(NamedTuple):
@@ -69,7 +72,7 @@ READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
-def default_chain(kinds: Kinds, clock: Clock) -> Chain:
-    """Return the chain of an API server that nothing was configured for."""
-    parts = Parts(clock, kinds)
+def default_chain(kinds: Kinds, clock: Clock, authorizer: Authorizer | None = None) -> Chain:
+    """Return the chain of an API server that nothing was configured for; without `authorizer` all may do everything."""
+    parts = Parts(clock, kinds, authorizer or AlwaysAllow())
     return Chain([entry.make(parts) for entry in PLUGINS if entry.is_default], clock)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from ctrlmgr.api import status
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
@@ -30,6 +30,7 @@ from ctrlmgr.engine.options import (
     parse_patch,
     parse_update,
 )
+from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.server.authn.reviews import Question, Reviews
@@ -192,8 +193,10 @@ class Api:
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
         fields = self._engine.plan(kind).decode(body, options, told)
+        check_namespace(self._engine.request(call.target, options, call.request.requester), metadata_of(fields))
         told += await self._admit(call, Verb.CREATE, fields, None, options)
-        answer = await self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
+        question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
+        answer = await self._reviews.answer(question)
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:

@@ -25,7 +25,7 @@ from typing import Protocol
 
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.authorization.impersonation import PREFIX, impersonate, wanted_user
+from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_user
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.server.api import Call
@@ -83,6 +83,7 @@ class Chain:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._limits = limits
+        self._impersonation = Impersonation(authorizer)
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
@@ -108,7 +109,7 @@ class Chain:
         """Have a request made for the user that its headers name."""
         wanted = wanted_user(request.raw_headers)
         if wanted is not None:
-            request.user = (await impersonate(request.user, wanted, attributes, self._authorizer)).user
+            request.user = (await self._impersonation.impersonate(request.user, wanted, attributes)).user
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Answer a request that may be made."""

@@ -6,6 +6,7 @@ Guarantees:
   what is wrong and what would be right.
 """
 
+from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
 from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, format_duration, parse_duration
 from ctrlmgr.settings.loading import (
@@ -28,6 +29,7 @@ __all__ = [
     "NAMES",
     "SWITCHES",
     "TEXT",
+    "AuthorizationSettings",
     "CompactionSettings",
     "Declaration",
     "Loaded",

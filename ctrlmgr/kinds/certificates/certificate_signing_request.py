@@ -73,7 +73,9 @@ class CertificateSigningRequestStrategy(Strategy):
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Say who asks, whatever the request says, and that nothing is decided."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
-        obj["spec"] = {**spec, "username": ctx.user} if ctx.user else spec
+        extra = {key: list(values) for key, values in ctx.extra.items()}
+        asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
+        obj["spec"] = {**spec, **{field: value for field, value in asks.items() if value}}
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
