@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from ctrlmgr.admission.guarded_leases import GuardedLeases
-from ctrlmgr.admission.registry import READ, default_chain
+from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -92,6 +92,7 @@ class Application(Fronted):
         authorization = ServingAuthorization(settings.authorization)
         authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
+        chain = new_chain(kinds, clock, settings.admission, authorizer)
         backend = Backend(
             event_log,
             feed,
@@ -101,9 +102,7 @@ class Application(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
-            admission=authorization.guard(
-                GuardedLeases(default_chain(kinds, clock, authorizer), leader_lease(settings))
-            ),
+            admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
         )
         authorization.follow(backend.engine.cacher)
         for resource in (NAMESPACES, *READ):

@@ -6,6 +6,7 @@ Guarantees:
   what is wrong and what would be right.
 """
 
+from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
 from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, format_duration, parse_duration
@@ -29,6 +30,7 @@ __all__ = [
     "NAMES",
     "SWITCHES",
     "TEXT",
+    "AdmissionSettings",
     "AuthorizationSettings",
     "CompactionSettings",
     "Declaration",
