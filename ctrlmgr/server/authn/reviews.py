@@ -27,6 +27,7 @@ from ctrlmgr.server.authn.access_reviews import attributes_of, review_errors
 _Answer: TypeAlias = dict[str, Any]
 
 _RULES = "SelfSubjectRulesReview"
+_TYPE = ("kind", "apiVersion")
 _ANEW = ("SelfSubjectReview", _RULES)
 """Kinds of which nothing that was sent comes back."""
 
@@ -77,7 +78,7 @@ class Reviews:
         fields = question.fields
         if question.kind.name in _ANEW:  # Kubernetes answers with an object of its own
             own = {"spec": {}} if question.kind.name == _RULES else {"metadata": {"creationTimestamp": question.now}}
-            fields = {"kind": fields["kind"], "apiVersion": fields["apiVersion"], "metadata": {}, **own}
+            fields = {**{name: fields[name] for name in _TYPE if name in fields}, "metadata": {}, **own}
         return {**fields, "status": status}
 
     async def _self(self, question: Question) -> _Answer:
