@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ctrlmgr.admission.asking import author_of, verdict_of
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.authorization import attributes as asked
-from ctrlmgr.authorization.authorizer import Authorizer, Verdict
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.escalation import (
     EVERYTHING,
     changes_only_for_collection,
@@ -30,7 +31,7 @@ from ctrlmgr.authorization.rbac.escalation import (
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.engine.attributes import Admission, Attributes, Verb
-from ctrlmgr.engine.operations import Consult, Operation
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import forbidden
 
 _WRITES: Final = (Verb.CREATE, Verb.UPDATE)
@@ -68,7 +69,7 @@ class GuardedRights:
 
     def _admit_grant(self, attributes: Attributes) -> Operation[None]:
         yield from self._admission.admit(attributes)
-        user = _user(attributes)
+        user = author_of(attributes)
         old = attributes.old
         if MASTERS in user.groups or (old is not None and changes_only_for_collection(attributes.fields, old)):
             return
@@ -83,7 +84,7 @@ class GuardedRights:
         escalate = asked.Attributes(
             "escalate", "", resource.group, "*", resource.plural, "", attributes.namespace, name
         )
-        if (yield from self._verdict(user, escalate)).allows:
+        if (yield from verdict_of(self._authorizer, user, escalate)).allows:
             return
         self._refuse_excess(attributes, user, rules_of(role))
         gathers = _gathers(role) or _gathers(attributes.old)
@@ -94,7 +95,7 @@ class GuardedRights:
     def _check_binding(self, attributes: Attributes, user: User) -> Operation[None]:
         reference = attributes.fields.get("roleRef") or {}
         bind = right_to_bind(reference, attributes.namespace)
-        if bind is not None and (yield from self._verdict(user, bind)).allows:
+        if bind is not None and (yield from verdict_of(self._authorizer, user, bind)).allows:
             return
         rules = referenced_rules(self._index, reference, attributes.namespace, attributes.resource)
         self._refuse_excess(attributes, user, rules)
@@ -115,24 +116,11 @@ class GuardedRights:
             attributes.namespace,
             attributes.name,
         )
-        user = _user(attributes)
-        verdict = yield from self._verdict(user, create)
+        user = author_of(attributes)
+        verdict = yield from verdict_of(self._authorizer, user, create)
         if not verdict.allows:
             raise asked.refusal(user, create, verdict.reason)
         yield from self._admission.validate(attributes)
-
-    def _verdict(self, user: User, question: asked.Attributes) -> Operation[Verdict]:
-        verdict = self._authorizer.authorize(user, question)
-        if verdict is None:
-            answer: Verdict = yield Consult(lambda: self._authorizer.ask(user, question))
-            return answer
-        return verdict
-
-
-def _user(attributes: Attributes) -> User:
-    requester = attributes.requester
-    extra = {key: tuple(values) for key, values in requester.extra.items()}
-    return User(requester.user, requester.uid, requester.groups, extra)
 
 
 def _gathers(role: Unstructured | None) -> bool:

@@ -35,11 +35,11 @@ from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connecting import connect_options, object_name, unreachable
+from ctrlmgr.server.connecting import connect_options, has_no_log, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, warnings
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -253,6 +253,9 @@ class Api:
         await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
+        if has_no_log(target, call.target.subresource, obj):
+            await call.request.respond(Response(204, b"", ()))
+            return
         raise unreachable(target, obj, self._engine.cacher)
 
     async def _admit(

@@ -20,6 +20,9 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.certificate_requests import problem
 from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions, stamp, validate_status
 
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+"""What requests were for before they said for what; v1 does not take it."""
+
 SHORTEST_DURATION = 600
 """Seconds."""
 
@@ -102,6 +105,9 @@ class CertificateSigningRequestStrategy(Strategy):
         errors = [invalid(_SPEC.child("request"), request, words)] if words else []
         errors += _validate_usages(spec.get("usages") or (), _SPEC.child("usages"))
         errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
+        if spec.get("signerName") == LEGACY_SIGNER:
+            words = "the legacy signerName is not allowed via this API version"
+            errors.append(invalid(_SPEC.child("signerName"), LEGACY_SIGNER, words))
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < SHORTEST_DURATION:
             words = "may not specify a duration less than 600 seconds (10 minutes)"

@@ -38,11 +38,11 @@ class World:
 
     def _rules(self, user: User, namespace: str) -> Iterable[Mapping[str, Any]]:
         for (kind, place, _), binding in self.objects.items():
-            if kind == "ClusterRoleBinding" or (kind == "RoleBinding" and namespace and place == namespace):
-                if any(_means(subject, user, place) for subject in binding["subjects"]):
-                    reference = binding["roleRef"]
-                    where = place if reference["kind"] == "Role" else ""
-                    yield from self.objects.get((reference["kind"], where, reference["name"]), {}).get("rules", ())
+            here = kind == "ClusterRoleBinding" or (kind == "RoleBinding" and namespace and place == namespace)
+            if here and any(_means(subject, user, place) for subject in binding["subjects"]):
+                reference = binding["roleRef"]
+                where = place if reference["kind"] == "Role" else ""
+                yield from self.objects.get((reference["kind"], where, reference["name"]), {}).get("rules", ())
 
 
 def _means(subject: Mapping[str, str], user: User, place: str) -> bool:
