@@ -26,6 +26,8 @@ from ctrlmgr.controllers import (
     legacy_token_cleaner,
     mirroring,
     namespace,
+    node_ipam,
+    node_lifecycle,
     pod_garbage_collector,
     replicaset,
     replicationcontroller,
@@ -35,7 +37,9 @@ from ctrlmgr.controllers import (
     service_accounts,
     service_cidrs,
     statefulset,
+    taint_eviction,
     token_cleaner,
+    ttl,
     ttl_after_finished,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -61,6 +65,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     job.DESCRIPTOR,
     mirroring.DESCRIPTOR,
     namespace.DESCRIPTOR,
+    node_ipam.DESCRIPTOR,
+    node_lifecycle.DESCRIPTOR,
     pod_garbage_collector.DESCRIPTOR,
     replicaset.DESCRIPTOR,
     replicationcontroller.DESCRIPTOR,
@@ -69,6 +75,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     service_accounts.DESCRIPTOR,
     service_cidrs.DESCRIPTOR,
     statefulset.DESCRIPTOR,
+    taint_eviction.DESCRIPTOR,
+    ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""
