@@ -51,7 +51,7 @@ def test_it_opens_a_browser_where_there_is_a_screen(run: Run, tmp_path: Path, mo
         return True
 
     monkeypatch.setattr("webbrowser.open", open_it)
-    monkeypatch.setattr("ctrlmgr.cli.ui.SHOWN_FOR", 0.0)
+    monkeypatch.setattr("ctrlmgr.cli.looking.ui.SHOWN_FOR", 0.0)
     file = kubeconfig(tmp_path, {"token": "t"})
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
