@@ -23,3 +23,4 @@ from ctrlmgr.framework.reading import Cache as Cache
 from ctrlmgr.manager.reconcile import Result as Result
 
 __version__: str
+__all__: list[str]
