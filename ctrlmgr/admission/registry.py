@@ -1,15 +1,19 @@
 """All admission plugins, in the order Kubernetes calls them, and which of them are on.
 
 A plugin is one line of `PLUGINS` and a module of `ctrlmgr.admission.plugins`. The order is that of Kubernetes'
-`pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`), as is what is on by default.
+`pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`), as is what is on by default. All its names are known, so
+that a command line made for kube-apiserver is understood; those without a module do nothing there either unless a
+feature gate is opened, or belong to kinds that are stored and not obeyed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.configuration import Document, read_configuration
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
@@ -21,14 +25,19 @@ from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentV
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
+from ctrlmgr.admission.plugins.resource_quota import QUOTAS, ResourceQuota, read_limited
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
+from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.authorization.authorizer import AlwaysAllow, Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import AdmissionSettings
 
 
 class Parts(NamedTuple):
@@ -36,40 +45,107 @@ class Parts(NamedTuple):
 
     clock: Clock
     kinds: Kinds
+    authorizer: Authorizer
+    """What plugins ask that look at the caller's rights."""
+    configured: Mapping[str, Document]
+    """What `--admission-control-config-file` says of plugins, by name."""
 
 
 class Entry(NamedTuple):
     """One plugin that there is."""
 
     name: str
-    make: Callable[[Parts], Plugin]
+    make: Callable[[Parts], Plugin] | None = None
+    """Raises `SettingsError` for a configuration that cannot be used. None: it has nothing to do here."""
     is_default: bool = True
 
 
 PLUGINS: Final[Sequence[Entry]] = (
+    Entry("AlwaysAdmit", is_default=False),
+    Entry("NamespaceAutoProvision", is_default=False),
     Entry("NamespaceLifecycle", lambda parts: NamespaceLifecycle()),
+    Entry("NamespaceExists", is_default=False),
+    Entry("LimitPodHardAntiAffinityTopology", is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
+    Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
+    Entry("NodeRestriction", is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
+    Entry("AlwaysPullImages", is_default=False),
+    Entry("ImagePolicyWebhook", is_default=False),
     Entry("PodSecurity", lambda parts: PodSecurity()),
+    Entry("PodNodeSelector", is_default=False),
     Entry("Priority", lambda parts: Priority()),
     Entry("DefaultTolerationSeconds", lambda parts: DefaultTolerationSeconds()),
+    Entry("PodTolerationRestriction", is_default=False),
+    Entry("EventRateLimit", is_default=False),
+    Entry("ExtendedResourceToleration", is_default=False),
     Entry("DefaultStorageClass", lambda parts: DefaultStorageClass()),
     Entry("StorageObjectInUseProtection", lambda parts: StorageObjectInUseProtection()),
+    Entry("PodGroupProtection"),
+    Entry("OwnerReferencesPermissionEnforcement", is_default=False),
     Entry("PersistentVolumeClaimResize", lambda parts: PersistentVolumeClaimResize()),
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
+    Entry("CertificateApproval"),
+    Entry("CertificateSigning"),
+    Entry("ClusterTrustBundleAttest"),
+    Entry("CertificateSubjectRestriction"),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
+    Entry("DenyServiceExternalIPs", is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
+    Entry("PodGroupWorkloadExists"),
+    Entry("NodeDeclaredFeatureValidator"),
+    Entry("JobValidation"),
+    Entry("PodResizeValidator"),
+    Entry("MutatingAdmissionPolicy"),
     Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
+    Entry("ValidatingAdmissionPolicy"),
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
+    Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
+    Entry("AlwaysDeny", is_default=False),
 )
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
 def default_chain(kinds: Kinds, clock: Clock) -> Chain:
-    """Return the chain of an API server that nothing was configured for."""
-    parts = Parts(clock, kinds)
-    return Chain([entry.make(parts) for entry in PLUGINS if entry.is_default], clock)
+    """Return the chain of a stage: what is on by default, but for accounts, which no controller makes there.
+
+    All rights are there that plugins ask about.
+    """
+    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow())
+
+
+def new_chain(kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer) -> Chain:
+    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used."""
+    names = {entry.name for entry in PLUGINS}
+    parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names))
+    made = (entry.make(parts) for entry in enabled(settings) if entry.make is not None)
+    return Chain(list(made), clock)
+
+
+def enabled(settings: AdmissionSettings) -> Iterator[Entry]:
+    """Yield the plugins that are on, in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
+    on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
+    _check("--enable-admission-plugins", on)
+    _check("--disable-admission-plugins", off)
+    if both := on & off:
+        raise SettingsError(f"--enable-admission-plugins and --disable-admission-plugins both name {_listed(both)}")
+    for entry in PLUGINS:
+        if entry.name in on or (entry.is_default and entry.name not in off):
+            yield entry
+
+
+def _check(flag: str, names: Iterable[str]) -> None:
+    known = [entry.name for entry in PLUGINS]
+    for name in sorted(names):
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise SettingsError(f"{flag}: there is no admission plugin {name!r}{hint}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

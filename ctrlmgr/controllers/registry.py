@@ -16,6 +16,7 @@ from ctrlmgr.controllers import (
     csr_approving,
     csr_cleaner,
     csr_signing,
+    daemonset,
     deployment,
     endpoint_slices,
     endpoints,
@@ -25,15 +26,20 @@ from ctrlmgr.controllers import (
     legacy_token_cleaner,
     mirroring,
     namespace,
+    node_ipam,
+    node_lifecycle,
     pod_garbage_collector,
     replicaset,
     replicationcontroller,
+    resource_quota,
     root_ca_publisher,
     service_account_tokens,
     service_accounts,
     service_cidrs,
     statefulset,
+    taint_eviction,
     token_cleaner,
+    ttl,
     ttl_after_finished,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -50,6 +56,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     token_cleaner.DESCRIPTOR,
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
+    daemonset.DESCRIPTOR,
     deployment.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
@@ -58,13 +65,18 @@ ALL: list[ControllerDescriptor[Any]] = [
     job.DESCRIPTOR,
     mirroring.DESCRIPTOR,
     namespace.DESCRIPTOR,
+    node_ipam.DESCRIPTOR,
+    node_lifecycle.DESCRIPTOR,
     pod_garbage_collector.DESCRIPTOR,
     replicaset.DESCRIPTOR,
     replicationcontroller.DESCRIPTOR,
+    resource_quota.DESCRIPTOR,
     root_ca_publisher.DESCRIPTOR,
     service_accounts.DESCRIPTOR,
     service_cidrs.DESCRIPTOR,
     statefulset.DESCRIPTOR,
+    taint_eviction.DESCRIPTOR,
+    ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""
@@ -104,12 +116,14 @@ def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str,
 def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
     """Return which controllers run; raises `SettingsError` for a name that no controller has.
 
-    Each entry is `name`, `-name` or `*`, by any name that the controller goes by; a name given outright beats the star,
+    Each entry is `name`, `-name` or `*`, by any name that the controller goes by, with or without the `-controller` at
+    its end; a name given outright beats the star,
     the first entry about a controller counts, and the star leaves out those that are off by default
     (kube-controller-manager's `IsControllerEnabled`).
     """
     known = by_name(descriptors)
-    names = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
+    aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
+    names = {name.removesuffix("-controller"): name for name in known} | aliases
     former = {alias for each in known.values() for alias in each.former_names}
     said: dict[str, bool] = {}
     warnings = []
@@ -120,7 +134,7 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
             continue
         name = names.get(alias, alias)
         if name not in known:
-            raise SettingsError(_unknown(alias, [*known, *names]))
+            raise SettingsError(_unknown(alias, [*known, *aliases]))
         if alias in former:
             warnings.append(f"controllers.enabled: {alias} is called {name} now")
         said.setdefault(name, entry == alias)

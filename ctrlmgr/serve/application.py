@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 
 from ctrlmgr.admission.guarded_leases import GuardedLeases
-from ctrlmgr.admission.registry import READ, default_chain
+from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
@@ -91,6 +91,7 @@ class Application(Fronted):
         informers = Informers(event_log, feed, clock=clock)
         authorizer = KnownUsersAuthorizer()
         kinds = builtin_kinds(ranges)
+        chain = new_chain(kinds, clock, settings.admission, authorizer)
         backend = Backend(
             event_log,
             feed,
@@ -100,7 +101,7 @@ class Application(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
-            admission=GuardedLeases(default_chain(kinds, clock), leader_lease(settings)),
+            admission=GuardedLeases(chain, leader_lease(settings)),
         )
         for resource in (NAMESPACES, *READ):
             informers.informer(resource)

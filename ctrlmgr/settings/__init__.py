@@ -6,6 +6,7 @@ Guarantees:
   what is wrong and what would be right.
 """
 
+from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
 from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, format_duration, parse_duration
 from ctrlmgr.settings.loading import (
@@ -28,6 +29,7 @@ __all__ = [
     "NAMES",
     "SWITCHES",
     "TEXT",
+    "AdmissionSettings",
     "CompactionSettings",
     "Declaration",
     "Loaded",

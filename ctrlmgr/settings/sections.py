@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
@@ -351,6 +352,14 @@ class CompactionSettings:
     min_revisions: Annotated[
         int, whole(0), Setting("At least this many of the newest revisions are kept whole, whatever their age.")
     ] = 10_000
+    secrets_for: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long what a Secret was before is kept, deleted ones included, however short the log is; min_age "
+            'counts too. "0s" keeps it for ever. A rule for "secrets" among the resources takes its place.'
+        ),
+    ] = 3600.0
     resources: Annotated[
         Mapping[str, Retention],
         _RETENTIONS,
@@ -399,6 +408,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
+    admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)

@@ -1,0 +1,44 @@
+"""The settings of admission, under kube-apiserver's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import NAMES, TEXT
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionSettings:
+    """Which plugins have a say in writes, and how they are configured; see `ctrlmgr.admission.registry`."""
+
+    enable_plugins: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Admission plugins that are on besides those that are on by default. Their order here does not matter: "
+            "they are called in Kubernetes' order.",
+            flag="--enable-admission-plugins",
+            metavar="LIST",
+        ),
+    ] = ()
+    disable_plugins: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Admission plugins that are off, though they are on by default.",
+            flag="--disable-admission-plugins",
+            metavar="LIST",
+        ),
+    ] = ()
+    control_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file (YAML or JSON, AdmissionConfiguration of apiserver.config.k8s.io/v1) that says how admission "
+            "plugins are configured. Empty: as Kubernetes has them by default.",
+            flag="--admission-control-config-file",
+            metavar="FILE",
+        ),
+    ] = ""

@@ -1,0 +1,99 @@
+"""Which plugins are on, and the file that configures them: what is wrong with either is said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctrlmgr.admission.configuration import read_configuration
+from ctrlmgr.admission.registry import enabled
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import AdmissionSettings
+
+KNOWN = ("EventRateLimit", "PodNodeSelector")
+
+
+class Limits(msgspec.Struct, forbid_unknown_fields=True):
+    limits: list[dict[str, int]] = []
+
+
+def names(on: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> list[str]:
+    return [entry.name for entry in enabled(AdmissionSettings(enable_plugins=on, disable_plugins=off))]
+
+
+def test_plugins_are_called_in_kubernetes_order_whatever_order_they_are_named_in() -> None:
+    on = names(("NodeRestriction", "AlwaysPullImages", "NamespaceExists"))
+    found = [on.index(each) for each in ("NamespaceExists", "LimitRanger", "NodeRestriction", "AlwaysPullImages")]
+    assert found == sorted(found)
+
+
+def test_what_is_on_by_default_can_be_switched_off() -> None:
+    assert "PodSecurity" in names()
+    assert "PodSecurity" not in names(off=("PodSecurity",))
+    assert "AlwaysPullImages" not in names()
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "problem"),
+    [
+        (("Podsecurity",), (), "--enable-admission-plugins: .* 'Podsecurity'; did you mean 'PodSecurity'"),
+        ((), ("Nothing at all",), "--disable-admission-plugins: there is no admission plugin 'Nothing at all'$"),
+        (("Priority",), ("Priority",), "both name Priority"),
+    ],
+)
+def test_wrong_names_are_refused(on: tuple[str, ...], off: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        names(on, off)
+
+
+def written(folder: Path, plugins: str, version: str = "apiserver.config.k8s.io/v1") -> str:
+    file = folder / "admission.yaml"
+    file.write_text(f"apiVersion: {version}\nkind: AdmissionConfiguration\nplugins:\n{plugins}", encoding="utf-8")
+    return str(file)
+
+
+def test_a_configuration_stands_in_the_file_or_in_one_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text("apiVersion: v1\nkind: Limits\nlimits: [{qps: 1}]\n", encoding="utf-8")
+    inner = "- name: PodNodeSelector\n  configuration: {apiVersion: v1, kind: Limits}\n"
+    found = read_configuration(written(tmp_path, f"- name: EventRateLimit\n  path: limits.yaml\n{inner}"), KNOWN)
+    assert found["EventRateLimit"].read("Limits", ("v1",), Limits).limits == [{"qps": 1}]
+    assert found["PodNodeSelector"].read("Limits", ("v1",), Limits).limits == []
+
+
+def test_without_a_file_nothing_is_configured() -> None:
+    assert read_configuration("", KNOWN) == {}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "problem"),
+    [
+        ("- name: Odd\n", r"admission.yaml:4: there is no admission plugin 'Odd'"),
+        ("- name: EventRateLimit\n- name: EventRateLimit\n  configuration: {}\n", None),
+        ("- name: EventRateLimit\n  paths: x\n", r"admission.yaml:5: .*unknown field `paths`"),
+        ("- path: x\n", r"admission.yaml:4: .*missing required field `name`"),
+        ("- name: EventRateLimit\n  path: [\n", r"admission.yaml:6: not valid YAML"),
+        ("- name: EventRateLimit\n  path: absent.yaml\n", r"absent.yaml: it cannot be read: No such file"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, plugins: str, problem: str | None) -> None:
+    file = written(tmp_path, plugins)
+    if problem is None:
+        assert list(read_configuration(file, KNOWN)) == ["EventRateLimit"]
+        return
+    with pytest.raises(SettingsError, match=problem) as refused:
+        read_configuration(file, KNOWN)
+    assert "\n" not in str(refused.value)
+
+
+def test_another_kind_or_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"admission.yaml:1: apiVersion must be .*, not 'v2'"):
+        read_configuration(written(tmp_path, "  []", "v2"), KNOWN)
+
+
+def test_what_a_plugin_cannot_read_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = "- name: EventRateLimit\n  configuration:\n    apiVersion: v1\n    kind: Limits\n    limits:\n    - qps: x\n"
+    found = read_configuration(written(tmp_path, text), KNOWN)["EventRateLimit"]
+    with pytest.raises(SettingsError, match=r"admission.yaml:9: Expected `int`, got `str`"):
+        found.read("Limits", ("v1",), Limits)
