@@ -104,6 +104,7 @@ VALUES = {
     "authentication.requestheader_uid_headers": "X-Uid",
     "authentication.requestheader_group_headers": "X-Group",
     "authentication.requestheader_extra_headers_prefix": "X-Extra-",
+    "authorization.mode": "RBAC",
     "service_accounts.issuer": "https://issuer.example.com",
     "service_accounts.signing_key_file": "/elsewhere/sa.key",
     "service_accounts.private_key_file": "/elsewhere/legacy.key",
