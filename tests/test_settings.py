@@ -121,6 +121,7 @@ VALUES = {
     "service.endpoint_reconciler_type": "master-count",
     "service.apiserver_count": "3",
     "controllers.enabled": "*,-endpoints-controller",
+    "controllers.apps": "shop:app,store:app",
     "controllers.endpointslice_updates_batch_period": "1s",
     "controllers.root_ca_file": "/elsewhere/ca.crt",
     "controllers.concurrent_service_endpoint_syncs": "9",
