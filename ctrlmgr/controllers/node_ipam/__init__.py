@@ -59,9 +59,9 @@ class Options:
     ] = 0
     cidr_allocator_type: Annotated[
         str,
-        one_of("RangeAllocator"),
+        one_of("RangeAllocator", "CloudAllocator"),
         Setting(
-            'How ranges are given: "RangeAllocator" is the one way that needs no cloud.',
+            'Who gives the ranges: "RangeAllocator" this controller, "CloudAllocator" a cloud.',
             flag="--cidr-allocator-type",
             metavar="TYPE",
         ),

@@ -144,7 +144,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares; without `allocate_node_cidrs` it has nothing to do."""
     watches: list[Watch] = []
     reconciler: NodeIpam | _Idle = _Idle()
-    if options.allocate_node_cidrs:
+    if options.allocate_node_cidrs and options.cidr_allocator_type == "RangeAllocator":
         nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)
         reconciler = NodeIpam(nodes.lister, service_cidrs.lister, _pools(options), context.recorder(DESCRIPTOR))
         watches.append(Watch(nodes, node_keys))
