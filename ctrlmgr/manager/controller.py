@@ -95,13 +95,15 @@ class Controller:
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
         limiter: RateLimiter[Key] | None = None,
+        kind: str = "",
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
         `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do.
+        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
         """
         self.name = name
+        self._labels = {"controller": name, **({"kind": kind} if kind else {})}
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
@@ -192,7 +194,7 @@ class Controller:
         try:
             with (
                 self._metrics.active_workers.track_inprogress(),
-                bound_contextvars(controller=self.name, key=str(delivery.item), attempt=delivery.attempt),
+                bound_contextvars(**self._labels, key=str(delivery.item), attempt=delivery.attempt),
             ):
                 self._process(delivery)
         finally:
