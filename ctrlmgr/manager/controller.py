@@ -130,6 +130,10 @@ class Controller:
         if watch.after_sync:
             watch.informer.add_sync_handler(self._sync_handler(watch))
 
+    def work_from(self, queue: WorkQueue[Key]) -> None:
+        """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
+        self.queue = queue
+
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
         if isinstance(self._reconciler, StartsWith):
