@@ -118,6 +118,7 @@ VALUES = {
     "service.endpoint_reconciler_type": "master-count",
     "service.apiserver_count": "3",
     "controllers.enabled": "*,-endpoints-controller",
+    "controllers.apps": "shop:app,store:app",
     "controllers.endpointslice_updates_batch_period": "1s",
     "controllers.root_ca_file": "/elsewhere/ca.crt",
     "controllers.concurrent_service_endpoint_syncs": "9",
@@ -148,6 +149,7 @@ VALUES = {
         for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
         for part in ("cert", "key")
     },
+    "controllers.scheduler_name": "mine",
     "controllers.allocate_node_cidrs": "true",
     "controllers.cluster_cidr": "10.1.0.0/16",
     "controllers.node_cidr_mask_size": "25",

@@ -228,6 +228,16 @@ class ControllerSettings:
             metavar="LIST",
         ),
     ] = ("*",)
+    apps: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Apps whose controllers run, too, as `module:attribute` or by the name under which a package has installed "
+            "one. Their kinds are defined when they are not. Modules are looked for in the working directory first.",
+            flag="--app",
+            metavar="MODULE:APP",
+        ),
+    ] = ()
     start_interval: Annotated[
         float,
         DURATION,
