@@ -83,6 +83,9 @@ VALUES = {
     "database.url": "memory:",
     "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",
+    "database.anchor_key": "/elsewhere/key",
+    "database.anchor_command": "tee -a /elsewhere/anchors",
+    "database.anchor_command_every": "5m",
     "server.role": "api-only",
     "server.listen": "[::1]:0",
     "server.advertise_address": "192.0.2.10",
@@ -104,6 +107,7 @@ VALUES = {
     "authentication.requestheader_uid_headers": "X-Uid",
     "authentication.requestheader_group_headers": "X-Group",
     "authentication.requestheader_extra_headers_prefix": "X-Extra-",
+    "authorization.mode": "RBAC",
     "service_accounts.issuer": "https://issuer.example.com",
     "service_accounts.signing_key_file": "/elsewhere/sa.key",
     "service_accounts.private_key_file": "/elsewhere/legacy.key",
@@ -117,11 +121,14 @@ VALUES = {
     "service.endpoint_reconciler_type": "master-count",
     "service.apiserver_count": "3",
     "controllers.enabled": "*,-endpoints-controller",
+    "controllers.apps": "shop:app,store:app",
     "controllers.endpointslice_updates_batch_period": "1s",
     "controllers.root_ca_file": "/elsewhere/ca.crt",
     "controllers.concurrent_service_endpoint_syncs": "9",
     "controllers.mirroring_concurrent_service_endpoint_syncs": "9",
     "controllers.concurrent_namespace_syncs": "9",
+    "controllers.concurrent_resource_quota_syncs": "9",
+    "controllers.resource_quota_sync_period": "1m",
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",
     "controllers.concurrent_cron_job_syncs": "9",
@@ -145,6 +152,21 @@ VALUES = {
         for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
         for part in ("cert", "key")
     },
+    "controllers.scheduler_name": "mine",
+    "controllers.allocate_node_cidrs": "true",
+    "controllers.cluster_cidr": "10.1.0.0/16",
+    "controllers.node_cidr_mask_size": "25",
+    "controllers.node_cidr_mask_size_ipv4": "25",
+    "controllers.node_cidr_mask_size_ipv6": "65",
+    "controllers.cidr_allocator_type": "CloudAllocator",
+    "controllers.node_monitor_period": "1s",
+    "controllers.node_monitor_grace_period": "10s",
+    "controllers.node_startup_grace_period": "10s",
+    "controllers.node_eviction_rate": "100",
+    "controllers.secondary_node_eviction_rate": "10",
+    "controllers.unhealthy_zone_threshold": "0.7",
+    "controllers.large_cluster_size_threshold": "5",
+    "controllers.concurrent_taint_evictions": "9",
     "controllers.start_interval": "1s",
     "leader_election.enabled": "false",
     "leader_election.lease_duration": "30s",
@@ -288,6 +310,7 @@ def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]
 def test_the_anchor_has_a_place_beside_each_database(url: str, anchor: str | None) -> None:
     settings = load({"database.url": url, "data_dir": "/data"}, {}).settings
     assert settings.anchor_path == (Path(anchor) if anchor else None)
+    assert settings.anchor_key_path == (Path(f"{anchor}.key") if anchor else None)
 
 
 def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,11 @@ class Request:
         path, query = self._exchange.path, self._exchange.query
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
 
+    def cut_off(self) -> None:
+        """Drop the connection if the answer is a stream that has begun; else it is too early."""
+        if self._exchange.stream is not None:
+            self._exchange.stream.abort()
+
     @property
     def certificates(self) -> Sequence[bytes]:
         """What the client presented (DER), its own certificate first; it has not been judged yet."""
