@@ -325,7 +325,7 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after it has last changed. "0s": until somebody deletes it.'),
+        Setting('How long an Event is kept after it has last changed. "0s": until a client deletes it.'),
     ] = 3600.0
 
 
