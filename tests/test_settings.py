@@ -149,6 +149,7 @@ VALUES = {
         for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
         for part in ("cert", "key")
     },
+    "controllers.scheduler_name": "mine",
     "controllers.allocate_node_cidrs": "true",
     "controllers.cluster_cidr": "10.1.0.0/16",
     "controllers.node_cidr_mask_size": "25",
