@@ -3,8 +3,9 @@
 - Pods of many services become ready as fast as the API takes the status patches of 16 clients, service by service. A
   watcher says when every Endpoints object and slice was complete: the limit is the time that the patches took. The
   writes of Endpoints are counted, their creation included.
-- Then one pod changes its readiness again and again, each time when every watcher has received the last change: how long until a
-  watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its median.
+- Then one pod changes its readiness again and again, each time when every watcher has received the last change: how
+  long until a watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its
+  median.
 
 Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of
 10 pods. Load and watchers run on a core of their own.

@@ -1,4 +1,4 @@
-"""Removes certificate signing requests that nobody waits for any more."""
+"""Removes certificate signing requests that no requester waits for any more."""
 
 from __future__ import annotations
 
