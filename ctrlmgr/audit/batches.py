@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from ctrlmgr import threads
 from ctrlmgr.clock import Clock
 
 T = TypeVar("T")
@@ -57,11 +58,12 @@ class Batches(Generic[T]):
         self._is_stopping = False
         self._first = 0.0  # when the oldest that waits came
         self._tokens, self._filled_at = float(batching.burst), clock.monotonic()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._name = name
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._thread = threads.start(self._name, self._run)
 
     def add(self, event: T) -> None:
         """Have an event handed on, soon."""
@@ -80,7 +82,8 @@ class Batches(Generic[T]):
         with self._changed:
             self._is_stopping = True
             self._changed.notify()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         while (batch := self._next()) is not None:

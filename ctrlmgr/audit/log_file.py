@@ -16,12 +16,12 @@ import os
 import re
 import shutil
 import sys
-import threading
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
 
+from ctrlmgr import threads
 from ctrlmgr.clock import Clock, format_time
 from ctrlmgr.errors import SettingsError
 
@@ -86,7 +86,7 @@ class LogFile:
         os.close(self._descriptor)
         path.rename(aside)
         self._descriptor, self._size = self._open()
-        threading.Thread(target=self._tidy, args=(path, aside), name="audit-rotation", daemon=True).start()
+        threads.start("audit rotation", lambda: self._tidy(path, aside))
 
     def _tidy(self, path: Path, aside: Path) -> None:
         """Pack what was put aside, and remove what is too much or too old; what fails is told and left."""

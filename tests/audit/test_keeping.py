@@ -21,7 +21,7 @@ LINE = b"x" * (600 * 1024) + b"\n"
 def settle() -> None:
     """Wait for the threads that tidy up."""
     for thread in threading.enumerate():
-        if thread.name == "audit-rotation":
+        if thread.name == "audit rotation":
             thread.join(20)
 
 

@@ -61,7 +61,7 @@ class ToFileInBatches:
     def __init__(self, file: ToFile, batching: Batching, *, clock: Clock) -> None:
         """Write to `file`."""
         self._file = file
-        self._batches = Batches(batching, file.write, name="audit-log", clock=clock, dropped=_dropped)
+        self._batches = Batches(batching, file.write, name="audit log", clock=clock, dropped=_dropped)
 
     def tell(self, line: bytes) -> None:
         """Have a line appended soon."""
@@ -83,7 +83,7 @@ class ToStore:
     def __init__(self, store: Store, *, clock: Clock) -> None:
         """Write to `store`."""
         self._store = store
-        self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit-store", clock=clock, dropped=_dropped)
+        self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit store", clock=clock, dropped=_dropped)
 
     def note(self, record: Record, now: int) -> None:
         """Have a request noted soon."""
