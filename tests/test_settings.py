@@ -107,6 +107,7 @@ VALUES = {
     "audit.log_batch_buffer_size": "11",
     "audit.log_batch_max_size": "12",
     "audit.log_batch_max_wait": "3s",
+    "authentication.config": "authentication.yaml",
     "authentication.token_auth_file": "/elsewhere/tokens.csv",
     "authentication.client_ca_file": "/elsewhere/ca.crt",
     "authentication.anonymous_auth": "false",
