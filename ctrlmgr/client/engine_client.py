@@ -38,7 +38,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """Whoever runs the engine."""
+    """What runs the engine."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation to its end on the engine's thread, its appends carrying `cause` and `fence`.
@@ -156,6 +156,15 @@ class EngineClient:
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
         return self._write(self.engine.patch(target, body, self._options, self._requester))
+
+    def bind(self, pod: Object, node: str) -> None:
+        """Say that the very pod read runs on a node; raises `Conflict` if it has one, or is another pod by now."""
+        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        place = self._target(pod)._replace(subresource="binding")
+        body = Body(_JSON, msgspec.json.encode(binding))
+        self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
