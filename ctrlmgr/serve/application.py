@@ -28,6 +28,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -93,7 +94,8 @@ class Application(Fronted):
         authorization = ServingAuthorization(settings.authorization)
         authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
-        chain = new_chain(kinds, clock, settings.admission, authorizer)
+        own = [plugin_of(each) for app in apps for each in app.admissions]
+        chain = new_chain(kinds, clock, settings.admission, authorizer, own)
         backend = Backend(
             event_log,
             feed,
