@@ -197,7 +197,7 @@ def test_what_a_runtime_class_may_not_be(fields: dict[str, Any], problem: str) -
 
 def test_a_runtime_class_keeps_its_handler() -> None:
     old = {"metadata": METADATA, "handler": "h"}
-    changed = update(RUNTIME, {**old, "handler": "other"}, old, namespaced=False)
+    changed = update(RUNTIME, old, {"handler": "other"}, namespaced=False)
     assert changed.messages == ['handler: Invalid value: "other": field is immutable']
 
 
