@@ -1,7 +1,7 @@
 """In-flight limits: so many requests at a time and no more, reads and writes apart, and of one user half of them.
 
 Guarantees:
-- Whoever is refused is told when to come back (429, Retry-After).
+- A refused client is told when to come back (429, Retry-After).
 - One user cannot take all the places: the others keep half of them. `system:masters` are not counted, so that an
   administrator can always find out what goes on.
 - A request has no place while its body is awaited, so a client that withholds it takes none.
