@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence

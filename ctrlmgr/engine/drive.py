@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
+from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog

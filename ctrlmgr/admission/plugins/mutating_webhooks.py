@@ -22,8 +22,9 @@ from ctrlmgr.admission.webhooks.review import shown
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.calls.call import CallOut, Reply
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.errors import ApiError, InternalError
 

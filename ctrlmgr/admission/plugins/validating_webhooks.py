@@ -17,8 +17,9 @@ from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.calls.call import CallOut, Reply
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError
 
 
