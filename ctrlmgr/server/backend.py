@@ -83,7 +83,7 @@ class Backend:
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(self._hub, cacher, event_log, self._readers, clock=clock, random=random),
+            Watches(self._hub, cacher, event_log, self._readers, self._driver, clock=clock, random=random),
             Presentations(clock),
             Sender(self.workers),
             reviews,

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from ctrlmgr.engine.strategy import View
+from ctrlmgr.engine.strategy import State
 
 T = TypeVar("T")
 
@@ -52,5 +52,5 @@ Calling: TypeAlias = Generator[CallOut, list[Reply], T]
 class Surroundings(NamedTuple):
     """What it takes to make a call: the Services that there are, and what uids and choices are drawn from."""
 
-    view: View
+    view: State
     random: Random

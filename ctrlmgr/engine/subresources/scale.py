@@ -52,7 +52,7 @@ class ScaleHandler(Handler):
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the Scale of an object."""
-        obj = yield from reading.get(engine.state, target, options)
+        obj = yield from reading.get(engine.around, target, options)
         return _scale_of(engine, target, obj)
 
     def update(

@@ -58,7 +58,7 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
-    return _add(request, ctx, attributes)
+    return (yield from _add(request, ctx, attributes))
 
 
 def _free_name(request: Request, metadata: dict[str, Any]) -> str:
@@ -94,12 +94,12 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 
-def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
+def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:
     plan, fields = request.plan, attributes.fields
     metadata = fields["metadata"]
     if metadata.pop("resourceVersion", "").lstrip("0").isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
-    obj = plan.encode(fields)
+    obj = yield from request.converting(lambda: plan.encode(fields))
     there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)

@@ -50,7 +50,9 @@ class Plan:
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
         versions |= kind.versions
         name, version = kind.gvk.kind, kind.gvk.api_version
-        self.manager = FieldManager(kind.shape, version, kind=name, versions=versions, resets=kind.resets)
+        self.manager = FieldManager(
+            kind.shape, version, kind=name, versions=versions, resets=kind.resets, translate=kind.translate
+        )
         self._encode = stored.codec.encode
         self._reads_served = kind.converts_last
         self._to_storage = None if kind.converts_last else kind.to_storage

@@ -16,11 +16,16 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.conversion import asked, is_anew
+from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.custom.codec import CustomCodec
+from ctrlmgr.extensions.custom.shape import custom_shape
+from ctrlmgr.extensions.custom.webhook import Webhook
 from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.extensions.structural import Structural
+from ctrlmgr.schema.schema import Definitions
 
 _REMEMBERED = 4096
 """How many objects are remembered in a version they are not stored in."""
@@ -38,6 +43,8 @@ class Versions:
         self.since: Revision = obj.revision
         """What is stored at a later revision is in the stored version, as its schema wants it."""
         self._codecs: dict[str, CustomCodec] = {}
+        self._shapes: dict[str, Root] = {}
+        self._ways: dict[tuple[str, str], Webhook] = {}
 
     @cached_property
     def _whole(self) -> Definition:
@@ -58,6 +65,13 @@ class Versions:
     def structural(self, name: str) -> Structural:
         """Return a version's structural schema."""
         return self.schema(name).structural
+
+    def shape(self, name: str, definitions: Definitions) -> Root:
+        """Return what field management sees of a version; `definitions` are Kubernetes' own."""
+        shape = self._shapes.get(name)
+        if shape is None:
+            shape = self._shapes[name] = custom_shape(self.structural(name), definitions)
+        return shape
 
     def codec(self, name: str) -> CustomCodec:
         """Return the codec of a version."""
@@ -87,14 +101,33 @@ class Versions:
         return self.codec(self._known(fields)).from_store(fields)
 
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
-        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be."""
-        if self._known(fields) == name:
+        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be.
+
+        A hook that has to do it must have done so before: see `engine.conversion.asked`.
+        """
+        known = self._known(fields)
+        if known == name:
             return fields
+        if self.calls_out:
+            fields = asked(self._way(known, name), fields)
         fields["apiVersion"] = f"{self._outline.group}/{name}"
         error = self.codec(name).from_other(fields)
         if error is not None:
             raise UnknownError(error.message)
         return fields
+
+    @property
+    def calls_out(self) -> bool:
+        """Whether a hook turns versions into one another."""
+        return self._outline.conversion.strategy == "Webhook"
+
+    def _way(self, source: str, target: str) -> Webhook:
+        way = self._ways.get((source, target))
+        if way is None:
+            outline = self._outline
+            way = Webhook(outline.conversion, outline.group, outline.accepted.kind, source, target)
+            self._ways[source, target] = way
+        return way
 
     def _known(self, fields: Unstructured) -> str:
         """Return the version that an object is in; raises `UnknownError` for one that the definition has no more."""
@@ -138,7 +171,7 @@ class Reader:
         if self._is_stored and obj.revision > self._versions.since:
             return obj
         known = self._shown.get(obj.key)
-        if known is not None and known[0] is obj:
+        if known is not None and known[0] is obj and not (self._versions.calls_out and is_anew()):
             return known[1]
         shown = self._show(obj)
         if len(self._shown) >= _REMEMBERED:
