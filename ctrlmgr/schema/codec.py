@@ -13,7 +13,7 @@ a dict. Only what that refuses is looked at field by field (`schema.prune`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -25,6 +25,7 @@ from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.protobuf import kinds as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
+from ctrlmgr.schema.retired import is_retired
 from ctrlmgr.schema.structs import attribute, read_value, write_value
 
 if TYPE_CHECKING:
@@ -42,6 +43,16 @@ _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class OtherVersion(BadRequest):
+    """A body is of another version than is asked for; what else is wrong with it, in its own version, is known."""
+
+    def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
+        """Take the `problems` that a caller may want to be warned of, and the refusal where these are errors."""
+        super().__init__(message)
+        self.problems = problems
+        self.strictly = strictly
 
 
 class Decoded(NamedTuple):
@@ -223,7 +234,7 @@ class Codec:
         if not isinstance(kind, str) or not isinstance(api_version, str):
             raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
         definition = self._definitions.by_kind.get((api_version, kind))
-        if definition is None:
+        if definition is None and not is_retired(api_version, kind):
             reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
             raise self.refuse(reason, kind, api_version)
         if kind != self.kind:

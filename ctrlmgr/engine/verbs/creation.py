@@ -97,13 +97,16 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
 def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:
     plan, fields = request.plan, attributes.fields
     metadata = fields["metadata"]
-    if metadata.pop("resourceVersion", "").lstrip("0").isdecimal() and not request.options.dry_run:
+    given = metadata.pop("resourceVersion", "").lstrip("0")
+    if given.isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
     obj = yield from request.converting(lambda: plan.encode(fields))
     there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
+        if given.isdecimal():  # which nobody has looked at, then
+            obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
     return Decision(201, proposals, 0, warnings=request.told(ctx))

@@ -18,7 +18,9 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
+from ctrlmgr.schema.codec import OtherVersion
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -60,12 +62,18 @@ class Plan:
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
-        fields, problems = self.codec.decode(body.data, body.media_type)
+        try:
+            fields, problems = self.codec.decode(body.data, body.media_type)
+        except OtherVersion as error:
+            if error.problems and options.field_validation == "Strict":
+                raise error.strictly from error
+            error.warnings = told(error.problems) if options.field_validation == "Warn" else ()
+            raise
         if problems:
             if options.field_validation == "Strict":
                 raise self.codec.refuse_strictly(problems)
             if options.field_validation == "Warn":
-                warnings += problems
+                warnings += told(problems)
         return fields
 
     def owned(

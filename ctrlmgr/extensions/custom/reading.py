@@ -2,7 +2,7 @@
 
 Guarantees: a stored object is read by the schema of the version it is stored in, with that version's defaults, and
 then turned into the version that is asked for, as apiextensions-apiserver's storage codec does it. What was stored
-since the definition last changed is as the stored version wants it, and is shown as it is.
+since the definition last changed is shown as it is where it must have all defaults.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class Versions:
         """Return a version's schema, compiled."""
         return self._whole.versions[name].schema
 
+    def _schema(self, name: str) -> Schema | None:
+        found = self._whole.versions.get(name)
+        return None if found is None else found.schema
+
     def structural(self, name: str) -> Structural:
         """Return a version's structural schema."""
         return self.schema(name).structural
@@ -78,7 +82,7 @@ class Versions:
         codec = self._codecs.get(name)
         if codec is None:
             kind, group = self._outline.accepted.kind, self._outline.group
-            codec = self._codecs[name] = CustomCodec(kind, group, name, lambda: self.schema(name))
+            codec = self._codecs[name] = CustomCodec(kind, group, name, self._schema)
         return codec
 
     @property
@@ -87,13 +91,22 @@ class Versions:
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Turn an object, in any version, into the stored one, with its defaults; `fields` is used up.
+        """Turn an object, in any version, into the stored one; `fields` is used up.
 
-        A reader fills the same defaults in; what is stored with them need not be looked at again.
+        What defaults the stored version has beyond those of the version it comes from, readers fill in.
         """
-        fields = self.converted(fields, self.stored)
-        self.schema(self.stored).default(fields)
-        return fields
+        return self.converted(fields, self.stored)
+
+    @cached_property
+    def stores_defaults(self) -> bool:
+        """Whether everything that is stored has all defaults of the stored version.
+
+        What comes from another version has its own, and a status is left out of what is created.
+        """
+        schema = self.schema(self.stored)
+        if not schema.has_defaults:
+            return True
+        return len(self._outline.versions) == 1 and not schema.has_default_of("status")
 
     def read(self, obj: Object) -> Unstructured:
         """Return what is stored in the version it is stored in, with its defaults; raises `UnknownError`."""
@@ -168,7 +181,7 @@ class Reader:
 
     def __call__(self, obj: Object) -> Object:
         """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
-        if self._is_stored and obj.revision > self._versions.since:
+        if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)
         if known is not None and known[0] is obj and not (self._versions.calls_out and is_anew()):
