@@ -26,6 +26,7 @@ from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
+from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
@@ -65,7 +66,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("NamespaceExists", is_default=False),
     Entry("LimitPodHardAntiAffinityTopology", is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
-    Entry("ServiceAccount"),
+    Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
     Entry("NodeRestriction", is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
     Entry("AlwaysPullImages", is_default=False),
@@ -104,13 +105,16 @@ PLUGINS: Final[Sequence[Entry]] = (
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
 def default_chain(kinds: Kinds, clock: Clock) -> Chain:
-    """Return the chain of an API server that nothing was configured for, and that allows all that it is asked."""
-    return new_chain(kinds, clock, AdmissionSettings(), AlwaysAllow())
+    """Return the chain of a stage: what is on by default, but for accounts, which no controller makes there.
+
+    All rights are there that plugins ask about.
+    """
+    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow())
 
 
 def new_chain(kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer) -> Chain:

@@ -38,6 +38,7 @@ COMMANDS = (
     "sql",
     "verify",
     "compact",
+    "purge",
     "repair",
     "migrate",
     "restore",

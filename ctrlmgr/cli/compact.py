@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import SECRETS, Resource
 from ctrlmgr.cli.options import DATABASE, Duration, ResourceName, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
@@ -48,13 +48,16 @@ def _ago(seconds: float) -> int:
 
 def _by_the_rules(loaded: Loaded) -> None:
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.compaction.controller import compact_by_rule
+    from ctrlmgr.controllers.compaction.controller import compact_by_rule, forget_secrets
 
     rules = loaded.settings.compaction
-    if not rules.resources:
+    forgets_secrets = rules.secrets_for > 0 and str(SECRETS) not in rules.resources
+    if not (rules.resources or forgets_secrets):
         click.echo("nothing to do: [compaction.resources] names no resource, so everything is kept")
         return
     with opened_log(loaded) as log:
         for name, rule in rules.resources.items():
             done = compact_by_rule(log, Resource.parse(name), rule, rules, now=SystemClock().now())
             click.echo(f"forgot {done.removed:,} events of {name} superseded up to revision {done.before}")
+        if forgets_secrets and (done := forget_secrets(log, rules, now=SystemClock().now())).removed:
+            click.echo(f"forgot {done.removed:,} events of {SECRETS} superseded up to revision {done.before}")

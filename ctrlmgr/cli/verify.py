@@ -37,9 +37,10 @@ def verify(loaded: Loaded, output: str) -> int:
         return _report_damage(error, output)
     if output == "json":
         head = {"uuid": sound.head.uuid, "revision": sound.head.revision, "hash": sound.head.hash.hex()}
-        click.echo(json.dumps({"ok": True, "events": sound.events, "head": head}))
+        click.echo(json.dumps({"ok": True, "events": sound.events, "purged": sound.purged, "head": head}))
     else:
-        click.echo(f"ok: {sound.events:,} events, head {sound.head.revision}, hash {sound.head.hash.hex()}")
+        purged = f" ({sound.purged:,} purged)" if sound.purged else ""
+        click.echo(f"ok: {sound.events:,} events{purged}, head {sound.head.revision}, hash {sound.head.hash.hex()}")
     return ExitCode.OK
 
 

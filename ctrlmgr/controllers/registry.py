@@ -16,6 +16,7 @@ from ctrlmgr.controllers import (
     csr_approving,
     csr_cleaner,
     csr_signing,
+    daemonset,
     deployment,
     endpoint_slices,
     endpoints,
@@ -50,6 +51,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     token_cleaner.DESCRIPTOR,
     clusterrole_aggregation.DESCRIPTOR,
     cron_job.DESCRIPTOR,
+    daemonset.DESCRIPTOR,
     deployment.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
@@ -104,12 +106,14 @@ def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str,
 def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
     """Return which controllers run; raises `SettingsError` for a name that no controller has.
 
-    Each entry is `name`, `-name` or `*`, by any name that the controller goes by; a name given outright beats the star,
+    Each entry is `name`, `-name` or `*`, by any name that the controller goes by, with or without the `-controller` at
+    its end; a name given outright beats the star,
     the first entry about a controller counts, and the star leaves out those that are off by default
     (kube-controller-manager's `IsControllerEnabled`).
     """
     known = by_name(descriptors)
-    names = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
+    aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}
+    names = {name.removesuffix("-controller"): name for name in known} | aliases
     former = {alias for each in known.values() for alias in each.former_names}
     said: dict[str, bool] = {}
     warnings = []
@@ -120,7 +124,7 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
             continue
         name = names.get(alias, alias)
         if name not in known:
-            raise SettingsError(_unknown(alias, [*known, *names]))
+            raise SettingsError(_unknown(alias, [*known, *aliases]))
         if alias in former:
             warnings.append(f"controllers.enabled: {alias} is called {name} now")
         said.setdefault(name, entry == alias)

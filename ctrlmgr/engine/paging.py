@@ -17,11 +17,14 @@ from ctrlmgr.errors import BadRequest
 
 _VERSION = "meta.k8s.io/v1"
 
+NEWEST = -1
+"""The revision of a token that goes on with what is newest, after the first page's revision was compacted away."""
+
 
 class Place(NamedTuple):
     """Where a list goes on: at `start`, a path within the list's namespace, as of `revision`.
 
-    `revision` is -1 for going on with whatever is newest, after the first page's revision was compacted away.
+    `revision` may be `NEWEST`.
     """
 
     revision: Revision
@@ -51,7 +54,7 @@ def decode_continue(token: str) -> Place:
         raise _invalid(str(error)) from error
     if fields.v != _VERSION:
         raise _invalid(f'server does not recognize this encoded version "{fields.v}"')
-    if not 0 < fields.rv < 1 << 63:
+    if fields.rv != NEWEST and not 0 < fields.rv < 1 << 63:
         raise _invalid(f"incorrect encoded start resourceVersion (version {_VERSION})")
     if not fields.start:
         raise _invalid(f"encoded start key empty (version {_VERSION})")

@@ -31,7 +31,7 @@ def compact(write: Write, before: Revision, resource: Resource | None, keep: int
     with write() as connection:
         head = connection.execute(select(log_head.c.revision)).scalar_one()
         before = min(before, head)
-        _raise_floor(connection, name, before)
+        raise_floor(connection, name, before)
     removed = after = 0
     while True:
         with write() as connection:
@@ -52,7 +52,8 @@ def compact(write: Write, before: Revision, resource: Resource | None, keep: int
             return removed
 
 
-def _raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
+def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
+    """Let no reader begin below `floor` any more; `resource` is empty for all of them. Floors only grow."""
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
     if known is None:
         connection.execute(insert(compaction_floor).values(resource=resource, floor=floor))
@@ -153,5 +154,5 @@ def begin_epoch(connection: Connection, uuid: str, reason: str, *, above: Revisi
         )
     )
     connection.execute(update(log_head).values(uuid=uuid, revision=head.revision))
-    _raise_floor(connection, "", head.revision)
+    raise_floor(connection, "", head.revision)
     return head

@@ -23,7 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavailable, OutcomeUnknown, SchemaOutdated
-from ctrlmgr.eventlog import compaction, import_rows
+from ctrlmgr.eventlog import compaction, import_rows, purging
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.committer import Committer, GroupWriter
 from ctrlmgr.eventlog.event import (
@@ -98,6 +98,10 @@ class SQLLog(ABC):
     @abstractmethod
     def _write(self) -> AbstractContextManager[Connection]:
         """Open a write transaction beside the committer's, for compaction and restore."""
+
+    @abstractmethod
+    def _scrub(self) -> None:
+        """Rid the database's own space of what has been overwritten; raises `LogUnavailable`."""
 
     @abstractmethod
     def peek(self) -> Revision | None:
@@ -401,6 +405,15 @@ class SQLLog(ABC):
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Forget superseded events; see the protocol."""
         return compaction.compact(self._write, before, resource, keep)
+
+    def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
+        """Take what an object was out of the log, and clean the database of it; see `eventlog.purging`.
+
+        Raises `LogUnavailable` when the payloads are gone but the database could not be cleaned: call it again.
+        """
+        done = purging.purge(self._write, self._body(event), resource, key, superseded=superseded)
+        self._scrub()
+        return done
 
     def begin_epoch(self, reason: str, *, above: Revision) -> Head:
         """Start a new incarnation of a log that was restored from an older copy.

@@ -3,7 +3,8 @@
 Guarantees: a flipped bit in anything stored about an event, a missing, added or reordered event, and a log cut
 short behind its anchor are found, and the first damaged revision is named. Stretches that compaction has removed
 are bridged by the parent hash that it left on the event behind them. Where the log was imported, and only there,
-revisions may be left out; that nothing was removed is told by the chain, which goes on across such a gap.
+revisions may be left out; that nothing was removed is told by the chain, which goes on across such a gap. Of a purged
+event the digest is taken at its word, for the payload is gone: it is counted and told of.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ctrlmgr.errors import LogCorrupt
 from ctrlmgr.eventlog.chain import Stamp, content_digest, link
 from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.imports import Stretch, covered
+from ctrlmgr.eventlog.remains import purged_digest
 
 _REPORT_EVERY = 1000
 
@@ -58,10 +60,11 @@ class Verifiable(Protocol):
 
 
 class Verification(NamedTuple):
-    """A sound log: the events checked, and the head they lead to."""
+    """A sound log: the events checked, the head they lead to, and how many of them have been purged."""
 
     events: int
     head: Head
+    purged: int = 0
 
 
 class _Marks(NamedTuple):
@@ -79,17 +82,18 @@ def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: 
     """
     head = log.head()
     marks = _Marks(log.floor(), list(log.epochs()), log.imports())
-    revision, chain, count = 0, b"", 0
+    revision, chain, count, purged = 0, b"", 0, 0
     for stored in log.stored():
         if stored.event.revision > head.revision:
             break  # appended since
         revision, chain = _check(stored, revision, chain, marks)
         count += 1
+        purged += purged_digest(stored.event.object.body, stored.key) is not None
         if count % _REPORT_EVERY == 0:
             progress(count)
     _check_end(head, revision, chain, marks.epochs)
     progress(count)
-    return Verification(count, head)
+    return Verification(count, head, purged)
 
 
 def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tuple[Revision, bytes]:
@@ -99,12 +103,19 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
     place = (str(event.resource), stored.key.namespace, stored.key.name)
     stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
     digest = content_digest(place, event.object.body, event.type.value, stamp)
-    if link(parent, revision, event.previous, digest) != event.hash:
+    if link(parent, revision, event.previous, digest) != event.hash and not _is_purged(stored, parent):
         # Across a gap that was imported both look the same.
         missing = f", or one after {after} is missing" if revision > after + 1 and parent is chain else ""
         text = f"revision {revision} is damaged: its content does not match its hash{missing}"
         raise LogCorrupt(text, revision=revision)
     return revision, event.hash
+
+
+def _is_purged(stored: Stored, parent: bytes) -> bool:
+    """Say whether an event's payload was purged, and what it left behind fits the chain."""
+    event = stored.event
+    digest = purged_digest(event.object.body, stored.key)
+    return digest is not None and link(parent, event.revision, event.previous, digest) == event.hash
 
 
 def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> bytes:

@@ -21,7 +21,7 @@ _GZIP = 31
 LONGEST = 16 << 20
 """Bytes of a line: no event is half as long."""
 
-_INFLATED = 1 << 20
+_INFLATED = 4 << 20
 """Bytes inflated at a time."""
 
 

@@ -16,7 +16,7 @@ from random import Random
 import msgspec
 
 from ctrlmgr import __version__
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.registry import READ, default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
@@ -125,7 +125,8 @@ class Stage:
         self._reconciles = dict.fromkeys(controllers, 0)
         self._feed = WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock))
         self._informers = Informers(log, self._feed, clock=clock)
-        self._informers.informer(NAMESPACES)
+        for resource in (NAMESPACES, *READ):
+            self._informers.informer(resource)
         state = _StageState(self._informers, log)
         kinds = builtin_kinds()
         self._engine = WriteEngine(

@@ -49,6 +49,8 @@ def serve(
     manager = ServiceManager(os.environ)
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
+        # Not before all settings were found good and the database was found to be one: other files are not ours.
+        narrow(settings.data_path, filter(None, (settings.anchor_path, _database_file(settings.database_url))))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
@@ -99,7 +101,6 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
-    narrow(settings.data_path, filter(None, (anchor, _database_file(settings.database_url))))
     event_log = open_log(
         settings.database_url,
         clock=clock,

@@ -342,6 +342,14 @@ class CompactionSettings:
     min_revisions: Annotated[
         int, whole(0), Setting("At least this many of the newest revisions are kept whole, whatever their age.")
     ] = 10_000
+    secrets_for: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long what a Secret was before is kept, deleted ones included, however short the log is; min_age "
+            'counts too. "0s" keeps it for ever. A rule for "secrets" among the resources takes its place.'
+        ),
+    ] = 3600.0
     resources: Annotated[
         Mapping[str, Retention],
         _RETENTIONS,

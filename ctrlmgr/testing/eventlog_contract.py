@@ -456,9 +456,9 @@ class EventLogContract:
         assert log.reconcile(2) is not None
 
     def test_a_sound_log_verifies(self, log: VerifiableLog) -> None:
-        assert verify(log) == (0, log.head())
+        assert verify(log)[:2] == (0, log.head())
         self.history(log)
-        assert verify(log) == (7, log.head())
+        assert verify(log)[:2] == (7, log.head())
 
     def test_a_closed_log_refuses(self, log: VerifiableLog) -> None:
         log.close()

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import SECRETS, Key, Resource
 from ctrlmgr.client import LogClient
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler, compact_by_rule, newest_to_compact
 from ctrlmgr.eventlog import Author, EventType, Proposal
@@ -88,3 +88,31 @@ def test_the_reconciler_compacts_the_resource_its_key_names() -> None:
     assert revisions(log) == [2, 4, 6, 8, 9, 10]
     reconciler.reconcile(Key("", "pods"), client)
     assert revisions(log) == [2, 4, 6, 8, 9, 10]
+
+
+def test_what_secrets_were_goes_by_time_alone() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    settings = CompactionSettings(min_age=0.0, secrets_for=3 * MINUTE)
+    reconciler = CompactionReconciler(log, settings, clock=clock)
+    assert Key("", "secrets") in reconciler.due()
+    client = LogClient(log, author=Author("x"), clock=clock, new_uid=lambda: "2")
+    reconciler.reconcile(Key("", "secrets"), client)
+    assert revisions(log) == [1, 3, 5, 6, 7, 8, 9, 10]
+    assert log.floor(SECRETS) == 6
+    reconciler.reconcile(Key("", "secrets"), client)
+    assert log.floor(SECRETS) == 6, "no floor is raised for nothing"
+
+
+@pytest.mark.parametrize(
+    ("settings", "forgets"),
+    [
+        (CompactionSettings(), True),
+        (CompactionSettings(secrets_for=0.0), False),
+        (CompactionSettings(resources={"secrets": Retention(keep=5)}), True),
+    ],
+)
+def test_secrets_are_forgotten_unless_that_is_turned_off(settings: CompactionSettings, forgets: bool) -> None:
+    log = a_log(FakeClock())
+    due = CompactionReconciler(log, settings, clock=FakeClock()).due()
+    assert due.count(Key("", "secrets")) == forgets

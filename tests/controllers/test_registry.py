@@ -41,6 +41,12 @@ def test_controllers_are_chosen_as_kube_controller_manager_chooses(
     assert registry.enabled(wanted, [A, B, OFF]) == (tuple(expected), ())
 
 
+def test_a_name_may_be_given_without_its_end() -> None:
+    chosen = registry.enabled(["horizontal-pod-autoscaler", "garbage-collector", "-job", "daemonset"]).descriptors
+    names = {"daemonset-controller", "garbage-collector-controller", "horizontal-pod-autoscaler-controller"}
+    assert {each.name for each in chosen} == names
+
+
 def test_a_former_name_works_with_a_warning() -> None:
     chosen = registry.enabled(["the-a"], [A, B])
     assert chosen == ((A,), ("controllers.enabled: the-a is called a-controller now",))

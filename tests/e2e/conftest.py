@@ -18,6 +18,18 @@ from tests.e2e.serving import DUAL_STACK, Server
 
 _numbers = itertools.count(1)
 
+PLAYED = (
+    "cronjob-controller",
+    "deployment-controller",
+    "horizontal-pod-autoscaler-controller",
+    "job-controller",
+    "pod-garbage-collector-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "statefulset-controller",
+)
+"""What the server of these tests runs without: they say themselves what becomes of workloads; nodes are only names."""
+
 _EDITOR = """
 import pathlib, sys
 old, new, path = sys.argv[1:]
@@ -42,8 +54,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server that everybody shares; it must not complain of anything, and stop in order."""
     folder = tmp_path_factory.mktemp("server")
-    # Nodes are only names to these tests: without an object of that name a node's pods would be removed after a while.
-    flags = ("--database", database, *DUAL_STACK, "--controllers", "*,-pod-garbage-collector-controller")
+    flags = ("--database", database, *DUAL_STACK, "--controllers", ",".join(("*", *(f"-{each}" for each in PLAYED))))
     server = Server(
         folder, *flags, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0"
     )  # Kubernetes' five seconds serve no test

@@ -49,6 +49,7 @@ def test_scaling_other_kinds(kubectl: Kubectl) -> None:
 
 
 def test_setting_parts_of_a_template(deployed: Kubectl) -> None:
+    deployed("create serviceaccount robot")
     for command, told in {
         "set image deployment/app nginx=nginx:2": "image updated",
         "set env deployment/app A=B C=D": "env updated",

@@ -1,3 +1,0 @@
-import pytest
-
-pytest.register_assert_rewrite("ctrlmgr.testing.eventlog_contract", "ctrlmgr.testing.namespace_contract")

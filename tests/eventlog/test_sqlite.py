@@ -326,7 +326,7 @@ def test_a_log_shorter_than_its_anchor_is_refused_until_restored(log: SQLiteEven
     assert (head.revision, head.uuid != uuid) == (1004, True)
     assert log.append([add(thing("new"))], author=AUTHOR)[0].revision == 1005
     assert log.floor(PODS) == 1004
-    assert verify(log) == (4, log.head())
+    assert verify(log)[:2] == (4, log.head())
     log.close()
     opened(path, anchor=accepted).close()
 

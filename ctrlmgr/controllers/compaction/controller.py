@@ -3,6 +3,7 @@
 Guarantees:
 - An event goes only when all three agree: its rule (`keep`, `keep_for`), the minimum age and the minimum number of
   revisions that every log keeps. The current state of an object never goes.
+- What a Secret was goes by time alone, unless it has a rule, however short the log is.
 - It is level-based like every reconciler: the key is a resource, the rule and the clock say the rest, so a missed
   or doubled run changes nothing.
 """
@@ -13,13 +14,15 @@ from typing import NamedTuple
 
 import structlog
 
-from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.resource import SECRETS, Key, Resource, Revision
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.settings import CompactionSettings, Retention
 
 log = structlog.get_logger(__name__)
+
+_SECRETS = Key("", str(SECRETS))
 
 
 class Compacted(NamedTuple):
@@ -46,6 +49,27 @@ def compact_by_rule(
     return Compacted(before, event_log.compact(before, resource=resource, keep=rule.keep))
 
 
+def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Compacted:
+    """Forget what Secrets were; raises what `EventLog.compact` raises.
+
+    Nothing is compacted, and no floor raised, before there is something to forget: readers of the past would lose it.
+    """
+    age = max(settings.min_age, settings.secrets_for)
+    before = _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
+    if not before:
+        return Compacted(0, 0)
+    return Compacted(before, event_log.compact(before, resource=SECRETS))
+
+
+def _newest_change(event_log: EventLog, until: Revision) -> Revision:
+    """Return the newest revision up to `until` that took the place of another of a Secret; 0 if there is none."""
+    newest, after = 0, event_log.floor(SECRETS)
+    while after < until and (events := event_log.events_after(after, resource=SECRETS)):
+        newest = max((each.revision for each in events if each.previous and each.revision <= until), default=newest)
+        after = events[-1].revision
+    return newest
+
+
 class CompactionReconciler:
     """Compacts the resource that its key names; periodic work enqueues the keys."""
 
@@ -55,16 +79,20 @@ class CompactionReconciler:
         self._settings = settings
         self._clock = clock
         self._rules = {Key("", resource): rule for resource, rule in settings.resources.items()}
+        self._forgets_secrets = settings.secrets_for > 0 and _SECRETS not in self._rules
 
     def due(self) -> list[Key]:
         """Return the keys to enqueue every now and then: the resources with a rule."""
-        return list(self._rules)
+        return [*self._rules, _SECRETS] if self._forgets_secrets else list(self._rules)
 
     def reconcile(self, key: Key, client: Client) -> None:
         """Compact one resource, if it (still) has a rule."""
-        rule = self._rules.get(key)
-        if rule is None:
+        rule, now = self._rules.get(key), self._clock.now()
+        if rule is not None:
+            done = compact_by_rule(self._log, Resource.parse(key.name), rule, self._settings, now=now)
+        elif self._forgets_secrets and key == _SECRETS:
+            done = forget_secrets(self._log, self._settings, now=now)
+        else:
             return
-        done = compact_by_rule(self._log, Resource.parse(key.name), rule, self._settings, now=self._clock.now())
         if done.removed:
             log.info("compacted", resource=key.name, before=done.before, removed=done.removed)

@@ -25,7 +25,7 @@ from ctrlmgr.engine.history import History, read_history
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import REFRESH, Await, Listing, Operation, Read, Target
 from ctrlmgr.engine.options import EXACT, GetOptions, ListOptions
-from ctrlmgr.engine.paging import Place, decode_continue, encode_continue
+from ctrlmgr.engine.paging import NEWEST, Place, decode_continue, encode_continue
 from ctrlmgr.engine.refusals import list_expired, not_found, too_large_version
 from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
 from ctrlmgr.engine.strategy import State
@@ -163,7 +163,7 @@ def _first(cacher: Cacher, log: EventLog, kind: Kind, span: Span, options: ListO
 
 
 def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Place) -> Operation[_Range]:
-    if place.revision < 0:
+    if place.revision == NEWEST:
         yield REFRESH
         return _Range(cacher.span(kind.storage, span), cacher.revision)
     yield from _not_older(cacher, place.revision)

@@ -58,6 +58,10 @@ the answer to where the log ends."""
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 2.0
+_OWNER = (
+    "SELECT tableowner FROM pg_tables WHERE tablename = 'event' AND schemaname = current_schema()"
+    " AND NOT pg_has_role(current_user, tableowner, 'USAGE')"
+)
 _STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
 
 
@@ -231,6 +235,14 @@ class PostgresEventLog(SQLLog):
             # What is removed must not be what an append under way builds on.
             connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
             yield connection
+
+    def _scrub(self) -> None:
+        """Write the table anew; its owner alone may. Archives of the server's journal and standbys are not ours."""
+        with self._read() as connection:
+            owner = connection.exec_driver_sql(_OWNER).scalar()
+            if owner is not None:
+                raise LogUnavailable(f"what was purged is still in dead rows: run VACUUM (FULL) event as {owner}")
+            connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:
         """Return None: what other processes have committed takes a round trip to know."""

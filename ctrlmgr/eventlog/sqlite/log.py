@@ -55,6 +55,7 @@ def open_engine(path: Path) -> Engine:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # checkpoints happen under the lock, see SQLiteWriter
         connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
 
     return engine
 
@@ -144,6 +145,17 @@ class SQLiteEventLog(SQLLog):
                 self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
         except DBAPIError as error:
             raise self._translated(error) from error
+
+    def _scrub(self) -> None:
+        """Write the file anew and empty its journal: nothing is left in free pages, nor in what pages no longer use."""
+        try:
+            with self._lock, self._engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM")
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        except DBAPIError as error:
+            raise self._translated(error) from error
+        if busy:
+            raise LogUnavailable("the journal could not be emptied, because it is being read: try again")
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.

@@ -56,6 +56,9 @@ class SQLiteReading(SQLiteEventLog):
             SQLLog.__init__(self, engine, _NoWriter(), clock=clock, random=random)
             undo.pop_all()
 
+    def _scrub(self) -> NoReturn:
+        raise LogUnavailable(_READ_ONLY)
+
     def _write(self) -> NoReturn:
         raise LogUnavailable(_READ_ONLY)
 

@@ -23,6 +23,7 @@ from ctrlmgr.kinds.apps.templates import (
     TemplateStrategy,
     fill,
     validate_eternal_template,
+    validate_match,
     validate_runs_for_ever,
     validate_same_selector,
     validate_selector,
@@ -218,16 +219,17 @@ class DaemonSetStrategy(TemplateStrategy):
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
-        errors = validate_selector(spec, "daemonset")
+        # No selector at all is told of as one that selects nothing.
+        errors = validate_match(spec) if spec.get("selector") is None else validate_selector(spec, "daemonset")
         errors += validate_template(spec.get("template") or {}, TEMPLATE)
         errors += validate_runs_for_ever(spec.get("template") or {}, "DaemonSet")
         errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit"), SPEC)
         return errors + _validate_daemon_strategy(spec["updateStrategy"])
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that the selector stays; or the status."""
+        """Check that the selector stays; or the status."""
         if ctx.subresource != "status":
-            return self.validate(ctx, new) + validate_same_selector(new, old)
+            return validate_same_selector(new, old)
         status = new.get("status") or {}
         return validate_daemons(status) + validate_collisions(status, old.get("status") or {})
 

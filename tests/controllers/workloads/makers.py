@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctrlmgr.controllers.daemonset.controller import new_daemon_set_controller
 from ctrlmgr.controllers.deployment.controller import new_deployment_controller
 from ctrlmgr.controllers.replicaset.controller import (
     REPLICA_SET,
@@ -38,5 +39,12 @@ def deployments(stage: WorkloadStage) -> Controller:
 def stateful_sets(stage: WorkloadStage) -> Controller:
     client = stage.client("statefulset-controller")
     return new_stateful_set_controller(
+        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
+    )
+
+
+def daemon_sets(stage: WorkloadStage) -> Controller:
+    client = stage.client("daemon-set-controller")
+    return new_daemon_set_controller(
         stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
     )

@@ -1,0 +1,248 @@
+"""ServiceAccount: every pod runs as a service account that there is, and finds its token where clients look for it.
+
+Guarantees:
+- No pod is created for an account that is missing. For the account `default`, which a controller makes in every new
+  namespace, a creation waits a moment; it waits for no other.
+- What a pod says of its token volume, its mounts and its image pull secrets stays as it is.
+- An account that asks for it (`kubernetes.io/enforce-mountable-secrets`) is used with the Secrets it names, no others.
+
+Rules come from Kubernetes' `plugin/pkg/admission/serviceaccount/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar, Final, NamedTuple, cast
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.names import generate_name
+from ctrlmgr.engine.operations import Await, Operation
+from ctrlmgr.engine.strategy import State
+
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where clients in a pod find their token."""
+
+_DEFAULT = "default"
+_VOLUME = "kube-api-access"
+_ENFORCES = "kubernetes.io/enforce-mountable-secrets"
+_MIRROR = "kubernetes.io/config.mirror"
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+"""What Go's `strconv.ParseBool` takes for true."""
+
+_PATIENCE = 1.5
+"""Seconds to wait for an account `default`: Kubernetes looks ten times, 100 to 200 ms apart."""
+_TRIES = 10
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    secrets: tuple[_Named, ...] | None = None
+    image_pull_secrets: tuple[_Named, ...] | None = None
+    automount_service_account_token: bool | None = None
+
+
+class _Use(NamedTuple):
+    """Where a pod names a Secret: what it is for, and the Secret."""
+
+    place: str
+    secret: str
+
+
+class ServiceAccount(Plugin):
+    """Gives pods their account, its token and its image pull secrets."""
+
+    name: ClassVar[str] = "ServiceAccount"
+
+    def __init__(self, clock: Clock) -> None:
+        """Measure with `clock` how long an account is waited for."""
+        self._clock = clock
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new pods and at new ephemeral containers."""
+        if resource != PODS:
+            return False
+        return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
+
+    def admit(self, attributes: Attributes) -> Decision:
+        """Set what a new pod leaves to its account; mirror pods have none."""
+        if attributes.subresource or _is_mirror(attributes):
+            return None
+        spec = attributes.fields.setdefault("spec", {})
+        name = spec.get("serviceAccountName") or _DEFAULT
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        if name == _DEFAULT and _find(attributes, name) is None:
+            return self._complete_later(attributes, spec)
+        _complete(attributes, spec, _account(attributes, name))
+        return None
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse an account that is missing, and Secrets that are not for its pods."""
+        spec = attributes.fields.get("spec") or {}
+        if not attributes.subresource and _is_mirror(attributes):
+            _check_mirror(attributes, spec)
+            return
+        name = spec.get("serviceAccountName") or ""
+        if not name:
+            pod = f"{attributes.namespace}/{attributes.called()}"
+            raise attributes.forbidden(f"no service account specified for pod {pod}")
+        account = _account(attributes, name)
+        if account.annotations.get(_ENFORCES) in _TRUE:
+            _check_secrets(attributes, spec, account)
+
+    def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
+        """Wait for the account `default`: its controller may just be about to make it."""
+        state, now, idle = cast(State, attributes.view), self._clock.monotonic, 0
+        deadline = now() + _PATIENCE
+        while _find(attributes, _DEFAULT) is None and idle < _TRIES and now() < deadline:
+            seen = state.revision
+            yield Await(seen + 1, _PATIENCE / _TRIES)
+            idle += state.revision == seen
+        _complete(attributes, spec, _account(attributes, _DEFAULT))
+
+
+def _find(attributes: Attributes, name: str) -> Object | None:
+    return attributes.view.get(SERVICE_ACCOUNTS, Key(attributes.namespace, name))
+
+
+def _account(attributes: Attributes, name: str) -> Object:
+    found = _find(attributes, name)
+    if found is None:
+        where = f"{attributes.namespace}/{name}"
+        detail = f"error looking up service account {where}: serviceaccount {quote(name)} not found"
+        raise attributes.forbidden(detail)
+    return found
+
+
+def _is_mirror(attributes: Attributes) -> bool:
+    """Whether a pod stands for one that its node runs by itself."""
+    return _MIRROR in (attributes.metadata.get("annotations") or {})
+
+
+def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> None:
+    account = found.view(_Account)
+    automounts = spec.get("automountServiceAccountToken")
+    if automounts is None:
+        automounts = account.automount_service_account_token
+    if automounts is not False:
+        _mount(attributes, spec)
+    if not spec.get("imagePullSecrets") and account.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": each.name} for each in account.image_pull_secrets]
+
+
+def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
+    """Mount the token in each container that mounts nothing in its place, from a volume that may be there already."""
+    volumes = spec.get("volumes") or []
+    own = next((each["name"] for each in volumes if each.get("name", "").startswith(f"{_VOLUME}-")), "")
+    name = own or generate_name(f"{_VOLUME}-", attributes.random)
+    mounts = False
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        given = container.get("volumeMounts") or []
+        if all(each.get("mountPath") != MOUNT_PATH for each in given):
+            container["volumeMounts"] = [*given, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
+            mounts = True
+    if mounts and not own:
+        spec["volumes"] = [*volumes, {"name": name, "projected": _token_volume()}]
+
+
+def _token_volume() -> dict[str, Any]:
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    return {
+        "sources": [
+            # The seconds by which TokenRequests know that a pod did not ask for a token itself.
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+        ],
+        "defaultMode": 0o644,
+    }
+
+
+def _check_mirror(attributes: Attributes, spec: Mapping[str, Any]) -> None:
+    if spec.get("serviceAccountName"):
+        raise attributes.forbidden("a mirror pod may not reference service accounts")
+    if _names_secrets(spec):
+        raise attributes.forbidden("a mirror pod may not reference secrets")
+    for volume in spec.get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if source.get("serviceAccountToken") is not None:
+                raise attributes.forbidden("a mirror pod may not use ServiceAccountToken volume projections")
+
+
+_VOLUME_SECRETS = (
+    ("azureFile", "secretName"),
+    ("cephfs", "secretRef", "name"),
+    ("cinder", "secretRef", "name"),
+    ("flexVolume", "secretRef", "name"),
+    ("rbd", "secretRef", "name"),
+    ("secret", "secretName"),
+    ("scaleIO", "secretRef", "name"),
+    ("iscsi", "secretRef", "name"),
+    ("storageos", "secretRef", "name"),
+    ("csi", "nodePublishSecretRef", "name"),
+)
+"""Where volumes name Secrets (Kubernetes' `pkg/api/v1/pod`, `VisitPodSecretNames`)."""
+
+
+def _names_secrets(spec: Mapping[str, Any]) -> bool:
+    kinds = ("initContainers", "containers", "ephemeralContainers")
+    if spec.get("imagePullSecrets") or any(any(_used(spec, kind, "")) for kind in kinds):
+        return True
+    for volume in spec.get("volumes") or ():
+        if any(_at(volume, path) is not None for path in _VOLUME_SECRETS):
+            return True
+        if any(each.get("secret") is not None for each in (volume.get("projected") or {}).get("sources") or ()):
+            return True
+    return False
+
+
+def _at(fields: Any, path: Collection[str]) -> Any:
+    for field in path:
+        fields = (fields or {}).get(field)
+    return fields
+
+
+def _check_secrets(attributes: Attributes, spec: Mapping[str, Any], found: Object) -> None:
+    account = found.view(_Account)
+    mountable = {each.name for each in account.secrets or ()}
+    uses = _used(spec, "ephemeralContainers", "ephemeral ") if attributes.subresource else _mounted(spec)
+    suffix = f"is not allowed because service account {found.name} does not reference that"
+    for use in uses:
+        if use.secret not in mountable:
+            raise attributes.forbidden(f'{use.place} secret.secretName="{use.secret}" {suffix} secret')
+    if attributes.subresource:
+        return
+    pullable = {each.name for each in account.image_pull_secrets or ()}
+    for index, each in enumerate(spec.get("imagePullSecrets") or ()):
+        if (name := each.get("name") or "") not in pullable:
+            raise attributes.forbidden(f'imagePullSecrets[{index}].name="{name}" {suffix} imagePullSecret')
+
+
+def _mounted(spec: Mapping[str, Any]) -> Iterator[_Use]:
+    for volume in spec.get("volumes") or ():
+        if (source := volume.get("secret")) is not None:
+            yield _Use("volume with", source.get("secretName") or "")
+    yield from _used(spec, "initContainers", "init ")
+    yield from _used(spec, "containers", "")
+
+
+def _used(spec: Mapping[str, Any], field: str, kind: str) -> Iterator[_Use]:
+    """Return the Secrets that the containers in a field have in their environments."""
+    for container in spec.get(field) or ():
+        place = f"{kind}container {container.get('name', '')} with"
+        for each in container.get("env") or ():
+            if (reference := (each.get("valueFrom") or {}).get("secretKeyRef")) is not None:
+                yield _Use(f"{place} envVar {each.get('name', '')} referencing", reference.get("name") or "")
+        for each in container.get("envFrom") or ():
+            if (reference := each.get("secretRef")) is not None:
+                yield _Use(f"{place} envFrom referencing", reference.get("name") or "")

@@ -1,0 +1,39 @@
+"""Keeps one pod of each DaemonSet on every node that its template fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import NODES, PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the DaemonSet controller can be told."""
+
+    concurrent_daemonset_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many DaemonSets are seen to at the same time.",
+            flag="--concurrent-daemonset-syncs",
+            metavar="COUNT",
+        ),
+    ] = 2
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="daemonset-controller",
+    aliases=("daemonset",),
+    does="a pod of each DaemonSet on every node that it fits",
+    account="daemon-set-controller",
+    watches=(Resource("apps", "daemonsets"), PODS, NODES),
+    owns=(PODS, Resource("apps", "controllerrevisions")),
+    builder="ctrlmgr.controllers.daemonset.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

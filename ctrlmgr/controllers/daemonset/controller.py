@@ -1,0 +1,211 @@
+"""The DaemonSet controller; what it promises is said in `daemonset.decide`.
+
+An update goes on only in a reconcile in which all pods are where they should be, so that its room is counted from what
+is there. A DaemonSet that is being deleted is left alone: its revisions may be gone before it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.daemonset import DESCRIPTOR, Options
+from ctrlmgr.controllers.daemonset.backoff import FailedPodsBackoff, Series
+from ctrlmgr.controllers.daemonset.decide import Planner, Step, fits, with_status
+from ctrlmgr.controllers.daemonset.placement import by_node, pod_for, target_node
+from ctrlmgr.controllers.daemonset.revisions import RevisionKeeper
+from ctrlmgr.controllers.daemonset.view import API_VERSION, DAEMON_SETS, KIND, DaemonSet, selects
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.history import History
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
+from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned, owned_or_orphaned
+from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
+from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME: Final = "daemonset-controller"
+BURST: Final = 250
+"""How many pods one reconcile makes, and how many it deletes, at most (`BurstReplicas`)."""
+
+
+class DaemonSetReconciler:
+    """Brings one DaemonSet on by what can be done now."""
+
+    def __init__(
+        self,
+        daemon_sets: Lister,
+        pods: Lister,
+        nodes: Lister,
+        history: History,
+        event_log: EventLog,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read from these caches; pods need `index_by_controller`."""
+        self._sets = daemon_sets
+        self._pods = pods
+        self._nodes = nodes
+        self._history = history
+        self._log = event_log
+        self._claimer = Claimer(event_log)
+        self._recorder = recorder
+        self._clock = clock
+        self._backoff = FailedPodsBackoff(clock)
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Do what can be done now, and write the status; raises what the API refuses."""
+        obj = self._sets.get(key)
+        if obj is None or obj.is_terminating:
+            return None
+        if obj.view(DaemonSet).selector is None:
+            log.error("daemon set has no valid selector", daemon_set=str(key))
+            return None
+        owner = Owner(obj, API_VERSION, KIND)
+        revisions = self._history.of(owner, lambda each: selects(obj, each), client)
+        found = owned_or_orphaned(self._pods, obj)
+        pods = self._claimer.claim(owner, found, lambda pod: selects(obj, pod), client)
+        return self._sync(owner, revisions, pods, client)
+
+    def _sync(
+        self, owner: Owner, found: Sequence[Object], pods: Sequence[Object], client: EngineClient
+    ) -> Result | None:
+        obj, now = owner.object, self._clock.now()
+        keeper = RevisionKeeper(owner, self._log, client)
+        revisions = keeper.sort(found, pods)
+        planner = Planner(obj, self._nodes.list(), by_node(pods), revisions.hash, now)
+        step = planner.manage(lambda node: self._wait(obj, node))
+        for tale in step.told:
+            self._recorder.event(obj, *tale)
+        if not step and obj.view(DaemonSet).is_rolling:
+            rolled = planner.roll()
+            step = Step(rolled.create, rolled.delete, again=step.again)
+        failure = self._carry_out(owner, step, revisions.hash, client)
+        if failure is None:
+            keeper.clean_up(revisions.old, pods)
+        wanted = with_status(obj, planner.status())
+        if wanted is not None:
+            client.update(wanted, "status")
+        if failure is not None:
+            raise failure
+        due = next_availability(pods, obj.view(DaemonSet).spec.min_ready_seconds, now)
+        if due is not None:
+            step.wait(due)
+        return None if step.again is None else Result(requeue_after=step.again)
+
+    def _wait(self, obj: Object, node: str) -> float:
+        series = Series(obj.uid, obj.view(DaemonSet).status.observed_generation, node)
+        return self._backoff.before_replacing(series)
+
+    def _carry_out(self, owner: Owner, step: Step, hash_: str, client: EngineClient) -> CtrlmgrError | None:
+        """Make pods in a slow start and delete the others; return the first error."""
+        control = PodControl(owner, client, self._recorder)
+        nodes = step.create[:BURST]
+        failure = in_batches(len(nodes), lambda number: control.create(pod_for(owner, nodes[number], hash_)))[1]
+        for pod in step.delete[:BURST]:
+            try:
+                control.delete(pod)
+            except ApiError as error:
+                failure = failure or error
+        return failure
+
+
+class NodeChanges:
+    """Names the DaemonSets that have something to do on a node: it shall have a pod and has none, or the reverse.
+
+    As in Kubernetes, a change that leaves the pods where they are concerns none of them, nor does a node that goes:
+    its pods going do.
+    """
+
+    def __init__(self, daemon_sets: Lister, pods: Lister) -> None:
+        """Ask `daemon_sets`, and whether `pods`, which need `index_by_controller`, are on a node."""
+        self._sets = daemon_sets
+        self._pods = pods
+
+    def __call__(self, change: Change) -> Iterator[Key]:
+        """Yield the keys of these DaemonSets."""
+        old, new = change.old, change.new
+        if new is None or (old is not None and _same(old, new)):
+            return
+        for each in self._sets.list():
+            if each.view(DaemonSet).selector is None:
+                continue
+            wanted = fits(each, new)
+            has_pod = any(target_node(pod) == new.name for pod in owned(self._pods, each))
+            if (not wanted.may_continue) if has_pod else wanted.should_run:
+                yield each.key
+
+
+def _same(old: Object, new: Object) -> bool:
+    """Say whether two versions of a node are one to every DaemonSet: kubelets report all the time."""
+    if old.labels != new.labels:
+        return False
+    taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))
+    return len({str(each) for each in taints}) == 1
+
+
+def _key(change: Change) -> Iterable[Key]:
+    return (change.object.key,)
+
+
+def new_daemon_set_controller(
+    informers: Informers,
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+    workers: int = 2,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    resources = (DAEMON_SETS, PODS, NODES, CONTROLLER_REVISIONS)
+    sets, pods, nodes, revisions = (informers.informer(each) for each in resources)
+    index_by_controller(pods)
+    index_by_controller(revisions)
+    history = History(revisions.lister, event_log)
+    reconciler = DaemonSetReconciler(sets.lister, pods.lister, nodes.lister, history, event_log, recorder, clock=clock)
+    changed = DependentChanges(sets.lister, DAEMON_SETS.group, KIND, selects)
+    return Controller(
+        CONTROLLER_NAME,
+        reconciler,
+        watches=[
+            Watch(sets, _key, after_sync=True),
+            Watch(pods, changed),
+            Watch(revisions, changed),
+            Watch(nodes, NodeChanges(sets.lister, pods.lister)),
+        ],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        workers=workers,
+        seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_daemon_set_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_daemonset_syncs,
+    )

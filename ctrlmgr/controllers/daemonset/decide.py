@@ -1,0 +1,252 @@
+"""What is to be done about a DaemonSet's pods, and what its status says; decided without writing anything.
+
+Guarantees, Kubernetes' (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
+- Every node that the template fits has one pod; on a node that it no longer fits one stays only while it may go on
+  there (`scheduling.fit`). A pod that has ended goes and comes again, a failed one not faster than its backoff says.
+- Of several pods on a node the oldest stays. With a surge an old and a new one stay while the old one is ready and the
+  new one is not available yet.
+- An update without surge never makes more pods unavailable than may be; old ones that are unavailable anyway go first.
+  With a surge no more new pods than that come for old ones that are available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.daemonset.placement import HASH_LABEL, is_updated, oldest_first
+from ctrlmgr.controllers.daemonset.view import DaemonSet, Pods
+from ctrlmgr.controllers.workloads.pods import is_available, is_ready
+from ctrlmgr.scheduling.fit import Fit, FitNode, fit
+
+Backoff = Callable[[str], float]
+"""Returns the seconds for which a failed pod on a node is to stay; asked once for each that is about to go."""
+
+
+class Tale(NamedTuple):
+    """An Event about the DaemonSet."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass
+class Step:
+    """What is to be done now: pods to make on nodes, pods to delete, Events to tell; seconds until the next look."""
+
+    create: list[str] = field(default_factory=list)
+    delete: list[Object] = field(default_factory=list)
+    told: list[Tale] = field(default_factory=list)
+    again: float | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is to be written."""
+        return bool(self.create or self.delete)
+
+    def wait(self, seconds: float) -> None:
+        """Have a look in so many seconds, or earlier."""
+        self.again = seconds if self.again is None else min(self.again, seconds)
+
+
+def fits(daemon_set: Object, node: Object) -> Fit:
+    """Say what a DaemonSet wants on a node."""
+    return fit(daemon_set.view(DaemonSet).fit_spec, node.view(FitNode))
+
+
+class Planner:
+    """Plans for one DaemonSet as it is at one moment."""
+
+    def __init__(self, daemon_set: Object, nodes: Sequence[Object], pods: Pods, hash_: str, now: int) -> None:
+        """`hash_` is that of the current template's revision, `now` in microseconds since 1970."""
+        self._set = daemon_set
+        self._view = daemon_set.view(DaemonSet)
+        self._fits = {node.name: fits(daemon_set, node) for node in sorted(nodes, key=lambda node: node.name)}
+        self._pods = pods
+        self._hash = hash_
+        self._now = now
+
+    # Pods where they should be, and nowhere else.
+
+    def manage(self, backoff: Backoff) -> Step:
+        """Return what makes pods be where they should be, whatever template they have."""
+        step = Step()
+        for node, wanted in self._fits.items():
+            pods = self._pods.get(node)
+            if wanted.should_run and pods is None:
+                step.create.append(node)
+            elif wanted.may_continue:
+                self._tidy(node, pods or (), wanted, step, backoff)
+            elif pods:
+                step.delete += [pod for pod in pods if not pod.is_terminating]
+        # A node that is gone will never take a pod that waits for it.
+        for node, pods in self._pods.items():
+            if node not in self._fits:
+                step.delete += [pod for pod in pods if not pod.view(Pod).spec.node_name]
+        return step
+
+    def _tidy(self, node: str, pods: Iterable[Object], wanted: Fit, step: Step, backoff: Backoff) -> None:
+        running = []
+        for pod in pods:
+            if pod.is_terminating:
+                continue
+            phase = pod.view(Pod).status.phase
+            if phase == "Failed":
+                self._replace_failed(node, pod, step, backoff)
+            elif phase == "Succeeded":
+                what = f"Found succeeded daemon pod {pod.namespace}/{pod.name} on node {node}, will try to delete it"
+                step.told.append(Tale("Normal", "SucceededDaemonPod", what))
+                step.delete.append(pod)
+            else:
+                running.append(pod)
+        if self._view.surges:
+            self._tidy_surge(node, running, wanted, step)
+        else:
+            step.delete += oldest_first(running)[1:]
+
+    def _replace_failed(self, node: str, pod: Object, step: Step, backoff: Backoff) -> None:
+        wait = backoff(node)
+        if wait > 0:
+            step.wait(wait)
+            return
+        what = f"Found failed daemon pod {pod.namespace}/{pod.name} on node {node}, will try to kill it"
+        step.told.append(Tale("Warning", "FailedDaemonPod", what))
+        step.delete.append(pod)
+
+    def _tidy_surge(self, node: str, running: Sequence[Object], wanted: Fit, step: Step) -> None:
+        if len(running) <= 1:
+            if not running and wanted.should_run:
+                step.create.append(node)
+            return
+        ordered = oldest_first(running)
+        new = next((pod for pod in ordered if pod.labels.get(HASH_LABEL) == self._hash), None)
+        old = next((pod for pod in ordered if pod.labels.get(HASH_LABEL) != self._hash), None)
+        step.delete += [pod for pod in ordered if pod is not new and pod is not old]
+        if new is not None and old is not None and (not is_ready(old) or self._is_available(new)):
+            step.delete.append(old)
+
+    # From the old template to the new one.
+
+    def roll(self) -> Step:
+        """Return the next step of a rolling update, when `manage` has nothing to do."""
+        desired = sum(wanted.should_run for wanted in self._fits.values())
+        pods = {**dict.fromkeys((node for node, wanted in self._fits.items() if wanted.should_run), ()), **self._pods}
+        surge = self._view.max_surge(desired)
+        return self._surge(pods, desired, surge) if surge else self._swap(pods, self._view.max_unavailable(desired))
+
+    def _swap(self, pods: Pods, room: int) -> Step:
+        """Delete old pods: those that are unavailable, and of the others as many as may be."""
+        broken, candidates, unavailable = [], [], 0
+        for on_node in pods.values():
+            found = self._new_and_old(on_node)
+            if found is None or (found.new is None) == (found.old is None):
+                unavailable += 1  # for `manage` to see to
+            elif found.old is None:
+                unavailable += not self._is_available(found.new)
+            elif not self._is_available(found.old):
+                broken.append(found.old)
+                unavailable += 1
+            else:
+                candidates.append(found.old)
+        return Step(delete=[*broken, *candidates[: max(room - unavailable, 0)]])
+
+    def _surge(self, pods: Pods, desired: int, room: int) -> Step:
+        """Make new pods beside old ones, and delete old ones whose place is taken."""
+        step, surged, available = Step(), 0, 0
+        candidates: list[str] = []
+        sunset: list[Object] = []
+        for node, on_node in pods.items():
+            found = self._new_and_old(on_node)
+            if found is None:
+                surged += 1
+                continue
+            new, old = found
+            available += self._is_available(old if old is not None else new)
+            if old is None:
+                continue
+            if new is not None:
+                if self._is_available(new):
+                    step.delete.append(old)
+                else:
+                    surged += 1
+            elif self._should_run(node):
+                (candidates if self._is_available(old) else step.create).append(node)
+            else:
+                (sunset if self._is_available(old) else step.delete).append(old)
+        step.create += candidates[: max(room - surged, 0)]
+        # Where pods move to other nodes, one goes only when another is there.
+        step.delete += sunset[: max(available - desired, 0)]
+        return step
+
+    def _should_run(self, node: str) -> bool:
+        return node in self._fits and self._fits[node].should_run
+
+    def _new_and_old(self, pods: Iterable[Object]) -> _NewAndOld | None:
+        """Return the pods on a node that stay; None if there are several of either."""
+        staying = [pod for pod in pods if not pod.is_terminating]
+        new = [pod for pod in staying if is_updated(self._set, pod, self._hash)]
+        old = [pod for pod in staying if pod not in new]
+        if len(new) > 1 or len(old) > 1:
+            return None
+        return _NewAndOld(new[0] if new else None, old[0] if old else None)
+
+    def _is_available(self, pod: Object | None) -> bool:
+        return pod is not None and is_available(pod, self._view.spec.min_ready_seconds, self._now)
+
+    # What came of it.
+
+    def status(self) -> dict[str, Any]:
+        """Return the counts that the status has."""
+        desired = current = misplaced = ready = updated = available = 0
+        for node, wanted in self._fits.items():
+            pods = self._pods.get(node)
+            if not wanted.should_run:
+                misplaced += bool(pods)
+                continue
+            desired += 1
+            if not pods:
+                continue
+            pod = oldest_first(pods)[0]
+            current += 1
+            ready += is_ready(pod)
+            available += self._is_available(pod)
+            updated += is_updated(self._set, pod, self._hash)
+        return {
+            "currentNumberScheduled": current,
+            "numberMisscheduled": misplaced,
+            "desiredNumberScheduled": desired,
+            "numberReady": ready,
+            "updatedNumberScheduled": updated,
+            "numberAvailable": available,
+            "numberUnavailable": desired - available,
+        }
+
+
+class _NewAndOld(NamedTuple):
+    """The pod on a node of the current template, and that of an earlier one."""
+
+    new: Object | None
+    old: Object | None
+
+
+def with_status(daemon_set: Object, counts: dict[str, Any]) -> Object | None:
+    """Return the DaemonSet with these counts and its generation observed; None if it says all that already."""
+    was = daemon_set.view(DaemonSet).status
+    before = (
+        was.current_number_scheduled,
+        was.number_misscheduled,
+        was.desired_number_scheduled,
+        was.number_ready,
+        was.updated_number_scheduled,
+        was.number_available,
+        was.number_unavailable,
+    )
+    generation = daemon_set.metadata.generation or 0
+    if tuple(counts.values()) == before and was.observed_generation >= generation:
+        return None
+    body = daemon_set.to_dict()
+    status = {**(body.get("status") or {}), **counts, "observedGeneration": generation}
+    return Object.from_dict({**body, "status": status})

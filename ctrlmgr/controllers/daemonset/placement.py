@@ -1,0 +1,81 @@
+"""Pods that are for one node each: how they are made, which node one is for, and which template it was made of.
+
+Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): a new pod asks for its node by name in its
+node affinity, in place of any terms of its template; the scheduler binds it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.daemonset.view import DaemonSet, Pods, template_generation
+from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.pod_control import pod_from_template
+from ctrlmgr.controllers.workloads.pods import created_at
+
+HASH_LABEL: Final = "controller-revision-hash"
+GENERATION_LABEL: Final = "pod-template-generation"
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod_for(owner: Owner, node: str, hash_: str) -> dict[str, Any]:
+    """Return a new pod for a node, of the template whose revision has this hash."""
+    view, template = owner.object.view(DaemonSet), owner.object.view(DaemonSet).template
+    metadata = dict(template.get("metadata") or {})
+    labels = dict(metadata.get("labels") or {})
+    generation = template_generation(owner.object)
+    if generation is not None:
+        labels[GENERATION_LABEL] = str(generation)
+    labels[HASH_LABEL] = hash_
+    spec = {**view.pod_spec, "affinity": _affinity(view.pod_spec.get("affinity") or {}, node)}
+    return pod_from_template({"metadata": {**metadata, "labels": labels}, "spec": spec}, owner)
+
+
+def _affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"nodeSelectorTerms": [term]}
+    return {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}}
+
+
+def target_node(pod: Object) -> str | None:
+    """Return the node that a pod is on, or is for; None if it asks for none by name."""
+    node = pod.view(Pod).spec.node_name
+    if node:
+        return node
+    affinity = (pod.to_dict().get("spec") or {}).get("affinity") or {}
+    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("operator") == "In":
+                values = field.get("values") or []
+                return str(values[0]) if len(values) == 1 else None
+    return None
+
+
+def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
+    """Sort pods by the nodes they are for; what is going and has ended counts only where it is asked for."""
+    found = defaultdict(list)
+    for pod in pods:
+        if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
+            continue
+        node = target_node(pod)
+        if node is not None:
+            found[node].append(pod)
+    return found
+
+
+def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
+    """Say whether a pod was made of the template that has this hash."""
+    generation = template_generation(daemon_set)
+    same = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
+    return same or (bool(hash_) and pod.labels.get(HASH_LABEL) == hash_)
+
+
+def oldest_first(pods: Iterable[Object]) -> list[Object]:
+    """Return pods in the order in which they may stay: bound before unbound, the oldest first, then by name."""
+    return sorted(pods, key=lambda pod: (not pod.view(Pod).spec.node_name, created_at(pod), pod.name))

@@ -1,0 +1,92 @@
+"""Purging: what an object was is taken out of the log, and that it was, when, and by whom stays.
+
+Guarantees:
+- Of a purged event's payload only the kind and what the object was called are left, and the digest that the hash chain
+  needs: the chain is verified across it as before, and no other payload can take its place unnoticed.
+- The floor of the resource is raised first, in a transaction of its own, as compaction does it: a reader who asks for
+  what is gone gets `Expired`, never a half.
+- An object that exists keeps its current state.
+
+Where the database itself keeps copies of what was overwritten (free pages, dead rows) is each dialect's to clean.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select, update
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.eventlog.chain import Stamp, content_digest
+from ctrlmgr.eventlog.compaction import Write, raise_floor
+from ctrlmgr.eventlog.remains import purged_digest, remains
+from ctrlmgr.eventlog.tables import event, object_
+
+_CHUNK = 200
+
+
+class Purged(NamedTuple):
+    """What a purge did: how many `events` lost their payload, all of them at or before `revision`."""
+
+    events: int
+    revision: Revision
+
+
+def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: bool = False) -> Purged:
+    """Take all that an object was out of the log; see the module's docstring. `body` is the column as bytes.
+
+    Raises `NotFound` for an object that never was, `Conflict` for one that exists, unless only what it was before
+    (`superseded`) shall go.
+    """
+    with write() as connection:
+        place = _place(connection, resource, key)
+        if place is None:
+            raise NotFound(f'{resource} "{key}" has never existed, or all of it has been forgotten')
+        if not place.deleted and not superseded:
+            raise Conflict(f'{resource} "{key}" exists: delete it first, or purge what it was before (--superseded)')
+        raise_floor(connection, str(resource), place.head_revision)
+    last = place.head_revision if place.deleted else place.head_revision - 1
+    after = events = 0
+    while True:
+        with write() as connection:
+            rows = connection.execute(_payloads(body, place, after, last).limit(_CHUNK)).all()
+            events += sum(_bury(connection, row, place) for row in rows)
+        if not rows:
+            return Purged(events, last)
+        after = rows[-1].revision
+
+
+def _place(connection: Connection, resource: Resource, key: Key) -> Any:
+    here = (object_.c.resource == str(resource), object_.c.namespace == key.namespace, object_.c.name == key.name)
+    return connection.execute(select(object_).where(*here)).first()
+
+
+def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
+    """Select the events of an object after one revision and up to another, with all that their digests cover."""
+    return (
+        select(
+            event.c.revision,
+            event.c.type,
+            event.c.recorded_at,
+            event.c.actor,
+            event.c.user_agent,
+            event.c.term,
+            event.c.reconcile_id,
+            event.c.append_id,
+            body.label("body"),
+        )
+        .where(event.c.object_id == place.id, event.c.revision > after, event.c.revision <= last)
+        .order_by(event.c.revision)
+    )
+
+
+def _bury(connection: Connection, row: Any, place: Any) -> bool:
+    """Overwrite one payload; says whether there was one."""
+    if purged_digest(row.body, Key(place.namespace, place.name)) is not None:
+        return False
+    stamp = Stamp(row.recorded_at, row.actor, row.user_agent, row.term, row.reconcile_id, row.append_id)
+    digest = content_digest((place.resource, place.namespace, place.name), row.body, row.type, stamp)
+    left = remains(row.body, digest).decode()
+    connection.execute(update(event).where(event.c.revision == row.revision).values(body=left))
+    return True

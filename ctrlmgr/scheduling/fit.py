@@ -1,0 +1,62 @@
+"""Whether a pod belongs on one given node, resources and other pods aside: what DaemonSets go by.
+
+Guarantees: the same answers as the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`): a pod is
+to be on a node that its name, selectors and tolerations allow, and may stay on one whose NoExecute taints it tolerates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ctrlmgr.scheduling.node_selection import NodeAffinity, selects
+from ctrlmgr.scheduling.taints import NO_EXECUTE, Taint, Toleration, first_untolerated
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
+    taints: list[Taint] | None = None
+
+
+class FitNode(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 Node."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _NodeSpec = _NodeSpec()
+
+
+class _Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+
+
+class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodSpec."""
+
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+    tolerations: list[Toleration] | None = None
+
+
+class Fit(NamedTuple):
+    """Whether a pod of a DaemonSet should run on a node, and whether one that does may go on."""
+
+    should_run: bool
+    may_continue: bool
+
+
+def fit(spec: FitSpec, node: FitNode) -> Fit:
+    """Judge a node for pods of this spec, whose tolerations are complete."""
+    name, labels = node.metadata.name, node.metadata.labels or {}
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if spec.node_name not in ("", name) or not selects(name, labels, spec.node_selector, affinity):
+        return Fit(False, False)
+    taints, tolerations = node.spec.taints or (), spec.tolerations or ()
+    if first_untolerated(taints, tolerations) is None:
+        return Fit(True, True)
+    return Fit(False, first_untolerated(taints, tolerations, (NO_EXECUTE,)) is None)

@@ -1,0 +1,68 @@
+"""Taints of nodes and what pods tolerate.
+
+Guarantees: a taint is tolerated exactly when Kubernetes says so (`Toleration.ToleratesTaint` in
+`component-helpers/scheduling/corev1`): effect and key must be equal or left open, the value is compared unless the
+operator is Exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import msgspec
+
+NO_SCHEDULE: Final = "NoSchedule"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+
+_HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
+
+
+class Taint(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a v1 Taint."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Key and effect, of which a node has one taint each (`Taint.MatchTaint`)."""
+        return self.key, self.effect
+
+
+class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 Toleration."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Say whether this toleration covers a taint."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        return self.operator == "Exists"
+
+
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Say whether any of these tolerations covers a taint."""
+    return any(each.tolerates(taint) for each in tolerations)
+
+
+def first_untolerated(
+    taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str] = _HARD
+) -> Taint | None:
+    """Return the first taint of one of these effects that no toleration covers, None if there is none."""
+    return next((each for each in taints if each.effect in effects and not is_tolerated(each, tolerations)), None)
