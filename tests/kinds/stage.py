@@ -32,7 +32,9 @@ KINDS = builtin_kinds()
 
 
 class Objects:
-    """A `View` of given objects."""
+    """A `State` of given objects."""
+
+    revision = 1
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         self._objects = {(obj.resource, obj.key): obj for obj in objects}

@@ -24,6 +24,7 @@ from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_annotations
 from ctrlmgr.errors import ConversionFailed
 from ctrlmgr.extensions.definition import Conversion
+from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.prune import json_kind
 
 TIMEOUT: Final = 30.0
@@ -105,8 +106,8 @@ class Webhook:
 def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
     """Return the objects of an answer."""
     try:
-        review = msgspec.json.decode(reply.body)
-    except msgspec.DecodeError as problem:
+        review = strict_json.decode(reply.body)
+    except ValueError as problem:
         raise _Unusable(f"failed: {problem}") from problem
     if not isinstance(review, dict):
         raise _Unusable(f"failed: json: cannot unmarshal {json_kind(review)} into Go value of type v1.ConversionReview")
