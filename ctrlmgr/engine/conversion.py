@@ -140,13 +140,15 @@ def shown_all(kind: Kind, objects: Iterable[Object], around: Surroundings) -> Ca
     found = list(objects)
     if show is None:
         return found
-    answers, missing = _Answers(anew=False), list[Unconverted]()
-    with _knowing(answers):
-        for obj in found:
-            try:
-                show(obj)
-            except Unconverted as error:
-                missing.append(error)
-    yield from answers.gather(missing, around)
-    with _knowing(answers):
-        return [show(obj) for obj in found]
+    answers = _Answers(anew=False)
+    while True:  # what was remembered may have been forgotten while the hook was asked for the rest
+        result, missing = list[Object](), list[Unconverted]()
+        with _knowing(answers):
+            for obj in found:
+                try:
+                    result.append(show(obj))
+                except Unconverted as error:
+                    missing.append(error)
+        if not missing:
+            return result
+        yield from answers.gather(missing, around)
