@@ -15,6 +15,11 @@ from typing import Final, NamedTuple
 from ctrlmgr.admission.chain import Chain
 from ctrlmgr.admission.configuration import Document, read_configuration
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
@@ -25,6 +30,7 @@ from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentV
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
+from ctrlmgr.admission.plugins.resource_quota import QUOTAS, ResourceQuota, read_limited
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
@@ -84,10 +90,10 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("OwnerReferencesPermissionEnforcement", is_default=False),
     Entry("PersistentVolumeClaimResize", lambda parts: PersistentVolumeClaimResize()),
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
-    Entry("CertificateApproval"),
-    Entry("CertificateSigning"),
+    Entry("CertificateApproval", lambda parts: CertificateApproval(parts.authorizer)),
+    Entry("CertificateSigning", lambda parts: CertificateSigning(parts.authorizer)),
     Entry("ClusterTrustBundleAttest"),
-    Entry("CertificateSubjectRestriction"),
+    Entry("CertificateSubjectRestriction", lambda parts: CertificateSubjectRestriction()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
     Entry("DenyServiceExternalIPs", is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
@@ -99,13 +105,13 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
     Entry("ValidatingAdmissionPolicy"),
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
-    Entry("ResourceQuota"),
+    Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", is_default=False),
 )
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 

@@ -112,6 +112,11 @@ class EngineClient:
         target = self._target(obj)._replace(name="")
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
+    def create_all(self, objects: Sequence[Object]) -> None:
+        """Store new objects that have their names, all of them or none; raises `AlreadyExists` if one is there."""
+        bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
+        self._answer(self.engine.create_all(bodies, self._options, self._requester))
+
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
         if self._canonical and not subresource:

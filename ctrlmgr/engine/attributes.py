@@ -18,6 +18,7 @@ from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.refusals import forbidden
@@ -68,12 +69,16 @@ class Attributes:
     """What the audit log is told of the decision."""
     companions: list[Proposal] = field(default_factory=list)
     """What must be appended together with the object; a lost race for one of them has the write decided again."""
+    late: list[Late] = field(default_factory=list)
+    """What is appended together with the object and decided only in that moment."""
     within: Revision | None = None
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
+    upserts: bool = False
+    """Whether it is a creation by a request to update or to apply, which found nothing there."""
     is_reinvocation: bool = False
     """Whether this is the second time that `admit` is called in this attempt."""
 

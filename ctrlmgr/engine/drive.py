@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
-from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
-from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.engine.late import decided
+from ctrlmgr.engine.operations import Append, Await, Command, Consult, Operation, Read, Refresh
+from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.watchcache import WatchCache
@@ -76,18 +77,22 @@ class Driver:
                 return command.call()
             case CallOut(calls):
                 return [self._caller(call) for call in calls]
+            case Consult():
+                raise ServiceUnavailable("there is no event loop to ask on")
             case Await():
                 self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
                 return self._refresh()
 
     def _append(self, command: Append) -> Sequence[Event]:
+        own = list(command.proposals)
+        late = decided(command.late, self._cacher) if command.late else ()
         try:
-            events = self._log.append(command.proposals, author=command.author, fence=self._fence, cause=self._cause)
+            events = self._log.append([*own, *late], author=command.author, fence=self._fence, cause=self._cause)
         except CtrlmgrError:
             self._refresh()
             raise
         self._step()
-        return events
+        return events[: len(own)]
 
     def _refresh(self) -> None:
         self._step()

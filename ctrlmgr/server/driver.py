@@ -18,12 +18,14 @@ from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.calls.call import CallOut
-from ctrlmgr.engine.operations import Append, Await, Command, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Command, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.server.calling import Caller
+from ctrlmgr.server.turns import Turns
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
@@ -44,11 +46,14 @@ class Driver:
         event_log: EventLog,
         follower: Follower,
         workers: Workers,
+        view: View,
         *,
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
         """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
+
+        What is decided at the last moment is decided on `view`, which `follower` keeps current.
 
         `rewinds` says that the log may be taken back: what is asked of its future is of its past, and `Expired`.
         """
@@ -57,6 +62,7 @@ class Driver:
         self._workers = workers
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
+        self._turns = Turns(view, self._submitted, self._current)
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
@@ -89,11 +95,17 @@ class Driver:
                 return await self._read(call)
             case CallOut(calls):
                 return await self._caller.call(calls)
+            case Consult(ask):
+                return await ask()
             case Await(revision, patience):
                 if self._rewinds and revision > (newest := self._log.peek() or 0):
                     raise Expired(revision, newest)
                 await self._follower.reach(revision, patience)
                 return None
+
+    async def _current(self) -> None:
+        if not self._follower.is_current():
+            await self._follower.catch_up()
 
     async def _read(self, call: Callable[[], Any]) -> Any:
         """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer anybody."""
@@ -106,7 +118,13 @@ class Driver:
             reading.cancel()
 
     async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        proposals, author = command
+        if command.late:
+            return await self._turns.append(command, cause, fence)
+        return await self._submitted(command.proposals, command.author, cause, fence)
+
+    async def _submitted(
+        self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None
+    ) -> Sequence[Event]:
         try:
             return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
         except RequestTimeout:

@@ -78,6 +78,7 @@ def change(
         raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
     if current is None:
         assert new is not None  # or it would have been a 404
+        request.upserts = True
         return (yield from create(request, new(), managed=managed))
     yield from _seen(request, current)
     old = plan.read(current)
@@ -103,7 +104,8 @@ def change(
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
-    return (yield from _replace(request, ctx, fields, old, current))
+    decision = yield from _replace(request, ctx, fields, old, current)
+    return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
 
 
 def _seen(request: Request, current: Object) -> Operation[None]:

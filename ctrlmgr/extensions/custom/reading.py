@@ -25,7 +25,7 @@ from ctrlmgr.extensions.custom.shape import custom_shape
 from ctrlmgr.extensions.custom.webhook import Webhook
 from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.extensions.structural import Structural
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 _REMEMBERED = 4096
 """How many objects are remembered in a version they are not stored in."""
