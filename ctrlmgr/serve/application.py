@@ -21,7 +21,6 @@ from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
 from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
@@ -36,6 +35,8 @@ from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.serve.apps import Definitions
+from ctrlmgr.serve.apps import chosen as apps_of
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
@@ -73,7 +74,7 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
-        chosen = registry.enabled(settings.controllers.enabled)
+        apps, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
             log.warning(warning)
         self._role = settings.server.role
@@ -170,6 +171,8 @@ class Application(Fronted):
         members = (*self._bootstrap.runnables, self._roles, parts.definitions())
         members = () if self._role == CONTROLLERS_ONLY else members
         published = () if self._role == CONTROLLERS_ONLY else (cluster_authentication(parts, front),)
+        if apps and self._role != API_ONLY:
+            self.manager.add(Definitions(apps, parts.apiserver_client(), event_log, clock=clock), Phase.MEMBERS)
         for runnable in (*published, *members):
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
