@@ -3,8 +3,8 @@
 Guarantees:
 - Code that decides stays free of waiting: it asks for a conversion (`asked`) and gets it, if it is known; if not, it
   is left off (`Unconverted`), the hook is called, and the code runs again from its beginning, as it would have run.
-- What a hook answered is known to the piece of work that asked, and to nobody else; who remembers more, as a kind's
-  reader does, decides that for itself and never remembers a failure.
+- What a hook answered is known to the piece of work that asked, and to no other; a kind's reader remembers more, as it
+  decides, and never a failure.
 - Objects that are asked for together are sent together.
 """
 
@@ -43,7 +43,7 @@ class Way(Protocol):
 
 
 class Unconverted(UnknownError):
-    """What was asked for has to be converted first; seen only where nobody can call anybody."""
+    """What was asked for has to be converted first; seen only where the hook cannot be called."""
 
     def __init__(self, way: Way, body: bytes) -> None:
         """Say what is to go which way."""
@@ -93,7 +93,7 @@ def _knowing(answers: _Answers) -> Iterator[None]:
 def asked(way: Way, fields: Unstructured) -> Unstructured:
     """Return what an object is on the other end of a way, as dicts of its own.
 
-    Raises `Unconverted` if nobody has asked yet, and `ConversionFailed`.
+    Raises `Unconverted` if the hook has not been asked yet, and `ConversionFailed`.
     """
     body, answers = _encode(fields), _answers.get()
     found = answers.find(way, body) if answers is not None else None

@@ -1,6 +1,6 @@
 """Calls as data: an HTTP request to another process, and the reply.
 
-Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; that nobody answered is a reply too, never
+Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; a call without an answer has a reply too, never
 an error.
 """
 

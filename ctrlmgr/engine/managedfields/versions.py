@@ -59,7 +59,7 @@ class Translation:
         return found
 
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
-        """Return what was merged without what was applied last time, is not now (`now`), and nobody else has."""
+        """Return what was merged without what was applied last time, is not now (`now`), and no other manager has."""
         shape, whole = self._seen(merged, last.api_version)
         named = shape.named(last.fields)
         rest: Unstructured = shape.remove(whole, named) or {}

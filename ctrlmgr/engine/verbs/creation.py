@@ -105,7 +105,7 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[De
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
-        if given.isdecimal():  # which nobody has looked at, then
+        if given.isdecimal():  # which nothing has looked at, then
             obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)

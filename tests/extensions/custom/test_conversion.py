@@ -71,7 +71,7 @@ def test_an_object_is_shown_in_the_version_asked_for_and_stored_in_the_stored_on
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 5}
 
 
-def test_what_the_stored_version_does_asks_nobody(stage: Converted) -> None:
+def test_what_the_stored_version_does_asks_no_hook(stage: Converted) -> None:
     stage.send("POST", V1, widget(spec={"size": 1}))
     stage.send("GET", f"{V1}/a")
     stage.send("PATCH", f"{V1}/a", {"spec": {"size": 2}}, media_type=MERGE)
@@ -190,7 +190,7 @@ def test_appliers_of_two_versions_share_what_is_the_same(stage: Converted) -> No
     assert gone.body["spec"] == {}
 
 
-def test_instances_go_with_their_definition_though_nobody_can_convert_them(stage: Converted) -> None:
+def test_instances_go_with_their_definition_though_they_cannot_be_converted(stage: Converted) -> None:
     stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"width": 2}))
     stage.change = lambda review: Reply(problem="connection refused")
     stage.send("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}")
