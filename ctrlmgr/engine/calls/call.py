@@ -1,7 +1,7 @@
 """Calls as data: an HTTP request to another process, and the reply.
 
-Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; a call without an answer has a reply too, never
-an error.
+Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; a call without an answer has a
+reply too, never an error.
 """
 
 from __future__ import annotations
