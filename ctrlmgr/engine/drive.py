@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Command, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -73,7 +73,7 @@ class Driver:
                 return self._refresh()
             case Append():
                 return self._append(command)
-            case Read():
+            case Read() | Compute():
                 return command.call()
             case CallOut(calls):
                 return [self._caller(call) for call in calls]

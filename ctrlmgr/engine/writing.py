@@ -150,9 +150,17 @@ class WriteEngine:
             return handler.create(self, target, body, options, requester)
         if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
             raise MethodNotAllowed(details=StatusDetails())
-        request = self.request(target, options, requester)
+        return self._create(self.request(target, options, requester), body)
+
+    def _create(self, request: Request, body: Body) -> Operation[Answer]:
         bodies = _Bodies(request, body)
-        return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
+        yield from bodies.read()
+
+        def attempt() -> Operation[Decision]:
+            fields = yield from request.worked(bodies.take)
+            return (yield from create(request, fields))
+
+        return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
@@ -196,8 +204,11 @@ class WriteEngine:
         """Replace what is there by what the body says; where its kind allows it, create it."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.update(self, target, body, options, requester)
-        request = self.request(target, options, requester)
-        bodies = _Bodies(request, body)
+        return self._update(self.request(target, options, requester), body)
+
+    def _update(self, request: Request, body: Body) -> Operation[Answer]:
+        target, bodies = request.target, _Bodies(request, body)
+        yield from bodies.read()
         check_place(request, bodies.first)
 
         def replaced(ctx: Context, current: Object) -> Unstructured:
@@ -208,13 +219,14 @@ class WriteEngine:
         may_create = request.plan.strategy.allow_create_on_update and not target.subresource
         new = bodies.take_new if may_create else None
         uid = metadata_of(bodies.first).get("uid") or ""
-        return settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES)
+        return (yield from settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES))
 
     def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
+        request.size = len(body.data)
         patch = Patch(body, options)
         if patch.is_apply:
             applied = _Applying(request, patch)
@@ -287,11 +299,18 @@ class _Bodies:
     """A request's body, decoded once for each attempt, because an attempt uses it up."""
 
     def __init__(self, request: Request, body: Body) -> None:
-        """Decode it for the first time; raises what decoding raises."""
+        """Take the body as it came."""
+        request.size = len(body.data)
         self._request = request
         self._body = body
-        self.first: Unstructured = request.plan.decode(body, request.options, request.warnings)
         self._taken = False
+        self.first: Unstructured = {}
+        """The object, once it has been read."""
+
+    def read(self) -> Operation[None]:
+        """Decode it for the first time; raises what decoding raises."""
+        request, body = self._request, self._body
+        self.first = yield from request.worked(lambda: request.plan.decode(body, request.options, request.warnings))
 
     def take(self) -> Unstructured:
         """Return the object, to be used up."""

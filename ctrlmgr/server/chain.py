@@ -105,7 +105,7 @@ class Chain:
                 request.headers = warnings(request.told.warnings)
         if _impersonates(request):
             await self._impersonate(request, attributes)
-        with self._limits.seat(request.method, attributes):
+        with self._limits.seat(request.method, attributes, request.user) as request.seat:
             verdict = self._authorizer.authorize(request.user, attributes)
             if verdict is None:
                 verdict = await self._authorizer.ask(request.user, attributes)

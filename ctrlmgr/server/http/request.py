@@ -26,6 +26,7 @@ from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, To
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.http.stream import Stream
+from ctrlmgr.server.limits import Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.routes import Location
 
@@ -55,6 +56,7 @@ class Request:
         "location",
         "method",
         "metrics",
+        "seat",
         "told",
         "user",
     )
@@ -71,6 +73,8 @@ class Request:
         """The status of the answer, once that has been begun: nothing else can be said from then on."""
         self.metrics: RequestMetrics | None = None
         """What it is counted with, if at all."""
+        self.seat: Seat | None = None
+        """What it is counted in while it is worked on; it is left while the body is awaited."""
         self.headers: Sequence[Header] = ()
         """What the answer has besides its own headers, whatever it is."""
         self._exchange = exchange
@@ -133,7 +137,12 @@ class Request:
         if length.isdigit() and int(length) > BODY_LIMIT:
             raise _too_large()
         try:
-            return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            if self._exchange.has_come or self.seat is None:
+                return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.leave()
+            body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.take()
+            return body
         except BodyTooLarge as error:
             raise _too_large() from error
         except BodyTooSlow as error:
