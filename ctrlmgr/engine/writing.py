@@ -290,7 +290,12 @@ class WriteEngine:
     def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
         """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
         if body is not None and body.data:
-            options = delete_options(self.kinds.codec_for(DELETE_OPTIONS).decode(body.data, body.media_type).fields)
+            codec = self.kinds.codec_for(DELETE_OPTIONS)
+            fields = codec.decode(body.data, body.media_type).fields
+            if body.heard is not None:
+                internal = {**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
+                body.heard(fields, lambda: codec.encode(internal))
+            options = delete_options(fields)
         check_delete(options)
         return options
 
