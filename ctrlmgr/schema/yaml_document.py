@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -42,6 +42,18 @@ _WHOLE_BELOW = 1e21  # from here on Go writes floats with an exponent
 _TAG = "tag:yaml.org,2002:"
 
 
+_PREFIX = "yaml: unmarshal errors:\n"
+
+
+def single_lines(problems: Iterable[str]) -> Iterator[str]:
+    """Yield what a client is warned of: each line of what YAML has to say is a warning of its own."""
+    for problem in problems:
+        if problem.startswith(_PREFIX):
+            yield from (line.strip() for line in problem.removeprefix(_PREFIX).splitlines())
+        else:
+            yield problem
+
+
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
     """Decode the first document, and list the keys that stand twice in a mapping, as Kubernetes words them.
 
@@ -57,7 +69,7 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
         raise ValueError(_reason(error)) from error
     if not reader.repeated:
         return value, ()
-    return value, ("yaml: unmarshal errors:\n  " + "\n  ".join(reader.repeated),)
+    return value, (_PREFIX + "  " + "\n  ".join(reader.repeated),)
 
 
 def _reason(error: yaml.YAMLError) -> str:

@@ -131,7 +131,8 @@ class Chain:
         elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
             await request.respond(self._pages.nowhere(request.location))
         else:
-            request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+            if endpoint.serves(request.method):
+                request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
             if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
                 await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:

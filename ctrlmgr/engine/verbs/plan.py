@@ -19,6 +19,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.errors import Invalid
+from ctrlmgr.schema.yaml_document import single_lines
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -63,7 +64,7 @@ class Plan:
             if options.field_validation == "Strict":
                 raise self.codec.refuse_strictly(problems)
             if options.field_validation == "Warn":
-                warnings += problems
+                warnings += single_lines(problems)
         return fields
 
     def owned(
