@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -43,15 +43,6 @@ _TAG = "tag:yaml.org,2002:"
 
 
 _PREFIX = "yaml: unmarshal errors:\n"
-
-
-def single_lines(problems: Iterable[str]) -> Iterator[str]:
-    """Yield what a client is warned of: each line of what YAML has to say is a warning of its own."""
-    for problem in problems:
-        if problem.startswith(_PREFIX):
-            yield from (line.strip() for line in problem.removeprefix(_PREFIX).splitlines())
-        else:
-            yield problem
 
 
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:

@@ -10,7 +10,6 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.yaml_document import single_lines
 
 CONFIG_MAPS = Definitions.builtin().codec("ConfigMap", "v1", "io.k8s.api.core.v1.ConfigMap")
 
@@ -42,15 +41,6 @@ def test_problems() -> None:
         'yaml: unmarshal errors:\n  line 3: key "name" already set in map',
         'unknown field "bogus"',
     )
-
-
-def test_a_warning_is_one_line() -> None:
-    _, problems = CONFIG_MAPS.decode(b"data:\n  a: b\n  a: c\n  a: d\nbogus: 1\n", YAML)
-    assert list(single_lines(problems)) == [
-        'line 3: key "a" already set in map',
-        'line 4: key "a" already set in map',
-        'unknown field "bogus"',
-    ]
 
 
 @pytest.mark.parametrize(

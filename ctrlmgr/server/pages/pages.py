@@ -125,8 +125,15 @@ class Pages:
         document = self._discovery.answer(request.location.path, accept)
         if document is None:
             return self.nowhere(request.location)
-        # Kubernetes' aggregator, which answers for groups, does not look at the method.
-        return _documented(request, document, any_method=_is_of_groups(request.location))
+        return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))
+
+    def _asks_for_no_method(self, parts: Sequence[str]) -> bool:
+        """Whether what answers here in Kubernetes does not look at the method.
+
+        That is the aggregator, for groups (`apis_handler.go`), and what tells of the versions of custom kinds
+        (`customresource_discovery.go`).
+        """
+        return parts[:1] == ("apis",) and (len(parts) < 3 or not self._is_group(parts))
 
     async def _described(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")
@@ -152,12 +159,6 @@ def _healthy(health: Health, check: str, query: Mapping[str, Sequence[str]]) -> 
         found = health.report(verbose="verbose" in query, exclude=query.get("exclude", []))
     ok, words = found
     return text(200 if ok else 500, words)
-
-
-def _is_of_groups(location: Location) -> bool:
-    """Whether the path is of all groups, or of one."""
-    parts = location.parts or ()
-    return parts[:1] == ("apis",) and len(parts) <= 2
 
 
 def _documented(request: Request, document: Document, *, any_method: bool = False) -> Response:
