@@ -119,6 +119,8 @@ class Kind:
     """What a client is told who uses it, empty for nothing."""
     stored_version: str = ""
     """The version that it is stored in, as its hash in discovery says."""
+    registry_path: str = ""
+    """Where Kubernetes' storage keeps it, `services/specs`, as errors name it; empty: under its plural."""
     converts_last: bool = False
     """Whether a write is decided on this version and what comes of it is turned into the stored one, as with custom
     kinds; built-in ones are turned into the stored version first, which is the one that `strategy` sees."""

@@ -162,6 +162,7 @@ def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) 
     kind.resets = declaration.resets
     kind.deprecation = declaration.deprecation
     stored_as = declaration.stored_as
+    kind.registry_path = declaration.registry_path
     kind.stored_version = declaration.stored_version or kind.gvk.version
     stored = kind
     if stored_as is not None:

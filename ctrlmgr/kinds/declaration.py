@@ -37,5 +37,7 @@ class Declaration:
     deprecation: str = ""
     """What a client is told who uses it (apiserver `pkg/endpoints/deprecation`)."""
     stored_as: StoredAs | None = None
+    registry_path: str = ""
+    """Where Kubernetes' storage keeps it, if that is not its plural."""
     stored_version: str = ""
     """The version that Kubernetes 1.36 stores it in, where that is one it serves no more; its hash is of that."""

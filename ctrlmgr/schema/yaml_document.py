@@ -42,6 +42,9 @@ _WHOLE_BELOW = 1e21  # from here on Go writes floats with an exponent
 _TAG = "tag:yaml.org,2002:"
 
 
+_PREFIX = "yaml: unmarshal errors:\n"
+
+
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
     """Decode the first document, and list the keys that stand twice in a mapping, as Kubernetes words them.
 
@@ -57,7 +60,7 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
         raise ValueError(_reason(error)) from error
     if not reader.repeated:
         return value, ()
-    return value, ("yaml: unmarshal errors:\n  " + "\n  ".join(reader.repeated),)
+    return value, (_PREFIX + "  " + "\n  ".join(reader.repeated),)
 
 
 def _reason(error: yaml.YAMLError) -> str:

@@ -148,9 +148,10 @@ class Chain:
         elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
             await request.respond(self._pages.nowhere(request.location))
         else:
-            request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
-            if endpoint.headers and request.audit is not None:
-                request.audit.annotations[DEPRECATED] = "true"
+            if endpoint.headers and endpoint.serves(request.method):
+                request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+                if request.audit is not None:
+                    request.audit.annotations[DEPRECATED] = "true"
             if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
                 await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:

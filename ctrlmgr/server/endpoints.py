@@ -81,6 +81,10 @@ class Endpoint:
         """Whether a method finds anything here: of a namespaced custom kind, everywhere, that is to list."""
         return self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced or method in _READING
 
+    def serves(self, method: str) -> bool:
+        """Whether a method means anything here."""
+        return method in self._verbs
+
     def verb(self, method: str) -> str:
         """Return what a method means here; raises `MethodNotAllowed`, and `BadRequest` for want of a name."""
         verb = self._verbs.get(method)

@@ -84,6 +84,7 @@ NOT_A_KEY = (
         ("a,", "found '', expected: identifier after ','"),
         ("a,,b", "found ',', expected: identifier after ','"),
         ("!", f"{UNPARSABLE}found '', expected: identifier"),
+        ("!a=1", "found '=', expected: ',' or 'end of string'"),
         ("!=a", "found '!=', expected: !, identifier, or 'end of string'"),
         ("a in (b", f"{UNPARSABLE}found '', expected: ',' or ')'"),
         ("a in (=)", f"{UNPARSABLE}found '=', expected: ',', ')' or identifier"),

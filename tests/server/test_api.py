@@ -168,7 +168,7 @@ UNKNOWN = status(404, "NotFound", "the server could not find the requested resou
         ("OPTIONS", f"{CONFIG_MAPS}/x", NOT_ALLOWED),
         ("HEAD", f"{CONFIG_MAPS}/x", ""),
         ("POST", "/version", NOT_ALLOWED),
-        ("POST", "/apis", NOT_ALLOWED),
+        ("POST", "/api", NOT_ALLOWED),
     ],
 )
 def test_what_is_not_there_and_what_cannot_be_done(site: Site, method: str, path: str, body: str) -> None:
@@ -259,18 +259,21 @@ def test_reviews_are_answered(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "code", "message"),
     [
-        ("services/web/proxy", 503, 'no endpoints available for service "web"'),
-        ("services/https:web:443/proxy/a/b", 503, 'no endpoints available for service "web"'),
+        ("services/web/proxy", 404, 'services "web" not found'),
+        ("services/https:web:443/proxy/a/b", 404, 'services "web" not found'),
+        ("services/told/proxy", 503, 'no endpoints available for service "told"'),
         ("services/other/proxy", 404, 'services "other" not found'),
-        ("pods/unplaced/log", 400, "pod unplaced does not have a host assigned"),
+        ("pods/unplaced/exec?command=ls", 400, "pod unplaced does not have a host assigned"),
         ("pods/placed/log", 503, 'no kubelet answers for node "node-a"'),
-        ("pods/lost/log", 404, 'nodes "node-b" not found'),
+        ("pods/lost/log", 404, 'pods "node-b" not found'),
     ],
 )
 def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, message: str) -> None:
     base = "/api/v1/namespaces/default"
     containers = [{"name": "c", "image": "i"}]
-    site.ask(f"{base}/services", "POST", {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
+    for name in ("web", "told"):
+        site.ask(f"{base}/services", "POST", {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}})
+    site.ask(f"{base}/endpoints", "POST", {"metadata": {"name": "told"}})
     site.ask(f"{base}/pods", "POST", {"metadata": {"name": "unplaced"}, "spec": {"containers": containers}})
     site.ask("/api/v1/nodes", "POST", {"metadata": {"name": "node-a"}})
     for name, node in ("placed", "node-a"), ("lost", "node-b"):
@@ -278,6 +281,13 @@ def test_what_runs_nowhere_cannot_be_reached(site: Site, path: str, code: int, m
         site.ask(f"{base}/pods", "POST", {"metadata": {"name": name}, "spec": spec})
     answer = site.ask(f"{base}/{path}")
     assert (answer.status, answer.json["message"]) == (code, message)
+
+
+def test_a_pod_that_runs_nowhere_has_logged_nothing(site: Site) -> None:
+    path = "/api/v1/namespaces/default/pods"
+    site.ask(path, "POST", {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    answer = site.ask(f"{path}/a/log")
+    assert answer.status == 204
 
 
 def test_who_has_to_do_with_what_is_deprecated_is_told(site: Site) -> None:

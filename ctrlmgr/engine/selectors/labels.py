@@ -127,8 +127,10 @@ def _requirement(tokens: Tokens) -> Requirement:
         raise _unparsable(f"found '{key.text}', expected: identifier")
     if problems := qualified_name(key.text):
         raise _unparsable(invalid("<nil>", key.text, "; ".join(problems)).message)
+    if negated:
+        return Requirement(key.text, "!", ())
     if tokens.peek().kind in ("end", ","):
-        return Requirement(key.text, "!" if negated else "exists", ())
+        return Requirement(key.text, "exists", ())
     operator = tokens.take(keywords=True)
     if operator.kind not in _BINARY:
         raise _unparsable(f"found '{operator.text}', expected: {_BINARY_WORDS}")

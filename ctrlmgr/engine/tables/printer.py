@@ -23,6 +23,15 @@ Row = Callable[[Fields, Ages], Iterable[Any]]
 """Gives the cells of an object."""
 
 
+class RowCondition(msgspec.Struct, frozen=True):
+    """What a client may treat a row by (meta/v1 TableRowCondition): `Completed` rows, say, it may leave out."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
 class Column(msgspec.Struct, frozen=True):
     """One column (meta/v1 TableColumnDefinition), its fields in Go's order."""
 
@@ -46,6 +55,10 @@ class TableDefinition(Protocol):
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
         """Return what stands in the columns for `obj` at a time (microseconds since 1970): JSON values, mostly text."""
 
+    @property
+    def conditions(self) -> Callable[[Object], Sequence[RowCondition]] | None:
+        """What finds a row's conditions, None where rows have none."""
+
 
 class Printer(NamedTuple):
     """A table definition as data."""
@@ -54,6 +67,7 @@ class Printer(NamedTuple):
     row: Row
     named: bool = True
     """Whether the object's name comes before what `row` gives."""
+    conditions: Callable[[Object], Sequence[RowCondition]] | None = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
         """Return an object's cells at `now` (microseconds since 1970)."""

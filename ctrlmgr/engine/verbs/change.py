@@ -148,9 +148,10 @@ def parse_version(text: str) -> int:
 
 def _other_uid(request: Request, uid: str, found: str) -> str:
     """Say what etcd's storage says of an object that is not the one meant."""
-    target, resource = request.target, request.plan.resource
-    group = resource.group if request.plan.kind.is_custom else ""
-    key = "/".join(filter(None, ("/registry", group, resource.plural, target.namespace, target.name)))
+    target, kind = request.target, request.plan.kind
+    group = kind.resource.group if kind.is_custom else ""
+    path = kind.registry_path or kind.resource.plural
+    key = "/".join(filter(None, ("/registry", group, path, target.namespace, target.name)))
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
         f"failed: UID in precondition: {uid}, UID in object meta: {found}"

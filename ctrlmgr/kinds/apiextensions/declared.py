@@ -13,5 +13,6 @@ KINDS = (
         strategy=DefinitionStrategy(),
         resets=NO_METADATA,
         stored_version="v1beta1",
+        registry_path="apiextensions.k8s.io/customresourcedefinitions",
     ),
 )

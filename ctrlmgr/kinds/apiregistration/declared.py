@@ -19,6 +19,7 @@ KINDS = (
     Declaration(
         "apiregistration.k8s.io/v1",
         "APIService",
+        registry_path="apiregistration.k8s.io/apiservices",
         strategy=APIServiceStrategy(),
         printer=printers.API_SERVICE,
         resets=NO_METADATA,

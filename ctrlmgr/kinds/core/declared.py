@@ -50,6 +50,7 @@ KINDS = (
         "Endpoints",
         strategy=EndpointsStrategy(),
         printer=printers.ENDPOINTS,
+        registry_path="services/endpoints",
         deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
     Declaration("v1", "Event", strategy=EventStrategy(), printer=printers.EVENT),
@@ -61,7 +62,7 @@ KINDS = (
         printer=printers.NAMESPACE,
         resets={**USUAL, "finalize": all_but(STATUS)},
     ),
-    Declaration("v1", "Node", strategy=NodeStrategy(), printer=printers.NODE),
+    Declaration("v1", "Node", strategy=NodeStrategy(), printer=printers.NODE, registry_path="minions"),
     Declaration("v1", "PersistentVolume", strategy=PersistentVolumeStrategy(), printer=printers.PERSISTENT_VOLUME),
     Declaration(
         "v1",
@@ -76,6 +77,7 @@ KINDS = (
         "ReplicationController",
         strategy=ReplicationControllerStrategy(),
         printer=apps_printers.REPLICATION_CONTROLLER,
+        registry_path="controllers",
     ),
     Declaration("v1", "ResourceQuota", strategy=ResourceQuotaStrategy(), printer=printers.RESOURCE_QUOTA),
     Declaration("v1", "Secret", strategy=SecretStrategy(), printer=printers.SECRET),
@@ -86,4 +88,4 @@ KINDS = (
 def service(ranges: Ranges | None = None) -> Declaration:
     """Return the declaration of Service, whose addresses and node ports are given from `ranges`."""
     strategy = ServiceStrategy() if ranges is None else ServiceStrategy(ranges)
-    return Declaration("v1", "Service", strategy=strategy, printer=printers.SERVICE)
+    return Declaration("v1", "Service", strategy=strategy, printer=printers.SERVICE, registry_path="services/specs")

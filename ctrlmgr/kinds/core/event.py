@@ -162,7 +162,7 @@ def _validate_new_style(obj: Unstructured) -> list[FieldError]:
     if not _involved_namespace(obj) and obj["metadata"].get("namespace") not in ("default", "kube-system"):
         errors.append(invalid(Path("involvedObject.namespace"), "", _MISMATCH))
     controller = obj.get("reportingComponent") or ""
-    path = Path("reportingController")
+    path = Path("reportingComponent")
     errors += [] if controller else [required(path)]
     errors += each_problem(names.qualified_name, controller, path)
     for field in ("reportingInstance", "action", "reason"):

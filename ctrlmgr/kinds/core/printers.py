@@ -212,7 +212,7 @@ NAMESPACE = printer("Status|Age", _namespace)
 NODE = printer("Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime", _node)
 CONFIG_MAP = printer("Data|Age", counted("data", "binaryData"))
 SECRET = printer("Type|Data|Age", _secret)
-SERVICE_ACCOUNT = printer("Secrets|Age", counted("secrets"))
+SERVICE_ACCOUNT = printer("Age", lambda fields, ages: [age(fields, ages)])
 PERSISTENT_VOLUME = printer(
     "Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|+VolumeMode",
     _volume,

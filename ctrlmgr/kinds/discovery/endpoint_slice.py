@@ -17,6 +17,7 @@ from ctrlmgr.engine.validation.addresses import (
     ip_warnings,
     is_ipv6,
     is_usual,
+    parse_ip,
     validate_endpoint_ip,
     validate_legacy_ip,
 )
@@ -156,7 +157,9 @@ def _address_check(address_type: str) -> AddressCheck:
         if errors := validate_legacy_ip(path, address):
             return errors
         if is_ipv6(address) != wants_ipv6:
-            errors.append(invalid(path, address, f"must be an {address_type} address"))
+            errors.append(invalid(_ADDRESSES, address, f"must be an {address_type} address"))
+        elif wants_ipv6 and (canonical := str(parse_ip(address))) != address:
+            errors.append(invalid(path, address, f'must be in canonical form ("{canonical}")'))
         return errors + validate_endpoint_ip(path, address)
 
     return check

@@ -14,7 +14,7 @@ _V1 = "networking.k8s.io/v1"
 
 KINDS = (
     Declaration(_V1, "IPAddress", strategy=IPAddressStrategy(), printer=printers.IP_ADDRESS),
-    Declaration(_V1, "Ingress", strategy=IngressStrategy(), printer=printers.INGRESS),
+    Declaration(_V1, "Ingress", strategy=IngressStrategy(), printer=printers.INGRESS, registry_path="ingress"),
     Declaration(_V1, "IngressClass", strategy=IngressClassStrategy(), printer=printers.INGRESS_CLASS),
     Declaration(_V1, "NetworkPolicy", strategy=NetworkPolicyStrategy(), printer=printers.NETWORK_POLICY),
     # Its reset fields are named under a group that does not exist, so without effect.

@@ -125,11 +125,15 @@ class Pages:
         document = self._discovery.answer(request.location.path, accept)
         if document is None:
             return self.nowhere(request.location)
-        # What tells of custom kinds asks for no method (apiextensions-apiserver `customresource_discovery.go`).
-        parts = request.location.parts or ()
-        return _documented(
-            request, document, any_method=parts[:1] == ("apis",) and len(parts) > 1 and not self._is_group(parts)
-        )
+        return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))
+
+    def _asks_for_no_method(self, parts: Sequence[str]) -> bool:
+        """Whether what answers here in Kubernetes does not look at the method.
+
+        That is the aggregator, for groups (`apis_handler.go`), and what tells of the versions of custom kinds
+        (`customresource_discovery.go`).
+        """
+        return parts[:1] == ("apis",) and (len(parts) < 3 or not self._is_group(parts))
 
     async def _described(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")

@@ -89,6 +89,9 @@ class Table:
 
     def _row(self, obj: Object, now: int) -> bytes:
         cells = _encode(self._definition.cells(obj, now))
+        find = self._definition.conditions
+        if find is not None and (conditions := find(obj)):
+            return b'{"cells":%b,"conditions":%b,"object":%b}' % (cells, _encode(conditions), self._object(obj))
         return b'{"cells":%b,"object":%b}' % (cells, self._object(obj))
 
     def _object(self, obj: Object) -> bytes:

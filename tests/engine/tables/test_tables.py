@@ -11,6 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.tables.ages import ages_at, human_duration
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.kinds.core.pod.printer import PODS
 
 NOW = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 KINDS = builtin_kinds()
@@ -330,3 +331,14 @@ def test_durations_read_as_kubectl_writes_them(duration: timedelta, text: str) -
 
 def test_an_object_without_a_time_has_no_age() -> None:
     assert ages_at(NOW).since(None) == "<unknown>"
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_rows_of_pods_that_have_ended_say_so(phase: str) -> None:
+    conditions = PODS.conditions
+    assert conditions is not None
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": phase}}
+    (condition,) = conditions(Object.from_dict(body))
+    assert (condition.type, condition.status, condition.reason) == ("Completed", "True", phase)
+    body["status"] = {"phase": "Running"}
+    assert conditions(Object.from_dict(body)) == ()

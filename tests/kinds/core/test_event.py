@@ -63,8 +63,8 @@ def test_an_old_style_event_is_where_its_object_is(namespace: str, involved: str
         (
             {"reportingComponent": ""},
             [
-                "reportingController: Required value",
-                *[f'reportingController: Invalid value: "": {each}' for each in names.qualified_name("")],
+                "reportingComponent: Required value",
+                *[f'reportingComponent: Invalid value: "": {each}' for each in names.qualified_name("")],
             ],
         ),
         ({"reportingInstance": ""}, ["reportingInstance: Required value"]),

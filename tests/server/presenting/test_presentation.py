@@ -35,6 +35,7 @@ class Definition:
     """A table with the name, and the time at which it was made."""
 
     columns = (Column("Name", format="name", description="What it is called."), Column("Now", "integer", priority=1))
+    conditions = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
         return ["<none>" if obj.name == "b" else obj.name, now]

@@ -74,6 +74,7 @@ class Failing(Plain):
 
 class Definition:
     columns = (Column("Name"),)
+    conditions = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
         return [obj.name]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
+from ctrlmgr.api.object import Object
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, joined, printer
+from ctrlmgr.engine.tables.printer import NONE, Fields, RowCondition, age, at, joined, printer
 
 _UNREACHABLE = "NodeLost"
 
@@ -138,4 +141,25 @@ def _addresses(pod: Fields) -> list[str]:
     return addresses or ([single] if single else [])
 
 
-PODS = printer("Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates", _row)
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Phase(msgspec.Struct):
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Phase).decode
+_ENDED = {
+    "Succeeded": (RowCondition("Completed", "True", "Succeeded", "The pod has completed successfully."),),
+    "Failed": (RowCondition("Completed", "True", "Failed", "The pod failed."),),
+}
+
+
+def _conditions(pod: Object) -> Sequence[RowCondition]:
+    return _ENDED.get(_decode(pod.body).status.phase, ())
+
+
+PODS = printer("Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates", _row)._replace(
+    conditions=_conditions
+)
