@@ -59,13 +59,33 @@ def run(cluster: ServerProcess | Path, name: str, *arguments: str) -> Iterator[s
             assert "Traceback" not in told, told
 
 
-def test_the_example_operator_by_run(server: ServerProcess) -> None:
+def use_typed_client(server: ServerProcess) -> None:
+    client = Client.connect(server.kubeconfig)
+    wanted = Shop(metadata=Metadata(name="typed", labels={"a": "b"}), spec=ShopSpec(prices={"tea": 1}))
+    assert client.create(wanted).spec.currency == "EUR"
+    seen = (each for _, each in client.watch(Shop, "default") if each.name == "typed" and each.status.prices)
+    assert next(seen).status.conditions[0].type == "Ready"
+    assert [each.name for each in client.list(Shop, labels={"a": "b"})] == ["typed"]
+    with pytest.raises(Invalid, match="currency"):
+        client.patch(Shop, "typed", {"spec": {"currency": "x"}})
+    assert client.apply(wanted, force=True).metadata.labels == {"a": "b"}
+    prices = client.get("v1/ConfigMap", "typed-prices")
+    assert prices is not None
+    assert prices["data"] == {"tea": "1 EUR"}
+    client.delete(Shop, "typed")
+    wait_until(lambda: client.get(Shop, "typed") is None)
+    with pytest.raises(NotFound):
+        client.delete(Shop, "typed")
+
+
+def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "scenario", "shop:app"):
         run_scenario(cluster)
         assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"]
         cluster.delete("example.com/v1/Shop", "corner")
         wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)
+        use_typed_client(server)
     assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"] == ""  # given back
     managers = cluster.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.example.com")
     assert "ctrlmgr-app" in [each["manager"] for each in managers["metadata"]["managedFields"]]
@@ -102,27 +122,6 @@ def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
                     assert 'controller="shop-controller"' in answer.read().decode()
                 with urlopen(f"http://127.0.0.1:{pages}/readyz", timeout=10) as answer:
                     assert answer.read() == b"ok"
-
-
-def test_a_typed_client(server: ServerProcess) -> None:
-    client = Client.connect(server.kubeconfig)
-    with run(server, "client", "shop:app", "--leader-elect=false"):
-        wait_until(lambda: Served(server).is_served("/apis/example.com/v1/shops"))
-        wanted = Shop(metadata=Metadata(name="typed", labels={"a": "b"}), spec=ShopSpec(prices={"tea": 1}))
-        assert client.create(wanted).spec.currency == "EUR"
-        seen = (each for _, each in client.watch(Shop, "default") if each.name == "typed" and each.status.prices)
-        assert next(seen).status.conditions[0].type == "Ready"
-        assert [each.name for each in client.list(Shop, labels={"a": "b"})] == ["typed"]
-        with pytest.raises(Invalid, match="currency"):
-            client.patch(Shop, "typed", {"spec": {"currency": "x"}})
-        assert client.apply(wanted, force=True).metadata.labels == {"a": "b"}
-        prices = client.get("v1/ConfigMap", "typed-prices")
-        assert prices is not None
-        assert prices["data"] == {"tea": "1 EUR"}
-        client.delete(Shop, "typed")
-        wait_until(lambda: client.get(Shop, "typed") is None)
-        with pytest.raises(NotFound):
-            client.delete(Shop, "typed")
 
 
 def test_one_works_and_another_takes_over(server: ServerProcess) -> None:
