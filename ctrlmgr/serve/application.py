@@ -42,7 +42,9 @@ from ctrlmgr.serve.controllers import (
     compaction,
     event_expiry,
     read_root_ca,
+    simulated_runtime,
     watched,
+    with_nodes,
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
@@ -72,6 +74,7 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
+        settings = with_nodes(settings)
         chosen = registry.enabled(settings.controllers.enabled)
         for warning in chosen.warnings:
             log.warning(warning)
@@ -101,6 +104,7 @@ class Application(Fronted):
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
             admission=GuardedLeases(chain, leader_lease(settings)),
+            runtime=simulated_runtime(settings, clock=clock),
         )
         for resource in (NAMESPACES, *READ):
             informers.informer(resource)

@@ -252,7 +252,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context.recorder(DESCRIPTOR),
         options,
         clock=context.clock,
-        random=context.random,
+        random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
     controller = Controller(
         DESCRIPTOR.name,
