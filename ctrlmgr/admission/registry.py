@@ -15,6 +15,11 @@ from typing import Final, NamedTuple
 from ctrlmgr.admission.chain import Chain
 from ctrlmgr.admission.configuration import Document, read_configuration
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
@@ -85,10 +90,10 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("OwnerReferencesPermissionEnforcement", is_default=False),
     Entry("PersistentVolumeClaimResize", lambda parts: PersistentVolumeClaimResize()),
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
-    Entry("CertificateApproval"),
-    Entry("CertificateSigning"),
+    Entry("CertificateApproval", lambda parts: CertificateApproval(parts.authorizer)),
+    Entry("CertificateSigning", lambda parts: CertificateSigning(parts.authorizer)),
     Entry("ClusterTrustBundleAttest"),
-    Entry("CertificateSubjectRestriction"),
+    Entry("CertificateSubjectRestriction", lambda parts: CertificateSubjectRestriction()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
     Entry("DenyServiceExternalIPs", is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
+from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
     ADDRESS,
@@ -227,6 +228,16 @@ class ControllerSettings:
             metavar="LIST",
         ),
     ] = ("*",)
+    apps: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Apps whose controllers run, too, as `module:attribute` or by the name under which a package has installed "
+            "one. Their kinds are defined when they are not. Modules are looked for in the working directory first.",
+            flag="--app",
+            metavar="MODULE:APP",
+        ),
+    ] = ()
     start_interval: Annotated[
         float,
         DURATION,
@@ -398,6 +409,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
