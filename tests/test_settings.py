@@ -83,6 +83,9 @@ VALUES = {
     "database.url": "memory:",
     "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",
+    "database.anchor_key": "/elsewhere/key",
+    "database.anchor_command": "tee -a /elsewhere/anchors",
+    "database.anchor_command_every": "5m",
     "server.role": "api-only",
     "server.listen": "[::1]:0",
     "server.advertise_address": "192.0.2.10",
@@ -312,6 +315,7 @@ def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]
 def test_the_anchor_has_a_place_beside_each_database(url: str, anchor: str | None) -> None:
     settings = load({"database.url": url, "data_dir": "/data"}, {}).settings
     assert settings.anchor_path == (Path(anchor) if anchor else None)
+    assert settings.anchor_key_path == (Path(f"{anchor}.key") if anchor else None)
 
 
 def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ Guarantees:
 - A client learns nothing of what is here before it is known who it is and that it may ask: 401 and 403 come before 404.
 - A step that needs no other process is passed without waiting.
 - What was acknowledged before a request came counts for it: rights that were taken are gone, on any connection.
+- A watch lasts no longer than the credentials that it was begun with, but for a minute.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -32,6 +33,7 @@ from ctrlmgr.engine.refusals import forbidden, not_found
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.standing import Standing
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import warnings
@@ -88,6 +90,8 @@ class Chain:
         self._authorizer = authorizer
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
+        self.standing = Standing(authenticator)
+        """Ends watches whose credentials have ended."""
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
@@ -95,7 +99,7 @@ class Chain:
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
         try:
-            request.user = await self._authenticator.authenticate(parts)
+            sender = request.user = await self._authenticator.authenticate(parts)
         finally:
             if request.told.warnings:
                 request.headers = warnings(request.told.warnings)
@@ -107,7 +111,11 @@ class Chain:
                 verdict = await self._authorizer.ask(request.user, attributes)
             if not verdict.allows:
                 raise refusal(request.user, attributes, verdict.reason)
-            await self._perform(request, place, attributes)
+            if attributes.verb == "watch":
+                with self.standing.holding(request, parts, sender):
+                    await self._perform(request, place, attributes)
+            else:
+                await self._perform(request, place, attributes)
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
         """Have a request made for the user that its headers name."""

@@ -102,6 +102,29 @@ class DatabaseSettings:
             metavar="FILE",
         ),
     ] = ""
+    anchor_key: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The file with the Ed25519 key that signs the anchor; `verify` also takes the public half. Empty: "
+            "beside the anchor, as ANCHOR.key, which `serve` makes.",
+            flag="--anchor-key",
+            metavar="FILE",
+        ),
+    ] = ""
+    anchor_command: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A command that is given each new anchor, one line of JSON, on its standard input: to keep it where "
+            "nobody who can write the database can, for example 'ssh vault tee -a anchors'. No shell reads it.",
+            flag="--anchor-command",
+            metavar="COMMAND",
+        ),
+    ] = ""
+    anchor_command_every: Annotated[
+        float, DURATION, Setting("The shortest time between two runs of the anchor's command.")
+    ] = 60.0
     pool_size: Annotated[
         int,
         whole(2),
@@ -205,7 +228,7 @@ class ServiceSettings:
         one_of("lease", "master-count", "none"),
         Setting(
             'Whose addresses the `kubernetes` service leads to: "lease" those of the processes that are '
-            'alive, "master-count" a fixed number that each process joins, "none" nobody\'s, because somebody '
+            'alive, "master-count" a fixed number that each process joins, "none" no addresses, because another '
             "else keeps its Endpoints."
         ),
     ] = "lease"
@@ -264,7 +287,7 @@ class ControllerSettings:
 class LeaderElectionSettings:
     """Who runs the controllers when several processes could; the durations are in seconds, see `leaderelection`.
 
-    With `enabled` false this process runs them whoever else does.
+    With `enabled` false this process runs them whatever others do.
     """
 
     enabled: Annotated[
@@ -272,7 +295,7 @@ class LeaderElectionSettings:
         SWITCH,
         Setting(
             "Whether processes that share a database agree on one that runs the controllers. false: this one "
-            "does, whoever else does; for one process alone.",
+            "does, whatever others do; for one process alone.",
             flag="--leader-elect",
             metavar="BOOL",
         ),
@@ -325,7 +348,7 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after it has last changed. "0s": until somebody deletes it.'),
+        Setting('How long an Event is kept after it has last changed. "0s": until a client deletes it.'),
     ] = 3600.0
 
 
@@ -431,6 +454,14 @@ class Settings:
     def database_url(self) -> str:
         """The database's URL, spelled out."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
+
+    @property
+    def anchor_key_path(self) -> Path | None:
+        """The file with the key that signs the anchor: beside it, so that all who share it share the key."""
+        if self.database.anchor_key:
+            return Path(self.database.anchor_key).expanduser()
+        anchor = self.anchor_path
+        return anchor.with_name(f"{anchor.name}.key") if anchor else None
 
     @property
     def data_path(self) -> Path:
