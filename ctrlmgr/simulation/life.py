@@ -135,6 +135,8 @@ class _Pod:
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
         self.volumes: dict[str, dict[str, str]] = {}
+        # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
+        self.seen = {each["name"] for each in _statuses(pod) if each.get("containerID")}
 
     def files(self, container: Container) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -148,6 +150,11 @@ class _Pod:
             base = mount["mountPath"].rstrip("/") + "/"
             mine = {path[len(base) :]: text for path, text in files.items() if path.startswith(base)}
             self.volumes[mount["name"]] = mine
+
+
+def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
 def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
@@ -187,7 +194,8 @@ def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> 
             life.waits_for = "PodInitializing" if inits else "ContainerCreating"
         found.main.append(life)
     if found.ended_at is None and found.main and all(each.is_done for each in found.main):
-        found.ended_at = max(each.spans[-1].end or 0.0 for each in found.main if each.spans)
+        never = end.at if end is not None else 0.0
+        found.ended_at = max((each.spans[-1].end or 0.0 for each in found.main if each.spans), default=never)
         _end_sidecars(found, shared, end)
     found.next_change = _earliest(each.next_change for each in (*found.init, *found.main))
     if begin is not None and begin > now:
@@ -278,7 +286,7 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, start: float, 
     container, failures = life.container, 0
     variables = variables_of(shared.pod, container)
     while True:
-        if end is not None and start >= end.at:
+        if end is not None and start >= end.at and (life.spans or life.name not in shared.seen):
             life.is_done, life.next_change = True, None
             return
         if start > shared.now:
@@ -334,6 +342,7 @@ def _span(
         over, code, reason = start + verdicts.dies_at, _KILLED, "Error"
     if end is not None and (over is None or over > end.at):
         stop, stop_code = _stops(container, behaviour, run, end)
+        stop = max(stop, start)
         if over is None or stop < over:
             over, code = stop, stop_code
             reason = "Completed" if code == 0 else "Error"

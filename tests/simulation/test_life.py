@@ -188,6 +188,15 @@ def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, 
     assert at(stops_at, of, told, end).stopped
 
 
+def test_a_pod_that_is_deleted_before_it_has_started_just_ends() -> None:
+    end = End(0.0, 30.0)
+    assert at(5, pod(), "", end).stopped
+    of = pod()
+    of["status"] = at(0.9, of).status
+    found = at(0.95, of, "", end)
+    assert (found.stopped, state(found)["kind"]) == (True, "terminated")
+
+
 @pytest.mark.parametrize(
     ("image", "policy", "seconds", "reason"),
     [

@@ -248,7 +248,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
-        Surroundings(informers),
+        Surroundings(lambda resource: informers.informer(resource).lister),
         context.recorder(DESCRIPTOR),
         options,
         clock=context.clock,
