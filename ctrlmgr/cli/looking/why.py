@@ -29,15 +29,11 @@ def why(
     """Show what led to an object's newest change.
 
     That is the reconcile that made it, all the changes that this reconcile answered (a workqueue makes one reconcile
-<<<<<<< HEAD
     of many; every one of them is in the tree), and what led to those; at the ends stand the requests that wrote what
     no reconcile did, if they were audited and are still kept. With --effects the tree goes the other way:
     which reconciles answered the change, and what they wrote.
-=======
-    of many; every one of them is in the tree), and what led to those. With --effects the tree goes the other way:
-    which reconciles answered the change, and what they wrote. Of a pod that our scheduler has decided about it is told
-    besides what became of each node: which filter refused it, or how it scored.
->>>>>>> nodes
+    Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
+    it, or how it scored.
 
     \b
     ctrlmgr why endpoints web -n shop
@@ -45,29 +41,20 @@ def why(
     """
     from ctrlmgr.api.resource import PODS
     from ctrlmgr.cli.output import change_lines, trees
-<<<<<<< HEAD
-    from ctrlmgr.inspection import causes
-    from ctrlmgr.inspection.requests import requests_if_kept
-=======
     from ctrlmgr.inspection import causes, placement
->>>>>>> nodes
+    from ctrlmgr.inspection.requests import requests_if_kept
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
         revision = causes.newest_event(database, named.resource, key, until=arguments.moment(database, at))
-<<<<<<< HEAD
         if effects:
             tree = causes.effects(database, revision, depth=depth)
         else:
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
-=======
-        follow = causes.effects if effects else causes.why
-        tree = follow(database, revision, depth=depth)
         placed = None
         if named.resource == PODS and not effects and output != "json":
             placed = placement.of(database, key, until=revision)
->>>>>>> nodes
     if output == "json":
         change_lines.write_json(causes.as_json(tree))
         return
