@@ -147,7 +147,7 @@ class Case:
             for number in range(random.choice([0, 4, 10, 16]))
         ]
         self.pod = make_pod(random, "new")
-        self.budgets = [
+        self.budgets: list[dict[str, Any]] = [
             {
                 "metadata": {"namespace": "n"},
                 "spec": {"selector": make_selector(random)},
