@@ -248,11 +248,11 @@ def build(context: ControllerContext, options: Options) -> Controller:
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
-        Surroundings(informers),
+        Surroundings(lambda resource: informers.informer(resource).lister),
         context.recorder(DESCRIPTOR),
         options,
         clock=context.clock,
-        random=context.random,
+        random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
     controller = Controller(
         DESCRIPTOR.name,

@@ -8,6 +8,7 @@ import { door } from "./door.js";
 import { latest } from "./latest.js";
 import { scrubber } from "./scrubber.js";
 import { change } from "./view_change.js";
+import { cluster } from "./view_cluster.js";
 import { health } from "./view_health.js";
 import { leaders } from "./view_leaders.js";
 import { object } from "./view_object.js";
@@ -23,13 +24,14 @@ import { timeline } from "./view_timeline.js";
  */
 
 /** @type {Record<string, () => View>} */
-const VIEWS = { timeline, objects, object, change, queues, leaders, health };
+const VIEWS = { timeline, objects, object, change, queues, leaders, health, cluster };
 const MENU = [
   ["timeline", "Timeline"],
   ["objects", "Objects"],
   ["queues", "Queues"],
   ["leaders", "Leaders"],
   ["health", "Health"],
+  ["cluster", "Cluster"],
 ];
 const WITHIN = { object: "objects", change: "timeline" };
 const EVERY = 1000;
