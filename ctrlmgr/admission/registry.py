@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.chain import Chain
-from ctrlmgr.admission.configuration import Document, read_configuration
+from ctrlmgr.admission.configuration import read_configuration
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
@@ -54,6 +54,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.settings.documents import Document
 
 
 class Parts(NamedTuple):

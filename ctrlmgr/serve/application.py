@@ -39,6 +39,7 @@ from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
+from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
@@ -147,6 +148,7 @@ class Application(Fronted):
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
+        audit_log = AuditLog(settings, clock=clock, random=random)
         self.server = front.server(
             backend,
             pages,
@@ -154,6 +156,7 @@ class Application(Fronted):
             kinds=served,
             delay=settings.server.shutdown_delay,
             housekeeping=[self._turn],
+            auditing=audit_log.step,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -170,6 +173,7 @@ class Application(Fronted):
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
+        self.manager.add(audit_log, Phase.CACHES)  # it ends after the server whose requests it writes down
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
         members = (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
