@@ -20,6 +20,8 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change, author_of
 
+ADMISSION = "admission"
+"""The controller of a cause that is none: what changed a write on its way, see `engine.verbs.attempts`."""
 DEEPEST = 100
 """Levels that a tree has at most."""
 

@@ -21,7 +21,7 @@ from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_ex
 from ctrlmgr.admission.webhooks.review import shown
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.attributes import Attributes, Changer, Verb
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import CallOut, Operation, Reply
 from ctrlmgr.engine.patch import json_patch
@@ -81,6 +81,7 @@ class MutatingAdmissionWebhook(Plugin):
             if (yield from self._ask(attributes, invocation, index)):
                 rounds.require()
                 attributes.should_reinvoke = True
+                attributes.changed_by.append(Changer(f"webhook {hook.name} of {hook.configuration}", hook.revision))
             if hook.reinvoked:
                 rounds.asked.add(hook.uid)
         rounds.output = self._shown(attributes)

@@ -105,7 +105,9 @@ def change(
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
     decision = _replace(request, ctx, fields, old, current)
-    return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
+    if attributes is None or not (attributes.late or attributes.changed_by):
+        return decision
+    return decision._replace(late=attributes.late, changed_by=attributes.changed_by)
 
 
 def _attributes(
