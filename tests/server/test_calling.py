@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.operations import Call, Reply
+from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.server.calling import MAX_ANSWER, Caller
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -24,6 +24,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.errors import ApiError
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.settings.documents import Document
 
@@ -87,7 +88,11 @@ class ResourceQuota(Plugin):
             return
 
         def charge(view: View) -> Sequence[Proposal]:
-            return [_proposal(each) for each in self._charges(attributes, evaluator, view)]
+            try:
+                return [_proposal(each) for each in self._charges(attributes, evaluator, view)]
+            except ApiError as error:
+                error.refused_by = self.name
+                raise
 
         attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
 
