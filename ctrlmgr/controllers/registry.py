@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
     bootstrap_signer,
+    claim_protection,
     clusterrole_aggregation,
     cron_job,
     csr_approving,
@@ -18,6 +19,7 @@ from ctrlmgr.controllers import (
     csr_signing,
     daemonset,
     deployment,
+    disruption,
     endpoint_slices,
     endpoints,
     garbage_collector,
@@ -36,6 +38,7 @@ from ctrlmgr.controllers import (
     statefulset,
     token_cleaner,
     ttl_after_finished,
+    volume_protection,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
@@ -53,6 +56,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     cron_job.DESCRIPTOR,
     daemonset.DESCRIPTOR,
     deployment.DESCRIPTOR,
+    disruption.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
     garbage_collector.DESCRIPTOR,
@@ -68,6 +72,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     service_cidrs.DESCRIPTOR,
     statefulset.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
+    claim_protection.DESCRIPTOR,
+    volume_protection.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""
 
