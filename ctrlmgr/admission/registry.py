@@ -25,6 +25,7 @@ from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentV
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
+from ctrlmgr.admission.plugins.resource_quota import QUOTAS, ResourceQuota, read_limited
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
@@ -99,13 +100,13 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
     Entry("ValidatingAdmissionPolicy"),
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
-    Entry("ResourceQuota"),
+    Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", is_default=False),
 )
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 

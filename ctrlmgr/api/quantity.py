@@ -59,6 +59,12 @@ def total(amounts: list[str]) -> str:
     return _write(sum(parse(each) for each in amounts), suffix)
 
 
+def difference(amount: str, less: str) -> str:
+    """Return an amount less another, in the notation of the first."""
+    of, suffix = _read(amount)
+    return _write(of - parse(less), suffix)
+
+
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
     match = _PATTERN.fullmatch(text)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import enum
 import importlib
-import keyword
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,30 +21,31 @@ import click
 from ctrlmgr import __version__
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, RecordingError, SchemaOutdated, SettingsError
 
-COMMANDS = (
-    "serve",
-    "record",
-    "import",
-    "replay",
-    "play",
-    "events",
-    "get",
-    "history",
-    "diff",
-    "why",
-    "blame",
-    "ui",
-    "sql",
-    "verify",
-    "compact",
-    "purge",
-    "repair",
-    "migrate",
-    "restore",
-    "fork",
-    "settings",
-    "version",
-)
+COMMANDS: Mapping[str, str] = {
+    "serve": "serve",
+    "record": "recordings.record",
+    "import": "recordings.import_",
+    "replay": "recordings.replay",
+    "play": "recordings.play",
+    "events": "looking.events",
+    "get": "looking.get",
+    "history": "looking.history",
+    "diff": "looking.diff",
+    "why": "looking.why",
+    "blame": "looking.blame",
+    "ui": "looking.ui",
+    "sql": "looking.sql",
+    "verify": "upkeep.verify",
+    "compact": "upkeep.compact",
+    "purge": "upkeep.purge",
+    "repair": "upkeep.repair",
+    "migrate": "upkeep.migrate",
+    "restore": "upkeep.restore",
+    "fork": "upkeep.fork",
+    "settings": "settings",
+    "version": "version",
+}
+"""The commands in the order in which a user meets them, and the module of each."""
 
 
 class ExitCode(enum.IntEnum):
@@ -77,9 +77,9 @@ class _Commands(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        module = importlib.import_module(f"ctrlmgr.cli.{name}")
-        return getattr(module, name)  # type: ignore[no-any-return]  # each module has a command of its name
+        path = COMMANDS[cmd_name]
+        module = importlib.import_module(f"ctrlmgr.cli.{path}")
+        return getattr(module, path.rpartition(".")[2])  # type: ignore[no-any-return]  # each module has a command of its name
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader that went away ends it in silence."""

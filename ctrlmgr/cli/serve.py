@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctrlmgr.cli import looking
+from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import configure_logging, reader, takes_settings
-from ctrlmgr.cli.playing import playing, takes_recording
-from ctrlmgr.cli.playing import run as play
+from ctrlmgr.cli.recordings.playing import playing, takes_recording
+from ctrlmgr.cli.recordings.playing import run as play
 from ctrlmgr.settings import Loaded, Settings, flags
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run the control plane.")
 @takes_settings("server.role", *flags())
-@looking.at_option("Serve the past of the log, read-only, as it was at")
+@arguments.at_option("Serve the past of the log, read-only, as it was at")
 @takes_recording
 def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.late import decided
 from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable
@@ -77,8 +78,11 @@ class ControllerRunner:
                 return None
 
     def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
+        own = command.proposals
+        late = decided(command.late, self._state) if command.late else ()
         try:
-            return self._log.append(command.proposals, author=command.author, fence=fence, cause=cause)
+            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause)
+            return events[: len(own)] if late else events
         except CtrlmgrError as error:
             if error.lost_race:
                 self._refresh()

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.refusals import forbidden
@@ -67,6 +68,8 @@ class Attributes:
     """What the audit log is told of the decision."""
     companions: list[Proposal] = field(default_factory=list)
     """What must be appended together with the object; a lost race for one of them has the write decided again."""
+    late: list[Late] = field(default_factory=list)
+    """What is appended together with the object and decided only in that moment."""
     within: Revision | None = None
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
     memory: dict[str, Any] = field(default_factory=dict)

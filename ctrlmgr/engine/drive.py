@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.late import decided
 from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -80,13 +81,15 @@ class Driver:
                 return self._refresh()
 
     def _append(self, command: Append) -> Sequence[Event]:
+        own = list(command.proposals)
+        late = decided(command.late, self._cacher) if command.late else ()
         try:
-            events = self._log.append(command.proposals, author=command.author, fence=self._fence, cause=self._cause)
+            events = self._log.append([*own, *late], author=command.author, fence=self._fence, cause=self._cause)
         except CtrlmgrError:
             self._refresh()
             raise
         self._step()
-        return events
+        return events[: len(own)]
 
     def _refresh(self) -> None:
         self._step()

@@ -18,7 +18,8 @@ from ctrlmgr.engine.managedfields.shape_of import Root, shape_of
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import ObjectCodec
-from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.schema import Schema
 
 PATCHES = (
     "application/json-patch+json",
@@ -137,6 +138,11 @@ class Kind:
     """Whether it is as this version that objects of `storage` are in the log; never so for reviews and the like."""
     document: Document | None = None
     """What OpenAPI has of it; None for built-in kinds, which are in the published document."""
+
+    @property
+    def api_version(self) -> str:
+        """The group and version that it is of, as its objects say it."""
+        return self.gvk.api_version
 
     @cached_property
     def schema(self) -> Schema:

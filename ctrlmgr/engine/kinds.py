@@ -11,7 +11,7 @@ from ctrlmgr.api.versions import newest_first
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import Codec
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 
 class Group(NamedTuple):

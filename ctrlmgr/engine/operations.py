@@ -23,6 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.late import Late
 from ctrlmgr.eventlog.event import Author, Proposal
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ class Append(NamedTuple):
 
     proposals: Sequence[Proposal]
     author: Author
+    late: Sequence[Late] = ()
+    """What is decided in the moment of the append and goes along with it; the driver sends no events of that."""
 
 
 class Read(NamedTuple):

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
@@ -30,9 +30,6 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
-
-if TYPE_CHECKING:
-    from ctrlmgr.engine.kind import Kind
 
 
 class View(Protocol):
@@ -53,11 +50,31 @@ class State(View, Protocol):
         """Everything up to here is in it; it may hold later changes of single objects, too."""
 
 
+class WrittenKind(Protocol):
+    """What a strategy and those who call it know of the kind that is written; an `engine.kind.Kind` is one."""
+
+    @property
+    def resource(self) -> Resource:
+        """Its resource, in the version of the request."""
+
+    @property
+    def api_version(self) -> str:
+        """The version of the request."""
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether its objects are in namespaces."""
+
+    @property
+    def strategy(self) -> Strategy:
+        """What it does beyond its schema."""
+
+
 @dataclass
 class Context:
     """One write, as its strategy sees it."""
 
-    kind: Kind
+    kind: WrittenKind
     """What is written; for a subresource the kind it belongs to."""
     view: View
     """The state the write is decided on; conflicting changes to the object or its companions make it start over."""

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import prune
-from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.structs import read_value
 
 _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
@@ -27,7 +28,7 @@ _MAPS = ("properties", "patternProperties", "definitions")
 def _props() -> tuple[Schema, type[msgspec.Struct]]:
     definitions = Definitions.builtin()
     schema = definitions.schema(_DEFINITION)
-    return schema, definitions.structs.of(schema)
+    return schema, definitions.struct(schema.definition)
 
 
 def canonicalize(spec: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ from ctrlmgr.kinds.resource import declared as resource
 from ctrlmgr.kinds.scheduling import declared as scheduling
 from ctrlmgr.kinds.storage import declared as storage
 from ctrlmgr.schema import structure
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 _Name = tuple[str, str]
 """An apiVersion and a kind."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -25,10 +25,8 @@ from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.protobuf import kinds as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
-from ctrlmgr.schema.structs import attribute, read_value, write_value
-
-if TYPE_CHECKING:
-    from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.schema import Schema, Schemas
+from ctrlmgr.schema.structs import Structs, attribute, read_value, write_value
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -71,13 +69,13 @@ class ObjectCodec(Protocol):
 class Codec:
     """Decodes and encodes the objects of one kind in one version."""
 
-    def __init__(self, kind: str, api_version: str, schema: Schema, definitions: Definitions) -> None:
-        """Take the kind's schema, and the definitions it is from: what other kinds there are."""
+    def __init__(self, kind: str, api_version: str, schemas: Schemas, structs: Structs, schema: Schema) -> None:
+        """Take the kind's schema, the schemas it is one of (they say what other kinds there are) and their Structs."""
         self.kind = kind
         self.api_version = api_version
         self.schema = schema
-        self._definitions = definitions
-        self._structs = definitions.structs
+        self._schemas = schemas
+        self._structs = structs
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body; a missing kind or apiVersion is this codec's, and so is that of the same kind elsewhere.
@@ -222,7 +220,7 @@ class Codec:
     def _check_kind(self, kind: Any, api_version: Any) -> None:
         if not isinstance(kind, str) or not isinstance(api_version, str):
             raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
-        definition = self._definitions.by_kind.get((api_version, kind))
+        definition = self._schemas.by_kind.get((api_version, kind))
         if definition is None:
             reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
             raise self.refuse(reason, kind, api_version)

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import Repeated, refuse_free_form_depth
 from ctrlmgr.schema.structs import TEXTS, canonical_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ctrlmgr.schema.schema import Schema
 
 MOST_PROBLEMS = 100
 """How many problems are listed; Kubernetes stops there too."""

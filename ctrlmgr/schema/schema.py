@@ -9,14 +9,12 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from ctrlmgr.schema import structure
-from ctrlmgr.schema.codec import Codec
-from ctrlmgr.schema.structs import Structs
 
 MISSING: Final = msgspec.UNSET
 """The `default` of a schema that has none."""
@@ -52,7 +50,7 @@ class Schema:
 
     def __init__(
         self,
-        definitions: Definitions,
+        definitions: Schemas,
         raw: Mapping[str, Any],
         *,
         definition: str = "",
@@ -126,21 +124,13 @@ class Schema:
         return f"<Schema {self.definition or self.kind}>"
 
 
-class Definitions:
-    """All definitions by name; nothing is compiled before it is asked for."""
+class Schemas:
+    """The schemas of some definitions by name, each made when it is first asked for."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
         """Take the definitions of an OpenAPI v2 document, each as JSON."""
         self._raw = raw
         self._schemas: dict[str, Schema] = {}
-        self._codecs: dict[tuple[str, str, str], Codec] = {}
-        self.structs = Structs()
-
-    @classmethod
-    @cache
-    def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds; there is one."""
-        return cls(structure.definitions())
 
     def raw(self, definition: str) -> dict[str, Any]:
         """Return a definition's OpenAPI v2 structure, fresh; raises KeyError if there is none of that name."""
@@ -162,14 +152,6 @@ class Definitions:
         if go is None and len(raw) == 1:
             return self.schema(definition)
         return Schema(self, self.schema(definition)._raw, definition=definition, field=raw, go=go)
-
-    def codec(self, kind: str, api_version: str, definition: str) -> Codec:
-        """Return the codec of a kind, which is `definition` in `api_version`; raises KeyError as `schema` does."""
-        key = (kind, api_version, definition)
-        codec = self._codecs.get(key)
-        if codec is None:
-            codec = self._codecs[key] = Codec(kind, api_version, self.schema(definition), self)
-        return codec
 
     @cached_property
     def by_kind(self) -> Mapping[tuple[str, str], str]:

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, TypeAlias
+from typing import Annotated, Any, ForwardRef, TypeAlias
 
 import msgspec
 
 from ctrlmgr.api.quantity import canonical
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
+from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import refuse_free_form_depth
-
-if TYPE_CHECKING:
-    from ctrlmgr.schema.schema import Schema
 
 _encode = msgspec.json.Encoder().encode
 

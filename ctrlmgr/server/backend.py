@@ -75,7 +75,7 @@ class Backend:
             kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(kinds, clock)
         )
         self._caller = Caller(clock)
-        self._driver = Driver(event_log, self._follower, self._readers, rewinds=rewinds, caller=self._caller)
+        self._driver = Driver(event_log, self._follower, self._readers, cacher, rewinds=rewinds, caller=self._caller)
         self.last_used = LastUsed(self.engine, self._driver, clock=clock)
         """Notes the use of tokens that are kept in Secrets."""
         self._loop: asyncio.AbstractEventLoop | None = None

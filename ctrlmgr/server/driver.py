@@ -18,11 +18,13 @@ from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Operation, Read, Refresh
+from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.server.calling import Caller
+from ctrlmgr.server.turns import Turns
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
@@ -43,11 +45,14 @@ class Driver:
         event_log: EventLog,
         follower: Follower,
         workers: Workers,
+        view: View,
         *,
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
         """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
+
+        What is decided at the last moment is decided on `view`, which `follower` keeps current.
 
         `rewinds` says that the log may be taken back: what is asked of its future is of its past, and `Expired`.
         """
@@ -56,6 +61,7 @@ class Driver:
         self._workers = workers
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
+        self._turns = Turns(view, self._submitted, self._current)
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
@@ -94,6 +100,10 @@ class Driver:
                 await self._follower.reach(revision, patience)
                 return None
 
+    async def _current(self) -> None:
+        if not self._follower.is_current():
+            await self._follower.catch_up()
+
     async def _read(self, call: Callable[[], Any]) -> Any:
         """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer anybody."""
         reading = asyncio.ensure_future(self._workers.run(call))
@@ -105,7 +115,13 @@ class Driver:
             reading.cancel()
 
     async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        proposals, author = command
+        if command.late:
+            return await self._turns.append(command, cause, fence)
+        return await self._submitted(command.proposals, command.author, cause, fence)
+
+    async def _submitted(
+        self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None
+    ) -> Sequence[Event]:
         try:
             return await self._appended(self._log.submit(proposals, author=author, fence=fence, cause=cause))
         except RequestTimeout:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.cli.sql import statements
-from ctrlmgr.cli.sql_output import fitted
-from ctrlmgr.cli.sql_shell import Shell
+from ctrlmgr.cli.looking.asking import statements
+from ctrlmgr.cli.looking.sql_shell import Shell
+from ctrlmgr.cli.output.answers import fitted
 from ctrlmgr.inspection.database import open_database
 from tests.cli.conftest import Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.client_go import Unstructured
+from tests.e2e.clients.client_go import Unstructured
 from tests.e2e.load import LABELS
 from tests.e2e.serving import Server, until
 

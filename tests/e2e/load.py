@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.e2e.client_go import Answer, ClientGo, Cut, Unstructured
+from tests.e2e.clients.client_go import Answer, ClientGo, Cut, Unstructured
 from tests.e2e.serving import Server
 
 BACKOFF = 0.1

@@ -18,10 +18,10 @@ from kubernetes.informer import SharedInformer
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Resource
 from tests.background import background
-from tests.e2e import python_client as make
+from tests.e2e.clients import python_client as make
+from tests.e2e.clients.test_python_client_lease import Candidate, lease_holder, lease_lock
 from tests.e2e.mock_cluster import MockCluster, changes, mock_cluster, recorded, versions
 from tests.e2e.serving import DEADLINE, until
-from tests.e2e.test_python_client_lease import Candidate, lease_holder, lease_lock
 from tests.recording.samples import LARGER, SMALL
 
 MEDIUM = [path for path in LARGER if path.name.startswith("medium")]

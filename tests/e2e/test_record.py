@@ -18,10 +18,10 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.recording.format import Change, RecordingReader
 from tests.background import DEADLINE, background
+from tests.e2e.clients.test_informer_restart import NAMESPACE, WRITERS
 from tests.e2e.endpoints_load import NODE, come_and_go, pod, running, settle
 from tests.e2e.load import Writer
 from tests.e2e.serving import Server, until
-from tests.e2e.test_informer_restart import NAMESPACE, WRITERS
 
 CONFIG_MAPS = Resource("", "configmaps")
 RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,configmaps,leases,secrets"

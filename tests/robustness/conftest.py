@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.robustness.histories.run import Setting, server_of
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.run import Setting, server_of
 from tests.robustness.serving import Served
 
 HOSTILE = "hostile"

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 from ctrlmgr.errors import CtrlmgrError
-from tests.robustness.history import NEVER, Compaction
-from tests.robustness.tail import Tail
-from tests.robustness.world import World
+from tests.robustness.histories.history import NEVER, Compaction
+from tests.robustness.histories.tail import Tail
+from tests.robustness.histories.world import World
 
 _PAUSE = 1.5
 _KEEP = 150

@@ -10,7 +10,7 @@ from pathlib import Path
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
 from ctrlmgr.testing.postgres import PostgresCluster
-from tests.robustness.run import Setting
+from tests.robustness.histories.run import Setting
 
 _NAME = "robustness"
 _CUT = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_NAME}' AND pid <> pg_backend_pid()"

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.robustness.histories.run import Setting
+from tests.robustness.histories.tail import Tail
+from tests.robustness.histories.world import revision_of
 from tests.robustness.hostile.raw import ask
-from tests.robustness.run import Setting
 from tests.robustness.serving import Served
-from tests.robustness.tail import Tail
 from tests.robustness.wire import path_of
-from tests.robustness.world import revision_of
 
 _MAPS = path_of("configmaps", "edges")
 

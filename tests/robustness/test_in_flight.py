@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.robustness.histories.run import server_of
 from tests.robustness.hostile.raw import ask, connect, head, receive
 from tests.robustness.places import on_sqlite
-from tests.robustness.run import server_of
 from tests.robustness.serving import Served
 from tests.robustness.statuses import is_status
 

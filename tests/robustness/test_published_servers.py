@@ -13,8 +13,8 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.histories.run import server_of
 from tests.robustness.places import on_postgres
-from tests.robustness.run import server_of
 from tests.robustness.serving import Served
 
 _ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"

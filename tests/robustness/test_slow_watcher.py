@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.robustness.history import Delivery, Selection, Watch
+from tests.robustness.histories.history import Delivery, Selection, Watch
+from tests.robustness.histories.run import server_of
+from tests.robustness.histories.watchers import follow
+from tests.robustness.histories.world import World
 from tests.robustness.places import on_sqlite
-from tests.robustness.run import server_of
 from tests.robustness.serving import Served
-from tests.robustness.watchers import follow
 from tests.robustness.wire import Connection, path_of
-from tests.robustness.world import World
 
 _EVENTS = 150
 _SIZE = 100_000

@@ -11,8 +11,8 @@ import pytest
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.codec import JSON, Codec
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.protobuf.kinds import MAGIC, MEDIA_TYPE
-from ctrlmgr.schema.schema import Definitions
 
 DEFINITIONS = Definitions.builtin()
 SERVICES = DEFINITIONS.codec("Service", "v1", "io.k8s.api.core.v1.Service")

@@ -8,7 +8,7 @@ import sys
 _DECODERS = """
 import json, sys, threading
 from ctrlmgr.schema import structure
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 sys.setswitchinterval(1e-6)
 template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}

@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 CONFIG_MAPS = Definitions.builtin().codec("ConfigMap", "v1", "io.k8s.api.core.v1.ConfigMap")
 

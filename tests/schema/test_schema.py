@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.schema import structure
-from ctrlmgr.schema.schema import MISSING, Definitions, Schema
+from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.schema import MISSING, Schema
 
 CORE = "io.k8s.api.core.v1."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."

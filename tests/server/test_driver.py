@@ -67,7 +67,7 @@ class Parts:
         self.cacher = Cacher(log, self.feed)
         self.workers = Workers(2)
         self.follower = Follower(log, self.feed, self.cacher, self.workers)
-        self.driver = Driver(log, self.follower, self.workers)
+        self.driver = Driver(log, self.follower, self.workers, self.cacher)
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         async def running() -> Any:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
 from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.verbs.request import Request
@@ -22,6 +23,9 @@ from ctrlmgr.eventlog.event import Event, Proposal
 
 RETRIES = 5
 """How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
+
+_SHARED_RETRIES = 100
+"""How often a write is tried that changes what many others change at the same time."""
 
 
 class Decision(NamedTuple):
@@ -36,6 +40,8 @@ class Decision(NamedTuple):
     """As stored."""
     status: Unstructured | None = None
     warnings: Sequence[str] = ()
+    late: Sequence[Late] = ()
+    """What goes into the append and is decided only then."""
 
 
 Decide = Callable[[], Operation[Decision]]
@@ -45,13 +51,16 @@ Decide = Callable[[], Operation[Decision]]
 def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
     """Decide and append, up to `limit` times, and answer."""
     try:
-        for _ in range(limit):
+        tries = 0
+        while tries < limit:
+            tries += 1
             decision = yield from _decided(request, decide)
             if not decision.proposals:
                 return _answer(request, decision, ())
             try:
-                events: Sequence[Event] = yield Append(decision.proposals, request.requester.author)
+                events: Sequence[Event] = yield Append(decision.proposals, request.requester.author, decision.late)
             except (AlreadyExists, Conflict, NotFound):
+                limit = max(limit, _SHARED_RETRIES) if decision.late else limit
                 continue
             return _answer(request, decision, events)
         raise conflict(request.plan.resource, request.target.name)

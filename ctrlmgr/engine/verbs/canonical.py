@@ -46,7 +46,8 @@ def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
         raise already_exists(request.plan.resource, obj.name, terminating=there.is_terminating)
     created = obj.with_metadata(uid=new_uid(request.random), creation_timestamp=request.now)
     created = marks.marked(None, created, request.now)
-    return Decision(201, (Proposal(EventType.ADDED, created, 0, attributes.within), *ctx.companions), 0)
+    proposals = (Proposal(EventType.ADDED, created, 0, attributes.within), *ctx.companions)
+    return Decision(201, proposals, 0, late=attributes.late)
 
 
 def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operation[Decision]:

@@ -102,7 +102,8 @@ def change(
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
-    return _replace(request, ctx, fields, old, current)
+    decision = _replace(request, ctx, fields, old, current)
+    return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
 
 
 def _attributes(

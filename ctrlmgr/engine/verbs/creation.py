@@ -106,4 +106,4 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
     if request.options.dry_run:
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
-    return Decision(201, proposals, 0, warnings=request.told(ctx))
+    return Decision(201, proposals, 0, warnings=request.told(ctx), late=attributes.late)

@@ -27,8 +27,8 @@ from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.embedded import read_metadata
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import JSON, YAML, Decoded, summary
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
-from ctrlmgr.schema.schema import Definitions
 from ctrlmgr.schema.structs import read_value, write_value
 
 _UNREADABLE = f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}"
@@ -48,7 +48,7 @@ _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
 @cache
 def _metadata_struct() -> type[msgspec.Struct]:
     definitions = Definitions.builtin()
-    return definitions.structs.of(definitions.schema(_OBJECT_META))
+    return definitions.struct(_OBJECT_META)
 
 
 class CustomCodec:

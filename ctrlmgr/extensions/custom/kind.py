@@ -27,7 +27,8 @@ from ctrlmgr.extensions.custom.scaling import CustomScaling
 from ctrlmgr.extensions.custom.shape import custom_shape
 from ctrlmgr.extensions.custom.strategy import CustomStrategy
 from ctrlmgr.extensions.definition import Definition, Version, parse
-from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.schema import Schema
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """What can be done to custom objects, in the order in which discovery has it."""

@@ -18,7 +18,7 @@ from ctrlmgr.engine.managedfields.shape_list import KeyedList, SetList
 from ctrlmgr.engine.managedfields.shape_map import Field, Map, Struct, Untyped
 from ctrlmgr.engine.managedfields.shape_of import Root, custom_root
 from ctrlmgr.extensions.structural import META, MISSING, Structural
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -18,8 +18,9 @@ from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.extensions.structural import TYPE_META, Structural
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
-from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.structs import read_value
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -40,7 +41,7 @@ class Coerced(NamedTuple):
 def _object_meta() -> tuple[Schema, type[msgspec.Struct]]:
     definitions = Definitions.builtin()
     schema = definitions.schema(_OBJECT_META)
-    return schema, definitions.structs.of(schema)
+    return schema, definitions.struct(schema.definition)
 
 
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:

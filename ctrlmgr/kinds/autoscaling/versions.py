@@ -16,7 +16,7 @@ import msgspec
 from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.schema import strict_json
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.structs import read_value
 
 _ANNOTATION = "autoscaling.alpha.kubernetes.io/"
@@ -246,7 +246,7 @@ def _read(
     if name not in annotations:
         return None
     definitions = Definitions.builtin()
-    struct: Any = definitions.structs.of(definitions.schema(definition))
+    struct: Any = definitions.struct(definition)
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         shaped = msgspec.convert(converted, list[struct] if is_list else struct, dec_hook=read_value)

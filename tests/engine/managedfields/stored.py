@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.engine.managedfields import FieldManager, keep_timestamps
 from ctrlmgr.engine.patch import merge_patch
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from tests.engine.stage import builtin_kinds
 
 CORE = "io.k8s.api.core.v1"

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.shape_of import shape_of
 from ctrlmgr.errors import ApplyConflict
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from tests.engine.managedfields.stored import CORE, Stored
 
 names = st.sampled_from("abcd")

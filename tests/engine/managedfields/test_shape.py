@@ -10,7 +10,7 @@ from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.shape import Shape
 from ctrlmgr.engine.managedfields.shape_of import shape_of
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from tests.engine.managedfields.stored import APPS, Stored
 
 CUSTOM = Definitions.builtin().node(

@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.engine.managedfields import FieldManager, keep_timestamps
 from ctrlmgr.engine.managedfields.managers import ANCIENT
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from tests.engine.managedfields.stored import APPS, CORE, Managed, Stored, field_manager, fields
 
 

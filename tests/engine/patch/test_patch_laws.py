@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctrlmgr.engine.patch import json_patch, merge_patch, strategic_merge_patch
 from ctrlmgr.engine.patch.json_patch import same_json
 from ctrlmgr.errors import Invalid
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 
 CONFIG_MAP = Definitions.builtin().schema("io.k8s.api.core.v1.ConfigMap")
 POD = Definitions.builtin().schema("io.k8s.api.core.v1.Pod")

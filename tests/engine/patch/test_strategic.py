@@ -7,7 +7,8 @@ import pytest
 
 from ctrlmgr.engine.patch import strategic_merge_patch
 from ctrlmgr.errors import ApiError, BadRequest, Invalid, UnknownError
-from ctrlmgr.schema.schema import Definitions, Schema
+from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.schema import Schema
 
 CORE = "io.k8s.api.core.v1"
 RETAIN = "$retainKeys"

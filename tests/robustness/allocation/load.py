@@ -31,8 +31,8 @@ from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.allocation.callers import FULL, NAMESPACE, PORTS, RANGE, Caller, Change, Tally, creation, one_port
 from tests.robustness.allocation.truth import Ledger
 from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import Setting, server_of
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.run import Setting, server_of
 from tests.robustness.serving import Served
 from tests.robustness.verdicts import say, verdict
 

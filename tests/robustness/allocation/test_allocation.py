@@ -14,8 +14,8 @@ from tests.controllers.repair.cluster import RepairCluster
 from tests.robustness.allocation.load import Plan, allocate
 from tests.robustness.allocation.truth import ADDRESSES, PORTS, Granted, Ledger
 from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import Setting
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.run import Setting
 
 
 def judge(setting: Setting) -> None:

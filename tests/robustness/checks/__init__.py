@@ -10,7 +10,7 @@ from itertools import islice
 
 from tests.robustness.checks import informers, reads, streams, watches, writes
 from tests.robustness.checks.evidence import Evidence
-from tests.robustness.history import History
+from tests.robustness.histories.history import History
 
 CHECKS: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
     "L1 acknowledged writes are in the log": writes.acknowledged_are_logged,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tests.robustness.history import BOOKMARK, ERROR, NEVER, SECOND, Delivery, History
+from tests.robustness.histories.history import BOOKMARK, ERROR, NEVER, SECOND, Delivery, History
 
 
 def acknowledged_rate(history: History) -> float:

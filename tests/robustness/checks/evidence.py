@@ -6,8 +6,8 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
-from tests.robustness.history import BOOKMARK, ERROR, SECOND, Delivery, Fault, History, Watch
-from tests.robustness.truth import Truth
+from tests.robustness.histories.history import BOOKMARK, ERROR, SECOND, Delivery, Fault, History, Watch
+from tests.robustness.histories.truth import Truth
 
 SLACK = SECOND
 """How long after a fault it may still show."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tests.robustness.checks.evidence import Evidence, Stream
-from tests.robustness.history import LAST, Delivery, Item, Logged, Write
-from tests.robustness.truth import is_selected, path_of
+from tests.robustness.histories.history import LAST, Delivery, Item, Logged, Write
+from tests.robustness.histories.truth import is_selected, path_of
 
 
 def complete(evidence: Evidence) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.robustness.checks.evidence import Evidence
-from tests.robustness.history import SECOND, Item, Page, Read
-from tests.robustness.truth import item, path_of
+from tests.robustness.histories.history import SECOND, Item, Page, Read
+from tests.robustness.histories.truth import item, path_of
 
 _LONGEST_WAIT = 6 * SECOND
 """How long a read of the future may take to be refused; Kubernetes has three seconds for it."""

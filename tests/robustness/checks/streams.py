@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.robustness.checks.evidence import DISRUPTIONS, Evidence, Stream
 from tests.robustness.checks.watches import told
-from tests.robustness.history import ERROR, SECOND, Watch
+from tests.robustness.histories.history import ERROR, SECOND, Watch
 
 PROMPT = 8 * SECOND
 """How long an event may take to be told on a loaded machine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.robustness.checks.evidence import Evidence, Stream
-from tests.robustness.history import BOOKMARK, Delivery, Watch
+from tests.robustness.histories.history import BOOKMARK, Delivery, Watch
 
 _Identity = tuple[int, str, str]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.robustness.checks.evidence import Evidence
-from tests.robustness.history import Logged, Write
-from tests.robustness.truth import Change
+from tests.robustness.histories.history import Logged, Write
+from tests.robustness.histories.truth import Change
 
 _TYPES = {"create": "ADDED", "update": "MODIFIED", "patch": "MODIFIED", "delete": "DELETED"}
 

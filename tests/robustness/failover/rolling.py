@@ -24,10 +24,10 @@ from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.failover.leaders import violations
 from tests.robustness.faults.judging import converged, settle, verified
 from tests.robustness.faults.stage import Stage, database_of, members, sqlite_url
-from tests.robustness.tail import AGENT, Tail
+from tests.robustness.histories.tail import AGENT, Tail
+from tests.robustness.histories.world import revision_of
 from tests.robustness.verdicts import say, verdict
 from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
-from tests.robustness.world import revision_of
 
 MAPS = "configmaps"
 NAMESPACE = "default"

@@ -9,7 +9,7 @@ import pytest
 from tests.robustness.checks import check
 from tests.robustness.failover.replicated import ReplicatedPostgres
 from tests.robustness.faults import new_seed
-from tests.robustness.run import Plan, Setting, run
+from tests.robustness.histories.run import Plan, Setting, run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.robustness.faults.stage import Stage
-from tests.robustness.history import Logged
-from tests.robustness.tail import Tail
+from tests.robustness.histories.history import Logged
+from tests.robustness.histories.tail import Tail
 
 _QUIET = 1.5
 """Seconds without a write after which nobody is taken to be about to write any more."""

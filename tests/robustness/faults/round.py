@@ -19,12 +19,12 @@ from tests.robustness.faults.injections import Injection, Struck
 from tests.robustness.faults.judging import converged, settle, verified
 from tests.robustness.faults.machine import Missing
 from tests.robustness.faults.stage import Member, Stage
-from tests.robustness.history import History
-from tests.robustness.run import Plan, crowd, reach, read_everything
-from tests.robustness.tail import Tail
-from tests.robustness.watchers import Informer
-from tests.robustness.world import NAMESPACES, World
-from tests.robustness.writers import write_the_last
+from tests.robustness.histories.history import History
+from tests.robustness.histories.run import Plan, crowd, reach, read_everything
+from tests.robustness.histories.tail import Tail
+from tests.robustness.histories.watchers import Informer
+from tests.robustness.histories.world import NAMESPACES, World
+from tests.robustness.histories.writers import write_the_last
 
 PATIENCE = 40.0
 """Seconds in which every server must take writes again, once all is well."""

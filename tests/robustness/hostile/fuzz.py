@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import server_of
 from tests.robustness.hostile.raw import PATIENCE
 from tests.robustness.operations import Operation, operations
 from tests.robustness.places import on_sqlite
 from tests.robustness.questions import Question, Questions
-from tests.robustness.run import server_of
 from tests.robustness.serving import Served
 from tests.robustness.verdicts import say
 

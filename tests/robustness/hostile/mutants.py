@@ -16,9 +16,9 @@ from pathlib import Path
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.checks import check
 from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import Plan, Setting, run
 from tests.robustness.hostile.mutant_server import MUTANTS, SOUND
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.run import Plan, Setting, run
 from tests.robustness.serving import Served
 from tests.robustness.verdicts import say
 

@@ -25,7 +25,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventType, open_log
 from tests.robustness.allocation.load import places
 from tests.robustness.faults import new_seed
-from tests.robustness.run import Setting, server_of
+from tests.robustness.histories.run import Setting, server_of
 from tests.robustness.serving import Served
 from tests.robustness.verdicts import say, verdict
 from tests.robustness.wire import Connection

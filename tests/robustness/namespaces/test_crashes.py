@@ -22,10 +22,10 @@ from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import Setting
 from tests.robustness.namespaces.deletion import Plan, delete
 from tests.robustness.namespaces.stage import DOOMED, GRACE, HOLD, Process, Scene, beginning
 from tests.robustness.places import on_postgres, on_sqlite
-from tests.robustness.run import Setting
 
 STEPS: Sequence[Callable[[Scene], None]] = (Scene.doom, Scene.end_pods, Scene.release)
 

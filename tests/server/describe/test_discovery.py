@@ -13,7 +13,7 @@ from ctrlmgr.engine.kinds import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
-from ctrlmgr.schema.schema import Definitions
+from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.server.describe.discovery import Discovery
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

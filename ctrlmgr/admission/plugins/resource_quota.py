@@ -1,0 +1,104 @@
+"""ResourceQuota: no namespace uses more than its quotas allow.
+
+Guarantees: what a write is charged is in the log together with the object, or neither is; so what a quota says has been
+used is never less than what there is. Charges to the quotas of one namespace are decided one after the other, on the
+newest state, and never exceed what a quota allows. Kubernetes writes the charge first, and counts again later.
+
+Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is that of Kubernetes
+(`ResourceQuotaConfiguration`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from ctrlmgr.admission.configuration import Document
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.quota.amounts import are_equal
+from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured
+from ctrlmgr.admission.quota.evaluators import Evaluators
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.strategy import View
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+QUOTAS: Final = Resource("", "resourcequotas")
+
+_VERSIONS: Final = (
+    "apiserver.config.k8s.io/v1",
+    "resourcequota.admission.k8s.io/v1",
+    "resourcequota.admission.k8s.io/v1beta1",
+    "resourcequota.admission.k8s.io/v1alpha1",
+)
+
+
+class _LimitedResource(msgspec.Struct, forbid_unknown_fields=True):
+    resource: str
+    apiGroup: str = ""  # noqa: N815  # the name that the file has for it
+    matchContains: list[str] = []  # noqa: N815  # the same
+    matchScopes: list[dict[str, Any]] = []  # noqa: N815  # the same
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    limitedResources: list[_LimitedResource] = []  # noqa: N815  # the same
+
+
+def read_limited(document: Document | None) -> Sequence[Limited]:
+    """Return what is limited by configuration; raises `SettingsError`."""
+    if document is None:
+        return ()
+    found = document.value.get("kind") if isinstance(document.value, dict) else None
+    kind = "Configuration" if found == "Configuration" else "ResourceQuotaConfiguration"
+    listed = document.read(kind, _VERSIONS, _Configuration).limitedResources
+    return [configured(msgspec.to_builtins(each)) for each in listed]
+
+
+class ResourceQuota(Plugin):
+    """Charges new and growing objects to the quotas of their namespace."""
+
+    name: ClassVar[str] = "ResourceQuota"
+
+    def __init__(self, limited: Sequence[Limited] = ()) -> None:
+        """Refuse what is `limited` where no quota covers it."""
+        self._evaluators = Evaluators()
+        self._limited = limited
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at what may use more."""
+        evaluator = self._evaluators.of(resource)
+        return evaluator is not None and evaluator.handles(subresource, operation)
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where there are quotas."""
+        return bool(attributes.namespace) and bool(self._limited or attributes.view.list(QUOTAS, attributes.namespace))
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse what does not fit, and have what fits charged."""
+        if not attributes.namespace:
+            return
+        if not self._limited and not attributes.view.list(QUOTAS, attributes.namespace):
+            return
+        if not self._charges(attributes, attributes.view):
+            return
+
+        def charge(view: View) -> Sequence[Proposal]:
+            return [_proposal(each) for each in self._charges(attributes, view)]
+
+        attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
+
+    def _charges(self, attributes: Attributes, view: View) -> Sequence[Charge]:
+        evaluator = self._evaluators.of(attributes.resource)
+        if evaluator is None or not evaluator.concerns(attributes):
+            return ()
+        found = charges(attributes, evaluator, view.list(QUOTAS, attributes.namespace), self._limited)
+        return [each for each in found if not are_equal(each.used, each.quota.used)]
+
+
+def _proposal(charge: Charge) -> Proposal:
+    quota = charge.quota
+    changed = quota.with_status(quota.hard, charge.used)
+    return Proposal(EventType.MODIFIED, changed, quota.object.revision)

@@ -1,0 +1,72 @@
+"""Sums and differences of amounts by the names of resources, as ResourceQuotas hold them.
+
+Guarantees: what comes out is written as Kubernetes writes it: a sum is in the notation of its first amount that is not
+zero, a difference that would be negative is 0.
+
+Rules come from apiserver's `pkg/quota/v1/resources.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
+
+from ctrlmgr.api.quantity import canonical, difference, parse, total
+
+Amounts: TypeAlias = Mapping[str, str]
+
+
+def added(some: Amounts, others: Amounts) -> dict[str, str]:
+    """Return the sums of what is in either."""
+    sums = dict(some)
+    for name, amount in others.items():
+        sums[name] = _sum(sums[name], amount) if name in sums else amount
+    return sums
+
+
+def _sum(one: str, other: str) -> str:
+    return total([one, other]) if parse(one) else canonical(other)
+
+
+def subtracted(some: Amounts, others: Amounts) -> dict[str, str]:
+    """Return what is left of `some`, nothing being less than 0."""
+    left = {name: _difference(amount, others.get(name, "0")) for name, amount in some.items()}
+    return left | {name: "0" for name in others if name not in left}
+
+
+def _difference(one: str, other: str) -> str:
+    return difference(one, other) if parse(one) > parse(other) else "0"
+
+
+def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
+    """Return the amounts that have one of these names."""
+    return {name: amount for name, amount in amounts.items() if name in names}
+
+
+def without_zeros(amounts: Amounts) -> dict[str, str]:
+    """Return the amounts that are not 0."""
+    return {name: amount for name, amount in amounts.items() if parse(amount)}
+
+
+def larger(some: Amounts, others: Amounts) -> dict[str, str]:
+    """Return the larger amount of each resource."""
+    most = dict(some)
+    for name, amount in others.items():
+        if name not in most or parse(amount) >= parse(most[name]):
+            most[name] = amount
+    return most
+
+
+def are_equal(some: Amounts, others: Amounts) -> bool:
+    """Whether both have the same resources and as much of each."""
+    return some.keys() == others.keys() and all(parse(some[name]) == parse(others[name]) for name in some)
+
+
+def exceeding(used: Amounts, hard: Amounts) -> list[str]:
+    """Return the names of the resources of which more is used than may be."""
+    return [name for name, limit in hard.items() if name in used and parse(used[name]) > parse(limit)]
+
+
+def printed(amounts: Amounts) -> str:
+    """Write amounts as refusals do: by name."""
+    return ",".join(f"{name}={canonical(amounts[name])}" for name in sorted(amounts))

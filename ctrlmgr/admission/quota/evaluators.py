@@ -1,0 +1,52 @@
+"""Every evaluator: those of kinds that use more than their number, and one for each other kind as it is asked for.
+
+Rules come from Kubernetes' `pkg/quota/v1/install/registry.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ctrlmgr.admission.quota.claims import ClaimEvaluator
+from ctrlmgr.admission.quota.devices import ResourceClaimEvaluator
+from ctrlmgr.admission.quota.evaluator import Evaluator
+from ctrlmgr.admission.quota.pods import PodEvaluator
+from ctrlmgr.admission.quota.services import ServiceEvaluator
+from ctrlmgr.api.resource import PODS, SERVICES, Resource
+
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
+
+_SPECIAL: Final[Mapping[Resource, Callable[[Resource], Evaluator]]] = {
+    PODS: PodEvaluator,
+    SERVICES: ServiceEvaluator,
+    CLAIMS: ClaimEvaluator,
+    RESOURCE_CLAIMS: ResourceClaimEvaluator,
+}
+_IGNORED: Final = frozenset(
+    (
+        Resource("", "bindings"),
+        Resource("", "events"),
+        Resource("events.k8s.io", "events"),
+        Resource("authorization.k8s.io", "localsubjectaccessreviews"),
+    )
+)
+"""What no quota counts: what is not kept, or not for long."""
+
+
+class Evaluators:
+    """The evaluators, by resource."""
+
+    def __init__(self) -> None:
+        """Know the special ones."""
+        self._known = {resource: make(resource) for resource, make in _SPECIAL.items()}
+
+    def of(self, resource: Resource) -> Evaluator | None:
+        """Return a resource's evaluator; None: it is not counted."""
+        if resource in _IGNORED:
+            return None
+        evaluator = self._known.get(resource)
+        if evaluator is None:
+            evaluator = self._known[resource] = Evaluator(resource)
+        return evaluator

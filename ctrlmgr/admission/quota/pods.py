@@ -1,0 +1,205 @@
+"""What pods use: themselves, and what their containers ask for and are limited to.
+
+Guarantees: a pod that is over, or should have been gone by now, uses nothing but its place among `count/pods`. While a
+pod is being resized it uses the most of what is asked for, what was allocated and what it has.
+
+Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/pods.go` and `component-helpers/resource/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from ctrlmgr.admission.quota.amounts import Amounts, added, larger
+from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
+from ctrlmgr.clock import parse_time
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.validation.quantities import HUGE_PAGES, is_extended, is_native
+from ctrlmgr.kinds.core.pod.resources import aggregate, is_pod_level, quality_of_service
+
+_COUNT: Final = "count/pods"
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_REQUESTS: Final = "requests."
+_LIMITS: Final = "limits."
+_NAMES: Final = frozenset(
+    (_COUNT, "pods", *_COMPUTE, *(_REQUESTS + each for each in _COMPUTE), *(_LIMITS + each for each in _COMPUTE))
+)
+_REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
+"""What each container must say for itself where a quota limits it; Kubernetes calls that a mistake, and keeps it."""
+
+
+class PodEvaluator(Evaluator):
+    """Evaluates pods."""
+
+    def handles(self, subresource: str, operation: Verb) -> bool:
+        """Look at new pods, at resized ones, and at those that get a deadline: nothing else changes what they use."""
+        return (subresource, operation) in (("", Verb.CREATE), ("", Verb.UPDATE), ("resize", Verb.UPDATE))
+
+    def concerns(self, attributes: Attributes) -> bool:
+        """Leave alone what stays within the scopes Terminating or NotTerminating."""
+        if attributes.subresource or attributes.old is None:
+            return True
+        before, after = (each.get("spec") or {} for each in (attributes.old, attributes.fields))
+        return _ends(before) != _ends(after)
+
+    def names(self, given: Collection[str]) -> list[str]:
+        """Return which of a quota's resources pods use."""
+        return [name for name in given if name in _NAMES or _is_prefixed(name)]
+
+    def usage(self, fields: Fields, now: str) -> Amounts:
+        """Return what a pod uses."""
+        used = {_COUNT: "1"}
+        if is_over(fields, now):
+            return used
+        return used | _compute(requests_of(fields), limits_of(fields))
+
+    def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
+        """Whether a pod is in a scope."""
+        spec = fields.get("spec") or {}
+        match requirement.scope:
+            case "Terminating":
+                return _ends(spec)
+            case "NotTerminating":
+                return not _ends(spec)
+            case "BestEffort":
+                return quality_of_service(spec) == "BestEffort"
+            case "NotBestEffort":
+                return quality_of_service(spec) != "BestEffort"
+            case "PriorityClass":
+                class_ = spec.get("priorityClassName")
+                return requirement.selects((class_,) if class_ else ())
+            case "CrossNamespacePodAffinity":
+                return _looks_beyond(spec)
+        return False
+
+    def knows_scopes(self) -> bool:
+        """Say that they can be limited by scope."""
+        return True
+
+    def problem(self, required: Collection[str], fields: Fields) -> str:
+        """Say which containers must ask for, or be limited in, what a quota limits."""
+        spec = fields.get("spec") or {}
+        own = spec.get("resources") or {}
+        if own.get("requests") or own.get("limits"):
+            return ""  # the pod says it for all of them
+        missing: dict[str, set[str]] = {}
+        for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+            resources = container.get("resources") or {}
+            said = _compute(resources.get("requests") or {}, resources.get("limits") or {})
+            for name in _REQUIRED.intersection(required) - said.keys():
+                missing.setdefault(name, set()).add(container["name"])
+        if not missing:
+            return ""
+        return "must specify " + "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
+
+
+def _is_prefixed(name: str) -> bool:
+    """Whether a quota means huge pages, or what a device plugin offers."""
+    if name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)):
+        return True
+    return name.startswith(_REQUESTS) and (not is_native(name) or _is_implicit(name))
+
+
+def _is_implicit(name: str) -> bool:
+    return name.startswith("requests.deviceclass.resource.kubernetes.io/")
+
+
+def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
+    """Return what amounts come to under the names that quotas have for them."""
+    used = {"pods": "1"}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(HUGE_PAGES):
+            used |= {name: amount, _REQUESTS + name: amount}
+        elif is_extended(name):
+            used[_REQUESTS + name] = amount
+    used |= {_LIMITS + name: amount for name, amount in limits.items() if name in _COMPUTE}
+    return used
+
+
+def is_over(fields: Fields, now: str) -> bool:
+    """Whether a pod has ended, or is still there long after it should have gone (a lost node)."""
+    if (fields.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+        return True
+    metadata = fields.get("metadata") or {}
+    deleted, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if not deleted or grace is None:
+        return False
+    return parse_time(now) > parse_time(str(deleted)) + int(grace) * 1_000_000
+
+
+def requests_of(fields: Fields) -> Amounts:
+    """Return what a pod asks for, with its overhead."""
+    spec = fields.get("spec") or {}
+    requests = aggregate(_effective(fields, "requests"), "requests")
+    requests |= _pod_level(fields, "requests")
+    return added(requests, spec.get("overhead") or {})
+
+
+def limits_of(fields: Fields) -> Amounts:
+    """Return what a pod is limited to; its overhead comes on top where there is a limit."""
+    spec = fields.get("spec") or {}
+    limits = aggregate(_effective(fields, "limits"), "limits")
+    limits |= _pod_level(fields, "limits")
+    overhead = spec.get("overhead") or {}
+    return added(limits, {name: amount for name, amount in overhead.items() if name in limits})
+
+
+def _pod_level(fields: Fields, field: str) -> dict[str, str]:
+    own = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
+    asked = {name: amount for name, amount in own.items() if is_pod_level(name)}
+    status = fields.get("status") or {}
+    has = {name: amount for name, amount in ((status.get("resources") or {}).get(field) or {}).items() if name in asked}
+    return larger(asked, has)
+
+
+def _effective(fields: Fields, field: str) -> dict[str, Any]:
+    """Return the spec with the amounts that containers have to be counted with."""
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    infeasible = any(
+        each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible"
+        for each in status.get("conditions") or ()
+    )
+    found = {
+        each["name"]: each
+        for group in ("containerStatuses", "initContainerStatuses")
+        for each in status.get(group) or ()
+        if each.get("resources") is not None
+    }
+    return {
+        "containers": [_counted(each, found, field, infeasible) for each in spec.get("containers") or ()],
+        "initContainers": [
+            _counted(each, found if each.get("restartPolicy") == "Always" else {}, field, infeasible)
+            for each in spec.get("initContainers") or ()
+        ],
+    }
+
+
+def _counted(
+    container: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]], field: str, infeasible: bool
+) -> Mapping[str, Any]:
+    status = found.get(container["name"])
+    if status is None:
+        return container
+    has = (status.get("resources") or {}).get(field) or {}
+    if field == "requests":
+        has = larger(has, status.get("allocatedResources") or {})
+    asked = {} if infeasible else (container.get("resources") or {}).get(field) or {}
+    return {**container, "resources": {field: larger(asked, has)}}
+
+
+def _ends(spec: Mapping[str, Any]) -> bool:
+    seconds = spec.get("activeDeadlineSeconds")
+    return seconds is not None and seconds >= 0
+
+
+def _looks_beyond(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod wants to be near to or far from pods of other namespaces."""
+    affinity = spec.get("affinity") or {}
+    for each in (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}):
+        terms = list(each.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        weighted = each.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [term.get("podAffinityTerm") or {} for term in weighted]
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False

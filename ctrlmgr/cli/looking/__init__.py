@@ -1,0 +1,1 @@
+"""Commands that look at what is in the log, and why."""

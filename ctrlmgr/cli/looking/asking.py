@@ -1,0 +1,57 @@
+"""What `ctrlmgr sql` and its shell share: ready-made questions, and where one statement ends."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ctrlmgr.inspection.database import Database
+
+
+def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
+    """Print the answer to a ready-made question; raises `click.UsageError` for one that there is not."""
+    from ctrlmgr.cli.output import answers
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection.questions import questions
+
+    question = questions().get(name)
+    if question is None:
+        raise click.UsageError(f"there is no question {name!r}; --list lists them")
+    now = SystemClock().now()
+    try:
+        given = dict(_pair(each) for each in parameters)
+        values = question.bind(given, lambda text: moments.resolve(database, text, now=now))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    answers.write(database.query(question.statement, values), output)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"a parameter is NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a text, split at each semicolon that stands in no string or comment."""
+    statement = ""
+    for piece in text.split(";"):
+        statement += piece + ";"
+        if sqlite3.complete_statement(statement):
+            if meaningful(statement):
+                yield statement.rstrip().removesuffix(";")
+            statement = ""
+    if meaningful(statement):  # the last one needs no semicolon
+        yield statement.rstrip().removesuffix(";")
+
+
+def meaningful(statement: str) -> bool:
+    """Tell whether there is more to it than comments and space."""
+    lines = (line.strip() for line in statement.splitlines())
+    return any(line.strip("; ") and not line.startswith("--") for line in lines)

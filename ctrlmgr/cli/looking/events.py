@@ -1,0 +1,93 @@
+"""`ctrlmgr events`: read the log."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.cli.options import DATABASE, ResourceName, opened_log, output_option, takes_settings
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Resource, Revision
+    from ctrlmgr.eventlog import Event, EventLog
+
+_PAGE = 500
+_LOOK_UP = 1.0
+"""Seconds that --follow waits at a time; Ctrl-C is noticed in between."""
+
+
+@click.command(short_help="Print the events of the log.")
+@takes_settings(*DATABASE)
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="REV", help="Only events after this revision.")
+@click.option(
+    "--resource", type=ResourceName(), metavar="RESOURCE", help="Only this resource: pods, leases.coordination.k8s.io."
+)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only objects in this namespace.")
+@click.option("--name", metavar="NAME", help="Only objects of this name.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with new events as they come, until Ctrl-C.")
+@output_option("table", "wide", "json", "jsonl")
+def events(
+    loaded: Loaded,
+    after: int,
+    resource: Resource | None,
+    namespace: str | None,
+    name: str | None,
+    limit: int | None,
+    follow: bool,
+    output: str,
+) -> None:
+    """Print the events of the log, oldest first.
+
+    `wide` adds the reconcile that each event comes from and every revision that triggered it. `jsonl` is one JSON
+    object a line, in the form of a recording: what it prints can be replayed.
+
+    \b
+    ctrlmgr events --resource endpoints --namespace default
+    ctrlmgr events --after 1200 --follow -o wide
+    ctrlmgr events -o jsonl > recording.jsonl
+    """
+    from ctrlmgr.cli.output import event_lines
+
+    if follow and output == "json":
+        raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
+    with opened_log(loaded) as log:
+        found = (
+            event
+            for event in itertools.chain.from_iterable(_pages(log, after, resource, follow=follow))
+            if (namespace is None or event.object.namespace == namespace)
+            and (name is None or event.object.name == name)
+        )
+        event_lines.write(itertools.islice(found, limit), log, output)
+
+
+def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:
+    """Yield the events that are there, and with `follow` those that come, page by page.
+
+    Where compaction has been, whatever it left is shown, with a word of warning: this is for looking, and one
+    who only looks wants the rest rather than nothing.
+    """
+    floor = log.floor(resource)
+    if after < floor:
+        click.echo(f"note: events up to revision {floor} have been compacted; what is left of them follows", err=True)
+        retained = (event for event in log.scan(start=after + 1) if resource in (None, event.resource))
+        yield from _paged(itertools.takewhile(lambda event: event.revision <= floor, retained))
+        after = floor
+    while True:
+        page = log.events_after(after, resource=resource, limit=_PAGE)
+        if page:
+            yield list(page)
+            after = page[-1].revision
+        elif follow:
+            log.wait(max(after, log.head().revision), _LOOK_UP)
+        else:
+            return
+
+
+def _paged(events: Iterator[Event]) -> Iterator[list[Event]]:
+    while page := list(itertools.islice(events, _PAGE)):
+        yield page

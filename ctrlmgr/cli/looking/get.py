@@ -1,0 +1,153 @@
+"""`ctrlmgr get`: what existed, at any revision, in kubectl's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
+from ctrlmgr.cli.looking.chosen import Chosen, chosen
+from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.errors import NotFound
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.object import Object
+    from ctrlmgr.api.resource import Revision
+    from ctrlmgr.inspection.database import Database
+    from ctrlmgr.inspection.names import Named
+
+
+@click.command(short_help="Show objects as they were at any revision.")
+@click.argument("wanted", nargs=-1, required=True, metavar="KIND[,KIND]... [NAME]... | KIND/NAME...")
+@namespace_option
+@takes_settings(*DATABASE)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
+@at_option("As it was then")
+@click.option("--show-managed-fields", is_flag=True, help="Leave metadata.managedFields in what is printed.")
+@output_option("table", "wide", "json", "yaml", "name")
+def get(
+    loaded: Loaded,
+    wanted: tuple[str, ...],
+    namespace: str | None,
+    all_namespaces: bool,
+    at: str | None,
+    show_managed_fields: bool,
+    output: str,
+) -> None:
+    """Show the objects of a KIND, or some of them by NAME, now or as they were: read from the log, no server needed.
+
+    KIND is what kubectl takes (pods, po, pod, deployments.apps, all), or any resource that the log holds. Ages are
+    those of the moment that is looked at.
+
+    \b
+    ctrlmgr get pods --at 1200
+    ctrlmgr get pods,services -n shop
+    ctrlmgr get pod/web-0 svc/web -n shop -o name
+    ctrlmgr get endpoints web -n shop --at 2026-01-02T03:04:05Z -o yaml
+    ctrlmgr get services -A --at 10m -o wide
+    """
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+
+    with opened(loaded) as database:
+        asked = chosen(database, wanted)
+        if all_namespaces and any(each.name for each in asked):
+            raise click.UsageError("an object is in one namespace: a NAME and --all-namespaces exclude each other")
+        revision = moment(database, at) if at else None
+        place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
+        found, missing = _look(database, asked, place, revision)
+        now = SystemClock().now() if revision is None else moments.recorded_at(database, revision)
+    if output in ("json", "yaml"):
+        items = [_fields(obj, show_managed_fields) for _, objects in found for obj in objects]
+        if items or not missing:
+            _write_document(items, output, single=len(asked) == 1 and asked[0].name is not None)
+    elif output == "name":
+        for named, objects in found:
+            for obj in objects:
+                click.echo(f"{named.singular}/{obj.name}")
+    else:
+        several = len({each.named for each in asked}) > 1
+        _write_tables(found, now, kinds=several, wide=output == "wide", namespaces=all_namespaces)
+        if not found and not missing:
+            click.echo(_nothing(asked, place), err=True)
+    if missing:
+        raise NotFound("; ".join(f'{each.named.resource} "{each.name}" not found' for each in missing))
+
+
+Found: TypeAlias = "list[tuple[Named, list[Object]]]"
+"""What was found of each kind, in the order in which it was asked for; kinds without any are left out."""
+
+
+def _look(
+    database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None
+) -> tuple[Found, list[Chosen]]:
+    """Return what there is of what is asked for, and what there is not though it was asked for by name."""
+    from ctrlmgr.inspection import past
+
+    found: dict[Named, list[Object]] = {}
+    missing = []
+    for each in asked:
+        named, name = each
+        within = place if named.namespaced else None
+        objects = past.objects(database, named.resource, namespace=within, name=name, at=revision)
+        if objects:
+            found.setdefault(named, []).extend(objects)
+        elif name is not None:
+            missing.append(each)
+    return list(found.items()), missing
+
+
+def _nothing(asked: Sequence[Chosen], place: str | None) -> str:
+    within = place and any(each.named.namespaced for each in asked)
+    return f"No resources found in {place} namespace." if within else "No resources found"
+
+
+def _fields(obj: Object, managed_fields: bool) -> dict[str, Any]:
+    fields = obj.to_dict()
+    if not managed_fields:
+        fields["metadata"].pop("managedFields", None)
+    return fields
+
+
+def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -> None:
+    document = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List"}
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(document, indent=4, ensure_ascii=False))
+    else:
+        import yaml
+
+        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+
+
+def _write_tables(found: Found, now: int, *, kinds: bool, wide: bool, namespaces: bool) -> None:
+    """Print a table a kind, with an empty line between two; with `kinds` names say of which they are."""
+    for index, (named, objects) in enumerate(found):
+        if index:
+            click.echo()
+        prefix = f"{named.singular}/" if kinds else ""
+        _write_table(objects, now, prefix, wide=wide, namespaces=namespaces and named.namespaced)
+
+
+def _write_table(objects: Sequence[Object], now: int, prefix: str, *, wide: bool, namespaces: bool) -> None:
+    from ctrlmgr.cli.output import columns
+    from ctrlmgr.engine.kind import GroupVersionKind
+    from ctrlmgr.kinds.builtin import builtin_kinds
+
+    first = objects[0].to_dict()
+    group, _, version = first["apiVersion"].rpartition("/")
+    table = builtin_kinds().printer_of(GroupVersionKind(group, version, first["kind"]))
+    kept = [index for index, column in enumerate(table.columns) if wide or not column.priority]
+    header = [table.columns[index].name.upper() for index in kept]
+    rows = []
+    for obj in objects:
+        cells = table.cells(obj, now)
+        row = [cells[index] for index in kept]
+        row[0] = f"{prefix}{row[0]}"  # kubectl's first column is always the name
+        rows.append([obj.namespace, *row] if namespaces else row)
+    for line in columns.lines(["NAMESPACE", *header] if namespaces else header, rows):
+        click.echo(line)

@@ -1,0 +1,51 @@
+"""`ctrlmgr why`: what led to a change, and what came of it."""
+
+from __future__ import annotations
+
+import click
+
+from ctrlmgr.cli.looking import arguments
+from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.settings import Loaded
+
+
+@click.command(short_help="Show why an object is as it is: the causes of a change.")
+@arguments.takes_object
+@takes_settings(*DATABASE)
+@arguments.at_option("Why it was as it was then")
+@click.option("--effects", is_flag=True, help="The other way: what the change led to.")
+@click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")
+@output_option("tree", "json")
+def why(
+    loaded: Loaded,
+    kind: str,
+    name: str | None,
+    namespace: str | None,
+    at: str | None,
+    effects: bool,
+    depth: int,
+    output: str,
+) -> None:
+    """Show what led to an object's newest change.
+
+    That is the reconcile that made it, all the changes that this reconcile answered (a workqueue makes one reconcile
+    of many; every one of them is in the tree), and what led to those. With --effects the tree goes the other way:
+    which reconciles answered the change, and what they wrote.
+
+    \b
+    ctrlmgr why endpoints web -n shop
+    ctrlmgr why pod/web-0 --at 1200 --effects
+    """
+    from ctrlmgr.cli.output import change_lines, trees
+    from ctrlmgr.inspection import causes
+
+    with arguments.opened(loaded) as database:
+        named, key = arguments.target(database, kind, name, namespace)
+        revision = causes.newest_event(database, named.resource, key, until=arguments.moment(database, at))
+        follow = causes.effects if effects else causes.why
+        tree = follow(database, revision, depth=depth)
+    if output == "json":
+        change_lines.write_json(causes.as_json(tree))
+        return
+    for line in trees.effects(tree) if effects else trees.causes(tree):
+        click.echo(line)

@@ -1,0 +1,1 @@
+"""How commands print: lines, columns, trees and bars for people, JSON and CSV for machines."""

@@ -1,0 +1,89 @@
+"""`ctrlmgr import`: a recording into a log, at the revisions that it was recorded at."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.cli.options import LOG, configure_logging, takes_settings
+from ctrlmgr.errors import RecordingError, SettingsError
+from ctrlmgr.settings import Loaded, Settings
+
+if TYPE_CHECKING:
+    from ctrlmgr.eventlog.sqllog import SQLLog
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("import", short_help="Bring a recording into a log.")
+@click.argument("recordings", type=_FILE, nargs=-1, required=True, metavar="RECORDING…")
+@takes_settings(*LOG)
+@click.option(
+    "--database", required=True, metavar="URL", help="The log to import into: an empty database, made if need be."
+)
+@click.option("--append", is_flag=True, help="Go on with a log that is not empty: where an import was broken off, too.")
+@click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
+def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> None:
+    """Bring recordings into a log, every change at the revision that it was recorded at.
+
+    Nothing runs and nothing is compared, as `ctrlmgr replay` does: what was recorded is looked at afterwards, with all
+    that looks at a log, or served as it was at some moment. Several files, such as those of a rotated recording, are
+    imported one after the other. Changes that the log has already are passed over.
+
+    \b
+    ctrlmgr import incident.jsonl.gz --database sqlite:///incident.db
+    ctrlmgr why endpoints web -n shop --database sqlite:///incident.db
+    ctrlmgr serve --at 2026-01-02T03:04:05Z --database sqlite:///incident.db
+
+    Exit codes beside the usual: 4 a recording cannot be used (what stands above the fault is in the log then, and
+    --append goes on from there).
+    """
+    from ctrlmgr.cli.output.progress import reading
+    from ctrlmgr.logging import mask
+    from ctrlmgr.recording.format import RecordingReader
+    from ctrlmgr.recording.importing import Importer
+
+    configure_logging(loaded.settings)
+    with _opened(database, loaded.settings) as log:
+        head = log.head().revision
+        if head and not append:
+            raise SettingsError(f"{mask(database)} is not empty: it is at revision {head}; --append goes on from there")
+        importer = Importer(log)
+        imported = passed_over = 0
+        try:
+            for path in recordings:
+                with reading(path.name, hidden=no_progress) as tell:
+                    tally = importer.run(RecordingReader(path), tell or (lambda reader: None))
+                imported, passed_over = imported + tally.imported, passed_over + tally.passed_over
+        except RecordingError as error:
+            if reached := log.head().revision:
+                reason = f"{error.reason} (the log is at revision {reached})"
+                raise RecordingError(error.file, error.line, reason) from error
+            raise
+        reached = log.head().revision
+    had = f", {passed_over:,} had been there" if passed_over else ""
+    click.echo(f"{imported:,} changes up to revision {reached} are in {mask(database)}{had}", err=True)
+
+
+@contextmanager
+def _opened(url: str, settings: Settings) -> Iterator[SQLLog]:
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.eventlog import open_log
+    from ctrlmgr.eventlog.memory import MemoryEventLog
+
+    anchor = dataclasses.replace(settings, database=dataclasses.replace(settings.database, url=url)).anchor_path
+    if anchor:
+        anchor.parent.mkdir(parents=True, exist_ok=True)
+    log = open_log(url, clock=SystemClock(), random=random.SystemRandom(), migrate=True, anchor=anchor)
+    if isinstance(log, MemoryEventLog):
+        raise SettingsError("memory: ends with this command; --database names a log that stays")
+    try:
+        yield log
+    finally:
+        log.close()

@@ -1,0 +1,81 @@
+"""The node IPAM controller: gives each node a range of the cluster's pod addresses, one of each family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import NODES, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import RANGES as _RANGES
+from ctrlmgr.settings.kinds import SWITCH, Kind, one_of, whole
+
+
+def _read_ranges(value: object) -> str:
+    return str(_RANGES.read(value)) if value else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the node IPAM controller can be told; the sizes are lengths of masks, 0 being the family's default."""
+
+    allocate_node_cidrs: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether each node is given a range of cluster_cidr for its pods.",
+            flag="--allocate-node-cidrs",
+            metavar="BOOL",
+        ),
+    ] = False
+    cluster_cidr: Annotated[
+        str,
+        Kind(f"{_RANGES.expects}, or empty", _read_ranges),
+        Setting(
+            "Where the addresses of pods come from: one range, or one of IPv4 and one of IPv6. Empty: 10.244.0.0/16.",
+            flag="--cluster-cidr",
+            metavar="CIDR[,CIDR]",
+        ),
+    ] = ""
+    node_cidr_mask_size: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "The length of the mask of a node's range, in a cluster of one family. 0: 24 for IPv4, 64 for IPv6.",
+            flag="--node-cidr-mask-size",
+            metavar="BITS",
+        ),
+    ] = 0
+    node_cidr_mask_size_ipv4: Annotated[
+        int,
+        whole(0),
+        Setting("The same for IPv4 in a cluster of two families.", flag="--node-cidr-mask-size-ipv4", metavar="BITS"),
+    ] = 0
+    node_cidr_mask_size_ipv6: Annotated[
+        int,
+        whole(0),
+        Setting("The same for IPv6 in a cluster of two families.", flag="--node-cidr-mask-size-ipv6", metavar="BITS"),
+    ] = 0
+    cidr_allocator_type: Annotated[
+        str,
+        one_of("RangeAllocator", "CloudAllocator"),
+        Setting(
+            'Who gives the ranges: "RangeAllocator" this controller, "CloudAllocator" a cloud.',
+            flag="--cidr-allocator-type",
+            metavar="TYPE",
+        ),
+    ] = "RangeAllocator"
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="node-ipam-controller",
+    aliases=("nodeipam",),
+    component="cidrAllocator",
+    account="node-controller",
+    does="the ranges of pod addresses of nodes, with `--allocate-node-cidrs`",
+    watches=(NODES, Resource("networking.k8s.io", "servicecidrs")),
+    builder="ctrlmgr.controllers.node_ipam.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,164 @@
+"""The node IPAM controller: writes `spec.podCIDR` and `spec.podCIDRs` of nodes that have none.
+
+Guarantees, those of Kubernetes' range allocator: what nodes have already is taken before anything is given, the ranges
+of Services too; a node that has a range keeps it, whoever gave it; the ranges of a node that goes come back. One
+worker: what is taken needs no lock. A node for which there is no range is told so in an Event and tried again.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
+from ctrlmgr.controllers.node_ipam import DESCRIPTOR, Options
+from ctrlmgr.controllers.node_ipam.ranges import Network, Pool, pools
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Watch
+
+log = structlog.get_logger(__name__)
+
+SERVICE_CIDRS = Resource("networking.k8s.io", "servicecidrs")
+
+
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
+    ranges: list[str] | None = msgspec.field(default=None, name="podCIDRs")
+
+
+class _Node(msgspec.Struct, frozen=True, gc=False):
+    spec: _NodeSpec = _NodeSpec()
+
+
+class _CidrSpec(msgspec.Struct, frozen=True, gc=False):
+    cidrs: list[str] | None = None
+
+
+class _ServiceCidr(msgspec.Struct, frozen=True, gc=False):
+    spec: _CidrSpec = _CidrSpec()
+
+
+_decode_node = msgspec.json.Decoder(_Node).decode
+_decode_service_cidr = msgspec.json.Decoder(_ServiceCidr).decode
+
+
+class NoRange(CtrlmgrError):
+    """Every range is taken."""
+
+    retryable = True
+
+
+class NodeIpam:
+    """The reconciler of one node."""
+
+    def __init__(self, nodes: Lister, service_cidrs: Lister, pools: Sequence[Pool], recorder: Recorder) -> None:
+        """Give ranges of `pools`."""
+        self._nodes = nodes
+        self._service_cidrs = service_cidrs
+        self._pools = pools
+        self._recorder = recorder
+        self._held: dict[str, list[Network]] = {}
+
+    def on_start(self) -> Iterator[Key]:
+        """Take what is taken, before the first node is given anything."""
+        for service_cidr in self._service_cidrs.list():
+            for text in _decode_service_cidr(service_cidr.body).spec.cidrs or ():
+                self._occupy(ipaddress.ip_network(text))
+        for node in self._nodes.list():
+            self._hold(node)
+        yield from (node.key for node in self._nodes.list())
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Give a node its ranges, or take back those of one that has gone; raises `NoRange`."""
+        node = self._nodes.get(key)
+        if node is None:
+            self._release(self._held.pop(key.name, []))
+        elif not self._hold(node) and not node.is_terminating:
+            self._give(node, client)
+
+    def _hold(self, node: Object) -> bool:
+        """Take the ranges that a node has; False if it has none."""
+        texts = _decode_node(node.body).spec.ranges
+        if not texts:
+            return False
+        networks: list[Network] = [ipaddress.ip_network(text, strict=False) for text in texts]
+        if self._held.get(node.name) != networks:
+            self._release(self._held.get(node.name, []))
+            for each in networks:
+                self._occupy(each)
+            self._held[node.name] = networks
+        return True
+
+    def _give(self, node: Object, client: EngineClient) -> None:
+        networks = self._held.get(node.name) or self._allocate(node)
+        self._held[node.name] = networks
+        texts = [str(each) for each in networks]
+        client.patch(node, {"metadata": {"uid": node.uid}, "spec": {"podCIDR": texts[0], "podCIDRs": texts}})
+
+    def _allocate(self, node: Object) -> list[Network]:
+        found: list[Network] = []
+        for pool in self._pools:
+            network = pool.allocate()
+            if network is None:
+                self._release(found)
+                subject = ObjectReference("Node", name=node.name, uid=node.name, api_version="v1")
+                self._recorder.event(
+                    subject, NORMAL, "CIDRNotAvailable", f"Node {node.name} status is now: CIDRNotAvailable"
+                )
+                raise NoRange(f"no range of {pool.pool} is left for node {node.name}")
+            found.append(network)
+        return found
+
+    def _occupy(self, network: Network) -> None:
+        for pool in self._pools:
+            pool.occupy(network)
+
+    def _release(self, networks: Sequence[Network]) -> None:
+        for network in networks:
+            for pool in self._pools:
+                pool.release(network)
+
+
+class _Idle:
+    """What runs where nodes are given no ranges."""
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Do nothing; it has no watches and is never called."""
+
+
+def node_keys(change: Change) -> Iterator[Key]:
+    """Yield a node that has come, gone, or changed in its ranges."""
+    if change.new is None or change.old is None or _decode_node(change.new.body) != _decode_node(change.old.body):
+        yield change.object.key
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares; without `allocate_node_cidrs` it has nothing to do."""
+    watches: list[Watch] = []
+    reconciler: NodeIpam | _Idle = _Idle()
+    if options.allocate_node_cidrs and options.cidr_allocator_type == "RangeAllocator":
+        nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)
+        reconciler = NodeIpam(nodes.lister, service_cidrs.lister, _pools(options), context.recorder(DESCRIPTOR))
+        watches.append(Watch(nodes, node_keys))
+    return Controller(
+        DESCRIPTOR.name,
+        reconciler,
+        watches=watches,
+        client=context.client(DESCRIPTOR),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+    )
+
+
+def _pools(options: Options) -> list[Pool]:
+    ipv4, ipv6 = options.node_cidr_mask_size_ipv4, options.node_cidr_mask_size_ipv6
+    return pools(options.cluster_cidr, options.node_cidr_mask_size, ipv4, ipv6)

@@ -1,0 +1,87 @@
+"""The ranges that a pool of addresses is cut into, and which of them are taken.
+
+Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are given in turn, so that one that
+came back is not given again at once; what overlaps a foreign range is occupied; a range from elsewhere is no concern.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TypeAlias
+
+from ctrlmgr.errors import SettingsError
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MOST_BITS = 16
+"""How many bits a node's range may be longer than its pool."""
+_DEFAULT_MASK = {4: 24, 6: 64}
+
+
+class Pool:
+    """One pool, cut into ranges of one size."""
+
+    def __init__(self, pool: Network, mask: int) -> None:
+        """Cut `pool` into ranges with a mask of `mask` bits; raises `SettingsError` if that cannot be."""
+        if not pool.prefixlen <= mask <= pool.max_prefixlen:
+            raise SettingsError(f"controllers.cluster_cidr: {pool} cannot be cut into ranges with a mask of {mask}")
+        if pool.version == 6 and mask - pool.prefixlen > MOST_BITS:
+            raise SettingsError(
+                f"controllers.cluster_cidr: the mask of a node's range may be at most {MOST_BITS} longer than {pool}'s"
+            )
+        self.pool = pool
+        self._size = 1 << (pool.max_prefixlen - mask)
+        self._mask = mask
+        self._count = 1 << (mask - pool.prefixlen)
+        self._taken: set[int] = set()
+        self._next = 0
+
+    def occupy(self, network: Network) -> None:
+        """Take what overlaps `network`."""
+        self._taken.update(self._indexes(network))
+
+    def release(self, network: Network) -> None:
+        """Give back what overlaps `network`."""
+        self._taken.difference_update(self._indexes(network))
+
+    def allocate(self) -> Network | None:
+        """Take the next free range; None if there is none."""
+        if len(self._taken) >= self._count:
+            return None
+        index = self._next
+        while index in self._taken:
+            index = (index + 1) % self._count
+        self._taken.add(index)
+        self._next = (index + 1) % self._count
+        first = int(self.pool.network_address) + index * self._size
+        return (
+            ipaddress.ip_network((first, self._mask))
+            if self.pool.version == 4
+            else ipaddress.IPv6Network((first, self._mask))
+        )
+
+    def _indexes(self, network: Network) -> range:
+        if network.version != self.pool.version or not _overlap(network, self.pool):
+            return range(0)
+        base = int(self.pool.network_address)
+        first = max(int(network.network_address) - base, 0) // self._size
+        last = min((int(network.broadcast_address) - base) // self._size, self._count - 1)
+        return range(first, last + 1)
+
+
+def _overlap(a: Network, b: Network) -> bool:
+    return int(a.network_address) <= int(b.broadcast_address) and int(b.network_address) <= int(a.broadcast_address)
+
+
+def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
+    """Return the pools for `cluster`, one range or two, and these lengths of masks (0: the family's default).
+
+    Raises `SettingsError` for masks that do not fit, or that are given for a single family by the wrong name.
+    """
+    networks = [ipaddress.ip_network(part) for part in (cluster or "10.244.0.0/16").split(",")]
+    if len(networks) > 1 and both:
+        raise SettingsError(
+            "controllers.node_cidr_mask_size: with two families say node_cidr_mask_size_ipv4 and _ipv6 instead"
+        )
+    given = {4: ipv4 or (both if networks[0].version == 4 else 0), 6: ipv6 or (both if networks[0].version == 6 else 0)}
+    return [Pool(each, given[each.version] or _DEFAULT_MASK[each.version]) for each in networks]

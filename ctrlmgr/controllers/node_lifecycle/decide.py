@@ -1,0 +1,166 @@
+"""When a node counts as silent, and what is to be said of it then: pure functions.
+
+Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
+- A node lives as long as its Ready condition or its lease is renewed, by our own clock at the moment at which the
+  renewal is seen: the kubelet's clock decides nothing.
+- Conditions of a silent node become Unknown; those that it never had are added. Not NetworkUnavailable,
+  which is no kubelet's.
+- NoSchedule taints say what the conditions and `unschedulable` say; other taints are not touched.
+
+Times are microseconds since 1970, periods seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.clock import format_time_seconds, parse_time
+from ctrlmgr.controllers.node_lifecycle.views import READY, Condition, HealthNode
+from ctrlmgr.scheduling.taints import NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint
+
+_SECOND: Final = 1_000_000
+_WATCHED: Final = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+
+CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
+    READY: {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+"""The taint that stands for a condition of this type and status."""
+
+_OURS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values()) | {UNSCHEDULABLE}
+
+MIRRORED_LABELS: Final = (
+    ("kubernetes.io/os", "beta.kubernetes.io/os"),
+    ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
+)
+"""Labels, and the former names under which they stand too."""
+
+
+class Health(NamedTuple):
+    """What is remembered of a node: its Ready condition and lease as last seen, and when it was last heard of."""
+
+    ready: Condition | None
+    heard_at: int
+    renewed: str = ""
+    """The lease's renewTime."""
+
+
+class Judgement(NamedTuple):
+    """What a look at a node comes to; `conditions` are those to write, None if they stay as they are."""
+
+    health: Health
+    observed: str
+    """The status of Ready as it was found; Unknown if there is none."""
+    current: str | None
+    """The same as it is now to be; None where nothing is said of it yet."""
+    conditions: list[dict[str, Any]] | None = None
+
+
+class Grace(NamedTuple):
+    """For how long a node may be silent: one that has said something, and one that never has."""
+
+    running: float
+    starting: float
+
+
+def judge(
+    node: HealthNode, before: Health | None, renewed: str, now: int, grace: Grace, raw: Sequence[Mapping[str, Any]] = ()
+) -> Judgement:
+    """Look at a node whose lease was last `renewed` (RFC 3339, "" without one); `raw` are its conditions in full."""
+    ready, created = node.ready, _time(node.metadata.creation_timestamp)
+    health = _seen(ready, before, created, now)
+    if renewed and (not health.renewed or parse_time(health.renewed) < parse_time(renewed)):
+        health = health._replace(renewed=renewed, heard_at=now)
+    observed = ready.status if ready is not None else "Unknown"
+    allowed = grace.starting if ready is None else grace.running
+    if now <= health.heard_at + round(allowed * _SECOND):
+        return Judgement(health, observed, ready.status if ready is not None else None)
+    if ready is not None and ready.status == "Unknown":
+        return Judgement(health, observed, "Unknown")
+    conditions = _silent(raw, node.metadata.creation_timestamp, now)
+    stored = next(each for each in conditions if each["type"] == READY)
+    as_seen = Condition(
+        READY, "Unknown", stored.get("lastHeartbeatTime"), stored.get("lastTransitionTime"), stored["reason"]
+    )
+    return Judgement(health._replace(ready=as_seen), observed, "Unknown", conditions)
+
+
+def _seen(ready: Condition | None, before: Health | None, created: int, now: int) -> Health:
+    """Return what is known of a node once its Ready condition has been looked at."""
+    if before is None:
+        return Health(ready, created if ready is None else now)
+    if (before.ready is None) != (ready is None):
+        return Health(ready, now)
+    if before.ready and ready and before.ready.last_heartbeat_time != ready.last_heartbeat_time:
+        return Health(ready, now)
+    return before._replace(ready=ready)
+
+
+def _silent(raw: Sequence[Mapping[str, Any]], created: str | None, now: int) -> list[dict[str, Any]]:
+    at = format_time_seconds(now)
+    gone = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+    found = []
+    for each in raw:
+        silenced = each["type"] in _WATCHED and each.get("status") != "Unknown"
+        found.append({**each, "lastTransitionTime": at, **gone} if silenced else dict(each))
+    known = {each["type"] for each in raw}
+    never = {"reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
+    for type_ in _WATCHED:
+        if type_ not in known:
+            times = {"lastHeartbeatTime": created, "lastTransitionTime": at}
+            found.append({"type": type_, "status": "Unknown", **times, **never})
+    return found
+
+
+def _time(text: str | None) -> int:
+    return parse_time(text) if text else 0
+
+
+def condition_taints(node: HealthNode) -> list[str]:
+    """Return the keys of the NoSchedule taints that a node should have of ours, in the order of its conditions."""
+    found = [CONDITION_TAINTS.get(each.type, {}).get(each.status) for each in node.status.conditions or ()]
+    keys = [key for key in found if key is not None]
+    return [*keys, UNSCHEDULABLE] if node.spec.unschedulable else keys
+
+
+class TaintChange(NamedTuple):
+    """Taints to add and taints to take away, by key and effect."""
+
+    add: tuple[tuple[str, str], ...] = ()
+    remove: tuple[tuple[str, str], ...] = ()
+
+
+def condition_taint_change(node: HealthNode) -> TaintChange:
+    """Return how the NoSchedule taints that are ours must change."""
+    wanted = condition_taints(node)
+    current = [each.key for each in node.spec.taints or () if each.effect == NO_SCHEDULE and each.key in _OURS]
+    return TaintChange(
+        tuple((key, NO_SCHEDULE) for key in dict.fromkeys(wanted) if key not in current),
+        tuple((key, NO_SCHEDULE) for key in current if key not in wanted),
+    )
+
+
+def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: int) -> list[dict[str, Any]]:
+    """Return a node's taints after a change; those that come carry the time."""
+    gone = {*change.remove, *change.add}
+    kept = [dict(each) for each in taints if (each.get("key", ""), each.get("effect", "")) not in gone]
+    at = format_time_seconds(now)
+    return [*kept, *({"key": key, "effect": effect, "timeAdded": at} for key, effect in change.add)]
+
+
+def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the former names of labels that are to be set, with their values."""
+    return {
+        former: labels[name]
+        for name, former in MIRRORED_LABELS
+        if name in labels and labels.get(former) != labels[name]
+    }
+
+
+def no_execute(taints: Iterable[Taint] | None) -> list[Taint]:
+    """Return the taints that drive pods off a node."""
+    return [each for each in taints or () if each.effect == "NoExecute"]

@@ -1,0 +1,172 @@
+"""The taint eviction controller: keeps the plans of `decide` and carries them out.
+
+Guarantees: a pod is marked with the condition DisruptionTarget before it is deleted, and an Event says so before that.
+A key is with one worker at a time, so a pod's plan is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
+from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
+from ctrlmgr.controllers.taint_eviction import DESCRIPTOR, Options
+from ctrlmgr.controllers.taint_eviction.decide import Plan, decide
+from ctrlmgr.controllers.workloads.conditions import with_condition
+from ctrlmgr.errors import NotFound
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.taints import NO_EXECUTE, Taint, Toleration
+
+log = structlog.get_logger(__name__)
+
+_SECOND: Final = 1_000_000
+_REASON: Final = "TaintManagerEviction"
+_TARGET: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+}
+
+
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
+    taints: list[Taint] | None = None
+
+
+class _Node(msgspec.Struct, frozen=True, gc=False):
+    spec: _NodeSpec = _NodeSpec()
+
+
+class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    tolerations: list[Toleration] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    spec: _PodSpec = _PodSpec()
+
+
+_decode_pod = msgspec.json.Decoder(_Pod).decode  # not kept on the object: others read other parts of pods
+_decode_node = msgspec.json.Decoder(_Node).decode
+
+
+class TaintEviction:
+    """The reconciler of one pod."""
+
+    def __init__(self, nodes: Lister, pods: Lister, recorder: Recorder, *, clock: Clock) -> None:
+        """Read from these caches."""
+        self._nodes = nodes
+        self._pods = pods
+        self._recorder = recorder
+        self._clock = clock
+        self._plans: dict[Key, Plan] = {}
+
+    def on_start(self) -> Iterator[Key]:
+        """Begin with every pod on a tainted node, counting anew."""
+        self._plans.clear()
+        for node in self._nodes.list():
+            if _no_execute(node):
+                yield from (pod.key for pod in pods_of_node(self._pods, node.name))
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Delete the pod if its time has come, or come back when it will."""
+        pod = self._pods.get(key)
+        plan = self._plans.get(key)
+        if pod is None:
+            if self._plans.pop(key, None) is not None and plan is not None and not plan.done:
+                self._tell(key, "", f"Cancelling deletion of Pod {key}")
+            return None
+        if plan is not None and plan.uid != pod.uid:
+            plan = None
+        spec = _decode_pod(pod.body).spec
+        node = self._nodes.get(Key("", spec.node_name)) if spec.node_name else None
+        if node is None:
+            return None
+        now = self._clock.now()
+        decision = decide(pod.uid, _no_execute(node), spec.tolerations or (), plan, now)
+        if decision.called_off:
+            self._tell(key, pod.uid, f"Cancelling deletion of Pod {key}")
+        if decision.leave:
+            self._tell(key, pod.uid, f"Marking for deletion Pod {key}")
+            _drive_off(pod, now, client)
+        self._keep(key, decision.plan)
+        if decision.plan is None or decision.plan.done:
+            return None
+        return Result(requeue_after=(decision.plan.due - now) / _SECOND)
+
+    def _keep(self, key: Key, plan: Plan | None) -> None:
+        if plan is None:
+            self._plans.pop(key, None)
+        else:
+            self._plans[key] = plan
+
+    def _tell(self, key: Key, uid: str, message: str) -> None:
+        subject = ObjectReference("Pod", key.namespace, key.name, uid, "v1")
+        self._recorder.event(subject, NORMAL, _REASON, message)
+
+    # What concerns which pods
+
+    def node_keys(self, change: Change) -> Iterator[Key]:
+        """Yield the pods of a node whose NoExecute taints have changed."""
+        after = _no_execute(change.new) if change.new is not None else []
+        before = _no_execute(change.old) if change.old is not None else []
+        if after != before:
+            yield from (pod.key for pod in pods_of_node(self._pods, change.object.name))
+
+
+def pod_keys(change: Change) -> Iterator[Key]:
+    """Yield a pod that has come to a node, tolerates other things than before, or is gone."""
+    if change.new is None:
+        yield change.object.key
+        return
+    spec = _decode_pod(change.new.body).spec
+    if spec.node_name and (change.old is None or _decode_pod(change.old.body).spec != spec):
+        yield change.new.key
+
+
+def _no_execute(node: Object) -> list[Taint]:
+    return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]
+
+
+def _drive_off(pod: Object, now: int, client: EngineClient) -> None:
+    fields = pod.to_dict()
+    status = fields.setdefault("status", {})
+    generation = fields["metadata"].get("generation", 0)
+    told = {**_TARGET, "lastTransitionTime": format_time_seconds(now), "observedGeneration": generation}
+    conditions = with_condition(status.get("conditions"), told)
+    try:
+        if conditions != (status.get("conditions") or []):
+            status["conditions"] = conditions
+            pod = client.update(Object.from_dict(fields), "status")
+        client.delete(pod)
+    except NotFound:
+        log.debug("pod already gone", pod=str(pod.key))
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    nodes, pods = context.informers.informer(NODES), context.informers.informer(PODS)
+    index_by_node(pods)
+    reconciler = TaintEviction(nodes.lister, pods.lister, context.recorder(DESCRIPTOR), clock=context.clock)
+    return Controller(
+        DESCRIPTOR.name,
+        reconciler,
+        watches=[Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)],
+        client=context.client(DESCRIPTOR),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=options.concurrent_taint_evictions,
+        max_retries=5,
+    )

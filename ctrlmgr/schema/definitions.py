@@ -1,0 +1,44 @@
+"""Definitions with what reads and writes their objects.
+
+Guarantees: a codec and a Struct are made once, when they are first asked for, and shared by all callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import msgspec
+
+from ctrlmgr.schema import structure
+from ctrlmgr.schema.codec import Codec
+from ctrlmgr.schema.schema import Schemas
+from ctrlmgr.schema.structs import Structs, StructType
+
+
+class Definitions(Schemas):
+    """Schemas by name, and the codecs and Structs made from them."""
+
+    def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
+        """Take the definitions of an OpenAPI v2 document, each as JSON."""
+        super().__init__(raw)
+        self._codecs: dict[tuple[str, str, str], Codec] = {}
+        self._structs = Structs()
+
+    @classmethod
+    @cache
+    def builtin(cls) -> Definitions:
+        """Return the definitions of the built-in kinds; there is one."""
+        return cls(structure.definitions())
+
+    def struct(self, definition: str) -> StructType:
+        """Return the Struct of a definition that is a struct in Go; raises KeyError as `schema` does."""
+        return self._structs.of(self.schema(definition))
+
+    def codec(self, kind: str, api_version: str, definition: str) -> Codec:
+        """Return the codec of a kind, which is `definition` in `api_version`; raises KeyError as `schema` does."""
+        key = (kind, api_version, definition)
+        codec = self._codecs.get(key)
+        if codec is None:
+            codec = self._codecs[key] = Codec(kind, api_version, self, self._structs, self.schema(definition))
+        return codec

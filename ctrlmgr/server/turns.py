@@ -1,0 +1,128 @@
+"""Appends that change something they share take turns, and go together as far as they can.
+
+While an append of one place is on its way to the log, others of that place gather; when it is there, they are decided
+one after the other on what it left, and become the next append. So a quota that a hundred creations charge costs each
+of them hardly more than an append of its own.
+
+Guarantees: of one place one append is under way at a time in this process; the order is that of coming. What one
+write is refused for does not concern the others, and if the log refuses writes that went together, each is made alone.
+Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.engine.late import Overlay
+from ctrlmgr.engine.operations import Append
+from ctrlmgr.engine.strategy import View
+from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, NotFound
+from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
+
+_TOGETHER = 64
+"""How many writes go together at most."""
+
+Submit = Callable[[Sequence[Proposal], Author, Cause | None, Fence | None], Awaitable[Sequence[Event]]]
+
+
+class _Waiting(NamedTuple):
+    append: Append
+    cause: Cause | None
+    fence: Fence | None
+    outcome: asyncio.Future[Sequence[Event]]
+
+    def goes_with(self, other: _Waiting) -> bool:
+        """Whether the two can be one append, which has one author."""
+        return (self.append.author, self.cause, self.fence) == (other.append.author, other.cause, other.fence)
+
+    def fail(self, error: CtrlmgrError) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+
+
+class Turns:
+    """Makes appends that share something; see the module's docstring."""
+
+    def __init__(self, view: View, submit: Submit, catch_up: Callable[[], Awaitable[None]]) -> None:
+        """Decide on `view`, which `catch_up` makes current, and append by `submit`."""
+        self._view = view
+        self._submit = submit
+        self._catch_up = catch_up
+        self._waiting: dict[str, deque[_Waiting]] = {}
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
+        """Append when its turn has come; returns the events of the write itself, raises what refuses it."""
+        outcome: asyncio.Future[Sequence[Event]] = asyncio.get_running_loop().create_future()
+        place = command.late[0].place
+        waiting = self._waiting.get(place)
+        if waiting is None:
+            waiting = self._waiting[place] = deque()
+            task = asyncio.create_task(self._work(place, waiting), name=f"appends of {place}")
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+        waiting.append(_Waiting(command, cause, fence, outcome))
+        return await outcome
+
+    async def _work(self, place: str, waiting: deque[_Waiting]) -> None:
+        try:
+            while waiting:
+                together = [waiting.popleft()]
+                while waiting and len(together) < _TOGETHER and waiting[0].goes_with(together[0]):
+                    together.append(waiting.popleft())
+                await self._append_all([each for each in together if not each.outcome.done()])
+        finally:
+            del self._waiting[place]
+            for each in waiting:  # only when the server stops in the middle
+                each.outcome.cancel()
+
+    async def _append_all(self, together: Sequence[_Waiting]) -> None:
+        try:
+            await self._catch_up()
+            admitted, shared = self._decide(together)
+            if not admitted:
+                return
+            first = admitted[0]
+            proposals = [proposal for each in admitted for proposal in each.append.proposals]
+            events = await self._submit([*proposals, *shared], first.append.author, first.cause, first.fence)
+        except (AlreadyExists, Conflict, NotFound) as error:
+            if len(together) == 1:
+                together[0].fail(error)
+                return
+            for each in together:
+                if not each.outcome.done():
+                    await self._append_all([each])
+        except CtrlmgrError as error:
+            for each in together:
+                each.fail(error)
+        else:
+            _tell(admitted, events)
+
+    def _decide(self, together: Sequence[_Waiting]) -> tuple[list[_Waiting], Sequence[Proposal]]:
+        """Return who may go, and what becomes of what they share."""
+        overlay = Overlay(self._view)
+        admitted: list[_Waiting] = []
+        for each in together:
+            own = Overlay(overlay)
+            try:
+                for late in each.append.late:
+                    own.add(late.decide(own))
+            except ApiError as error:
+                each.fail(error)
+                continue
+            overlay.add(own.proposals)
+            admitted.append(each)
+        return admitted, overlay.proposals
+
+
+def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
+    """Tell each write its own events."""
+    start = 0
+    for each in admitted:
+        end = start + len(each.append.proposals)
+        if not each.outcome.done():
+            each.outcome.set_result(events[start:end])
+        start = end

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ctrlmgr.api.resource import NODES, PODS
+from ctrlmgr.clock import format_time, format_time_seconds, parse_time
+from ctrlmgr.controllers.node_lifecycle import Options
+from ctrlmgr.controllers.node_lifecycle.controller import build
+from ctrlmgr.controllers.node_lifecycle.decide import (
+    Grace,
+    Health,
+    TaintChange,
+    condition_taint_change,
+    judge,
+    label_changes,
+    with_taints,
+)
+from ctrlmgr.controllers.node_lifecycle.views import Condition, HealthNode
+from ctrlmgr.controllers.node_lifecycle.zones import Bucket, Rates, TaintQueue, ZoneState, passage, zone_state
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+CREATED = "2026-01-01T00:00:00Z"
+START = parse_time(CREATED)
+SECOND = 1_000_000
+GRACE = Grace(10.0, 20.0)
+
+
+def node(*conditions: dict[str, str], **spec: Any) -> HealthNode:
+    head = {"metadata": {"name": "n", "creationTimestamp": CREATED}, "spec": spec}
+    return msgspec.convert({**head, "status": {"conditions": list(conditions)}}, HealthNode)
+
+
+def condition(type: str, status: str, beat: str = CREATED) -> dict[str, str]:
+    return {"type": type, "status": status, "lastHeartbeatTime": beat}
+
+
+READY = condition("Ready", "True")
+
+
+def test_a_node_that_never_said_anything_has_the_longer_grace() -> None:
+    found = judge(node(), None, "", START + 20 * SECOND, GRACE)
+    assert (found.observed, found.current, found.conditions) == ("Unknown", None, None)
+    found = judge(node(), found.health, "", START + 20 * SECOND + 1, GRACE)
+    assert found.current == "Unknown"
+    assert [each["type"] for each in found.conditions or ()] == [
+        "Ready",
+        "MemoryPressure",
+        "DiskPressure",
+        "PIDPressure",
+    ]
+    assert {each["reason"] for each in found.conditions or ()} == {"NodeStatusNeverUpdated"}
+
+
+def test_a_silent_node_is_unknown_and_what_it_said_of_its_network_stays() -> None:
+    raw = [READY, condition("NetworkUnavailable", "False"), condition("DiskPressure", "Unknown")]
+    health = Health(Condition("Ready", "True", CREATED), START)
+    assert judge(node(*raw), health, "", START + 10 * SECOND, GRACE, raw).conditions is None
+    found = judge(node(*raw), health, "", START + 10 * SECOND + 1, GRACE, raw)
+    assert (found.observed, found.current) == ("True", "Unknown")
+    told = {each["type"]: (each["status"], each.get("reason")) for each in found.conditions or ()}
+    assert told == {
+        "Ready": ("Unknown", "NodeStatusUnknown"),
+        "NetworkUnavailable": ("False", None),
+        "DiskPressure": ("Unknown", None),
+        "MemoryPressure": ("Unknown", "NodeStatusNeverUpdated"),
+        "PIDPressure": ("Unknown", "NodeStatusNeverUpdated"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("beat", "renewed", "heard"),
+    [
+        pytest.param(CREATED, "", START, id="nothing new"),
+        pytest.param("2026-01-01T00:00:01Z", "", START + 9 * SECOND, id="a heartbeat"),
+        pytest.param("2025-01-01T00:00:01Z", "", START + 9 * SECOND, id="a heartbeat by a clock that is slow"),
+        pytest.param(CREATED, "2026-01-01T00:00:02.000000Z", START + 9 * SECOND, id="a lease"),
+        pytest.param(CREATED, "2025-01-01T00:00:00.000000Z", START, id="an older lease"),
+    ],
+)
+def test_what_counts_is_when_we_hear_of_it(beat: str, renewed: str, heard: int) -> None:
+    health = Health(Condition("Ready", "True", CREATED), START, "2026-01-01T00:00:01.000000Z")
+    assert (
+        judge(node(condition("Ready", "True", beat)), health, renewed, START + 9 * SECOND, GRACE).health.heard_at
+        == heard
+    )
+
+
+def test_a_node_seen_for_the_first_time_is_given_its_time() -> None:
+    found = judge(node(READY), None, "", START + 3600 * SECOND, GRACE)
+    assert (found.current, found.health.heard_at) == ("True", START + 3600 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "spec", "change"),
+    [
+        ([READY], {}, TaintChange()),
+        ([condition("Ready", "False")], {}, TaintChange((("node.kubernetes.io/not-ready", "NoSchedule"),))),
+        (
+            [condition("Ready", "Unknown"), condition("PIDPressure", "True"), condition("DiskPressure", "False")],
+            {},
+            TaintChange(
+                (("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/pid-pressure", "NoSchedule"))
+            ),
+        ),
+        ([READY], {"unschedulable": True}, TaintChange((("node.kubernetes.io/unschedulable", "NoSchedule"),))),
+        (
+            [READY],
+            {
+                "taints": [
+                    {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+                    {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+                    {"key": "mine", "effect": "NoSchedule"},
+                ]
+            },
+            TaintChange(remove=(("node.kubernetes.io/not-ready", "NoSchedule"),)),
+        ),
+    ],
+)
+def test_taints_say_what_conditions_say(
+    conditions: list[dict[str, str]], spec: dict[str, Any], change: TaintChange
+) -> None:
+    assert condition_taint_change(node(*conditions, **spec)) == change
+
+
+def test_a_taint_that_comes_carries_the_time_and_others_stay() -> None:
+    before = [{"key": "mine", "value": "x", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}]
+    after = with_taints(before, TaintChange((("new", "NoExecute"),), (("k", "NoSchedule"),)), START)
+    assert after == [before[0], {"key": "new", "effect": "NoExecute", "timeAdded": CREATED}]
+
+
+def test_former_labels_follow() -> None:
+    labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows", "beta.kubernetes.io/arch": "arm64"}
+    assert label_changes(labels) == {"beta.kubernetes.io/os": "linux"}
+
+
+@pytest.mark.parametrize(
+    ("ready", "unready", "state"),
+    [
+        (3, 0, ZoneState.NORMAL),
+        (0, 1, ZoneState.FULL),
+        (1, 2, ZoneState.NORMAL),
+        (2, 3, ZoneState.PARTIAL),
+        (3, 3, ZoneState.NORMAL),
+        (0, 0, ZoneState.NORMAL),
+    ],
+)
+def test_the_state_of_a_zone(ready: int, unready: int, state: ZoneState) -> None:
+    assert zone_state([True] * ready + [False] * unready, 0.55) is state
+
+
+RATES = Rates(0.1, 0.01, 50)
+NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rates", "entered", "left"),
+    [
+        ({}, {"a": NORMAL}, {"a": 0.1}, False, False),
+        ({"a": NORMAL}, {"a": NORMAL}, {}, False, False),
+        ({"a": NORMAL, "b": NORMAL}, {"a": FULL, "b": NORMAL}, {"a": 0.1}, False, False),
+        ({"a": FULL, "b": NORMAL}, {"a": FULL, "b": FULL}, {"a": 0.0, "b": 0.0}, True, False),
+        ({"a": FULL, "b": FULL}, {"a": FULL, "b": FULL}, {}, False, False),
+        ({"a": FULL, "b": FULL}, {"a": FULL, "b": PARTIAL}, {"a": 0.1, "b": 0.0}, False, True),
+    ],
+)
+def test_how_fast_nodes_are_given_up(
+    before: dict[str, ZoneState], now: dict[str, ZoneState], rates: dict[str, float], entered: bool, left: bool
+) -> None:
+    found = passage(before, now, {"a": 5, "b": 5}, RATES)
+    assert (dict(found.rates), found.entered, found.left) == (rates, entered, left)
+
+
+def test_a_large_zone_goes_on_slowly() -> None:
+    assert (RATES.of(PARTIAL, 51), RATES.of(PARTIAL, 50), RATES.of(FULL, 50)) == (0.01, 0.0, 0.1)
+
+
+def test_a_bucket_holds_one_token() -> None:
+    bucket = Bucket(0.1, 0.0)
+    assert [bucket.take(now) for now in (0.0, 5.0, 10.0, 40.0, 41.0)] == [True, False, True, True, False]
+    assert bucket.wait() == pytest.approx(9.0)
+    bucket.set_rate(0.0, 41.0)
+    assert not bucket.take(100.0)
+    assert bucket.wait() is None
+
+
+def test_nodes_are_given_up_once_and_in_turn() -> None:
+    queue, given = TaintQueue(1.0, 0.0), list[str]()
+
+    def give_up(name: str) -> bool:
+        given.append(name)
+        return True
+
+    for name in ("a", "b", "a"):
+        queue.add(name)
+    assert queue.work(give_up, 0.0) == pytest.approx(1.0)
+    assert queue.work(give_up, 1.0) is None
+    queue.add("a")
+    assert queue.work(give_up, 2.0) is None
+    assert given == ["a", "b"]
+
+
+class Scene:
+    """Two nodes, each in its zone, with a pod; kubelets that can fall silent."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = Options(
+            node_monitor_period=1.0, node_monitor_grace_period=10.0, node_eviction_rate=100, **options
+        )
+        self.stage = WorkedStage(self._build)
+        self.stage.namespace("a")
+        self.stage.namespace("kube-node-lease")
+        for name in ("one", "two"):
+            metadata = {"name": name, "labels": {"topology.kubernetes.io/zone": name}}
+            self.stage.create("/api/v1/nodes", {"metadata": metadata})
+            spec = {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}
+            self.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": f"on-{name}"}, "spec": spec})
+            ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+            self.stage.patch(f"/api/v1/namespaces/a/pods/on-{name}/status", ready)
+            self.beat(name)
+        self.stage.work()
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, self.options)
+
+    def beat(self, name: str, status: str = "True") -> None:
+        at = format_time_seconds(self.stage.clock.now())
+        told = {"type": "Ready", "status": status, "reason": "KubeletReady", "lastHeartbeatTime": at}
+        self.stage.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [told]}})
+
+    def renew(self, name: str) -> None:
+        path, at = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", format_time(self.stage.clock.now())
+        if self.stage.send("GET", f"{path}/{name}").code == 404:
+            self.stage.create(path, {"metadata": {"name": name}, "spec": {"renewTime": at}})
+        else:
+            self.stage.patch(f"{path}/{name}", {"spec": {"renewTime": at}})
+
+    def pass_by(self, seconds: int, *beating: str) -> None:
+        for _ in range(seconds):
+            for name in beating:
+                self.renew(name)
+            self.stage.pass_by(1)
+
+    def taints(self, name: str) -> list[tuple[str, str]]:
+        node = self.stage.stored(NODES, name)
+        assert node is not None
+        found = node.to_dict()["spec"].get("taints") or []
+        return sorted((each["key"].partition("/")[2], each["effect"]) for each in found)
+
+    def pod_ready(self, name: str) -> str:
+        pod = self.stage.stored(PODS, name, "a")
+        assert pod is not None
+        return str(pod.to_dict()["status"]["conditions"][0]["status"])
+
+
+GIVEN_UP = [("unreachable", "NoExecute"), ("unreachable", "NoSchedule")]
+
+
+def test_a_silent_node_is_tainted_and_its_pods_are_not_ready_until_it_is_back() -> None:
+    scene = Scene()
+    scene.pass_by(9, "one")
+    assert scene.taints("two") == []
+    scene.pass_by(5, "one")
+    assert (scene.taints("one"), scene.taints("two")) == ([], GIVEN_UP)
+    assert (scene.pod_ready("on-one"), scene.pod_ready("on-two")) == ("True", "False")
+    assert ("Warning", "NodeNotReady", "Node is not ready") in scene.context.told.events
+    assert ("Normal", "NodeNotReady", "Node two status is now: NodeNotReady") in scene.context.told.events
+    scene.beat("two")
+    scene.pass_by(2, "one", "two")
+    assert scene.taints("two") == []
+
+
+def test_a_node_that_says_it_is_not_ready_is_tainted_as_such_and_the_taint_changes_with_it() -> None:
+    scene = Scene()
+    scene.beat("two", "False")
+    scene.pass_by(3, "one", "two")
+    assert scene.taints("two") == [("not-ready", "NoExecute"), ("not-ready", "NoSchedule")]
+    scene.pass_by(12, "one")
+    assert scene.taints("two") == GIVEN_UP
+
+
+def test_while_no_node_is_ready_none_is_given_up() -> None:
+    scene = Scene()
+    scene.pass_by(20)
+    assert [scene.taints(name) for name in ("one", "two")] == [[("unreachable", "NoSchedule")]] * 2
+
+
+def test_a_pod_that_comes_to_a_silent_node_is_marked_too() -> None:
+    scene = Scene()
+    scene.pass_by(14, "one")
+    spec = {"nodeName": "two", "containers": [{"name": "c", "image": "i"}]}
+    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    scene.stage.patch("/api/v1/namespaces/a/pods/late/status", ready)
+    scene.stage.work()
+    assert scene.pod_ready("late") == "False"
+
+
+def test_a_cordoned_node_is_tainted_at_once() -> None:
+    scene = Scene()
+    scene.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": True}})
+    scene.stage.work()
+    assert scene.taints("one") == [("unschedulable", "NoSchedule")]
+    scene.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": None}})
+    scene.stage.work()
+    assert scene.taints("one") == []
+
+
+def test_a_node_that_goes_is_told_of() -> None:
+    scene = Scene()
+    scene.stage.delete("/api/v1/nodes/two")
+    scene.pass_by(2, "one")
+    assert scene.context.told.reasons() == ["RegisteredNode", "RegisteredNode", "RemovingNode"]

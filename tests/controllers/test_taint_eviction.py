@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.controllers.taint_eviction import Options
+from ctrlmgr.controllers.taint_eviction.controller import build
+from ctrlmgr.controllers.taint_eviction.decide import Decision, Plan, decide, shortest
+from ctrlmgr.scheduling.taints import Taint, Toleration
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+A, B = Taint("a", "", "NoExecute"), Taint("b", "", "NoExecute")
+SECOND = 1_000_000
+NOW = 100 * SECOND
+
+
+def bears(key: str, seconds: int | None = None) -> Toleration:
+    return Toleration(key, "Exists", toleration_seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "seconds"),
+    [
+        ([A], [bears("a")], None),
+        ([A], [bears("a", 5)], 5),
+        ([A], [bears("a", -5)], 0),
+        ([A, B], [bears("a", 5), bears("b")], 5),
+        ([A, B], [bears("a", 5), bears("b", 3)], 3),
+        ([A], [bears("a", 60), bears("a", 2)], 60),
+    ],
+)
+def test_for_how_long_taints_are_borne(taints: list[Taint], tolerations: list[Toleration], seconds: int | None) -> None:
+    assert shortest(taints, tolerations) == seconds
+
+
+SOON = Plan("u", NOW - SECOND, NOW + SECOND)
+DUE = Plan("u", NOW - SECOND, NOW)
+DONE = Plan("u", NOW, NOW, done=True)
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "plan", "expected"),
+    [
+        pytest.param([], [], None, Decision(None), id="nothing to bear"),
+        pytest.param([], [], SOON, Decision(None, called_off=True), id="the taints have gone"),
+        pytest.param([A], [], None, Decision(DONE, leave=True), id="not tolerated"),
+        pytest.param([A], [], SOON, Decision(DONE, called_off=True, leave=True), id="tolerated no more"),
+        pytest.param([A], [bears("a")], SOON, Decision(None, called_off=True), id="tolerated for ever now"),
+        pytest.param([A], [bears("a", 9)], None, Decision(Plan("u", NOW, NOW + 9 * SECOND)), id="for a time"),
+        pytest.param([A], [bears("a", 9)], SOON, Decision(SOON), id="the first plan holds"),
+        pytest.param([A], [bears("a", 9)], DUE, Decision(DUE._replace(done=True), leave=True), id="time is over"),
+        pytest.param([A], [bears("a", 9)], DONE, Decision(DONE), id="has gone already"),
+    ],
+)
+def test_when_a_pod_must_leave(
+    taints: list[Taint], tolerations: list[Toleration], plan: Plan | None, expected: Decision
+) -> None:
+    assert decide("u", taints, tolerations, plan, NOW) == expected
+
+
+class Scene:
+    """Two pods on a node: one that bears a taint for five seconds, one for ever."""
+
+    def __init__(self) -> None:
+        self.stage = WorkedStage(self._build)
+        self.stage.namespace("a")
+        self.stage.create("/api/v1/nodes", {"metadata": {"name": "n"}})
+        self.pod("short", [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}])
+        self.pod("ever", [{"key": "k", "operator": "Exists"}])
+        self.stage.work()
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, Options())
+
+    def pod(self, name: str, tolerations: list[dict[str, Any]]) -> None:
+        spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "tolerations": tolerations}
+        self.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": name}, "spec": spec})
+
+    def taint(self, *keys: str) -> None:
+        taints = [{"key": key, "effect": "NoExecute"} for key in keys]
+        self.stage.patch("/api/v1/nodes/n", {"spec": {"taints": taints}})
+        self.stage.work()
+
+    def going(self) -> list[str]:
+        return [each.name for each in self.stage.log.snapshot(PODS).objects if each.is_terminating]
+
+    def messages(self) -> list[str]:
+        return [message for _, _, message in self.context.told.events]
+
+
+def test_a_pod_goes_when_its_time_is_over_and_says_why() -> None:
+    scene = Scene()
+    scene.taint("k")
+    scene.stage.pass_by(4.9)
+    assert scene.going() == []
+    scene.stage.pass_by(0.2)
+    assert scene.going() == ["short"]
+    assert scene.messages() == ["Marking for deletion Pod a/short"]
+    pod = scene.stage.stored(PODS, "short", "a")
+    assert pod is not None
+    assert [each["reason"] for each in pod.to_dict()["status"]["conditions"]] == ["DeletionByTaintManager"]
+
+
+def test_a_taint_that_goes_in_time_calls_it_off() -> None:
+    scene = Scene()
+    scene.taint("k")
+    scene.stage.pass_by(3)
+    scene.taint()
+    scene.stage.pass_by(60)
+    assert scene.going() == []
+    assert scene.messages() == ["Cancelling deletion of Pod a/short"]
+
+
+def test_a_pod_that_comes_to_a_tainted_node_goes_too() -> None:
+    scene = Scene()
+    scene.taint("other")
+    assert scene.going() == ["ever", "short"]
+    scene.pod("late", [])
+    scene.stage.work()
+    assert scene.going() == ["ever", "late", "short"]
+
+
+def test_what_was_planned_is_planned_anew_after_a_restart() -> None:
+    scene = Scene()
+    scene.taint("k")
+    scene.stage.pass_by(4)
+    scene.stage.start()
+    scene.stage.work()
+    scene.stage.pass_by(4)
+    assert scene.going() == []
+    scene.stage.pass_by(2)
+    assert scene.going() == ["short"]

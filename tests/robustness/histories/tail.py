@@ -1,0 +1,88 @@
+"""Reads the event log beside the servers, so that the whole of it is known even where it is compacted later."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import LogUnavailable
+from ctrlmgr.eventlog import Event, open_log
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.verify import verify
+from tests.robustness.histories.history import Logged, digest_of
+
+AGENT = "robustness/"
+"""What the user agent of a write starts with; its id follows."""
+
+_BATCH = 1000
+
+
+class Tail:
+    """A reader of one log, and the one who compacts it; not for two threads at a time, but for `wait`."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        log = open_log(url, clock=SystemClock(), random=random.Random(1), anchor=folder / "tail-anchor")
+        assert not isinstance(log, MemoryEventLog)
+        self._log = log
+        self._turn = threading.Lock()
+        self.log: list[Logged] = []
+
+    @property
+    def head(self) -> int:
+        """The newest revision that has been read."""
+        return self.log[-1].revision if self.log else 0
+
+    def read(self) -> None:
+        """Read what is new; a database that is away for a moment is asked again the next time."""
+        with self._turn:
+            try:
+                while events := self._log.events_after(self.head, limit=_BATCH):
+                    self.log.extend(map(logged, events))
+            except LogUnavailable:
+                return
+
+    def compact(self, before: int) -> None:
+        """Forget what was superseded up to a revision."""
+        self.read()
+        with self._turn:
+            self._log.compact(min(before, self.head))
+
+    def verify(self) -> None:
+        """Check what is left against its hashes; raises `LogCorrupt`."""
+        with self._turn:
+            verify(self._log)
+
+    def retained(self) -> list[Logged]:
+        """Return what the log still holds."""
+        with self._turn:
+            return [logged(event) for event in self._log.scan()]
+
+    def violations(self, judge: Callable[[Sequence[Event]], Iterator[str]]) -> list[str]:
+        """Return what somebody says of the events that the log still holds."""
+        with self._turn:
+            return list(judge(list(self._log.scan())))
+
+    def close(self) -> None:
+        self._log.close()
+
+
+def logged(event: Event) -> Logged:
+    """Return what a history keeps of an event."""
+    obj: Object = event.object
+    agent = event.user_agent
+    return Logged(
+        event.revision,
+        event.previous,
+        event.type.name,
+        str(obj.resource),
+        obj.namespace,
+        obj.name,
+        obj.uid,
+        dict(obj.labels),
+        digest_of(obj.to_dict()),
+        agent.removeprefix(AGENT) if agent.startswith(AGENT) else "",
+    )

@@ -1,0 +1,69 @@
+"""Real servers under load and faults: what all their clients saw, judged by the event log; `soak` is more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.testing.postgres import PostgresCluster
+from tests.robustness.checks import check
+from tests.robustness.checks.coverage import gaps
+from tests.robustness.disturbing import ALL
+from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import Plan, Setting, run
+from tests.robustness.places import on_postgres, on_sqlite
+
+RATE = 10.0
+"""Acknowledged writes a second that even a very busy machine manages; with fewer a run proves nothing."""
+
+SMALL_WINDOW = "[watch_cache]\ncapacity = 100\n"
+"""So that a good part of what watchers ask for is no longer in memory."""
+
+TRIES = 3
+"""Runs in which something may have remained untried; none of them may have shown a fault."""
+
+FORGOTTEN = "there was no watch of the forgotten"
+"""With two servers it takes luck that one is asked for what is compacted; the runs with one server see to it."""
+
+
+def judge(
+    places: Callable[[Path], AbstractContextManager[Setting]],
+    folder: Path,
+    faults: Collection[str] = ALL,
+    spared: Collection[str] = (),
+) -> None:
+    for number in range(TRIES):
+        plan = Plan(new_seed(), quiet=2.0, faults=faults)
+        print(f"seed {plan.seed}: python -m tests.robustness.histories.soak --seed {plan.seed}")  # noqa: T201  # to be run again
+        place = folder / f"run-{number}"
+        place.mkdir()
+        with places(place) as setting:
+            history = run(plan, setting)
+        assert check(history) == []
+        untried = [gap for gap in gaps(history, rate=RATE) if gap not in spared]
+        if not untried:
+            return
+    assert untried == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_sqlite(tmp_path: Path) -> None:
+    judge(lambda folder: nullcontext(on_sqlite(folder, settings=SMALL_WINDOW)), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.postgres
+def test_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+    judge(lambda folder: on_postgres(folder, cluster, settings=SMALL_WINDOW), tmp_path, ("stop", "database"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.postgres
+def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+    judge(lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"), [FORGOTTEN])

@@ -1,0 +1,69 @@
+"""What everybody in a run shares: the servers, the history, what is known of the objects, and when to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tests.robustness.histories.history import Fault, History
+from tests.robustness.serving import Served, Site
+from tests.robustness.wire import Connection
+
+RESOURCES = ("configmaps", "services")
+NAMESPACES = ("red-team", "blue-team")
+NAMES = tuple(f"hot-{number}" for number in range(5))
+COLORS = ("red", "green", "blue", "")
+
+
+class Place(NamedTuple):
+    """Where an object is."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class World:
+    """See the module's docstring; used on one event loop."""
+
+    def __init__(self, servers: Sequence[Served], seed: int) -> None:
+        self.servers = servers
+        self.sites: list[Site] = [server.site for server in servers]
+        self.history = History(seed, self.now())
+        self.newest = 0
+        """The newest revision that anybody here was told of."""
+        self.seen: dict[Place, int] = {}
+        """The revision at which each object was seen last."""
+        self.loaded = True
+        """Whether writers, readers and casual watchers go on."""
+        self.ended = asyncio.Event()
+        """Set when informers, too, should stop."""
+
+    def now(self) -> int:
+        return time.monotonic_ns()
+
+    def random(self, role: str) -> random.Random:
+        """Return the randomness of one actor, which does not depend on what others do."""
+        return random.Random(f"{self.history.seed} {role}")
+
+    def connections(self) -> list[Connection]:
+        """Return a connection of one's own to each server."""
+        return [Connection(site) for site in self.sites]
+
+    def tell(self, revision: int) -> None:
+        """Remember that somebody was told of a revision."""
+        self.newest = max(self.newest, revision)
+
+    def fault(self, kind: str, server: int) -> Fault:
+        """Record that something is being done to a server, which its `ended` says when it is over."""
+        fault = Fault(kind, server, self.now(), 1 << 62)
+        self.history.faults.append(fault)
+        return fault
+
+
+def revision_of(fields: dict[str, Any]) -> int:
+    """Return the resourceVersion of an object, a list or an event's object; 0 if there is none."""
+    return int(fields.get("metadata", {}).get("resourceVersion") or 0)
