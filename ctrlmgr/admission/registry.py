@@ -15,13 +15,28 @@ from typing import Final, NamedTuple
 from ctrlmgr.admission.chain import Chain
 from ctrlmgr.admission.configuration import Document, read_configuration
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
+from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
+from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
+from ctrlmgr.admission.plugins.optional.event_rate_limit import EventRateLimit
+from ctrlmgr.admission.plugins.optional.namespaces import NamespaceAutoProvision, NamespaceExists
+from ctrlmgr.admission.plugins.optional.owner_references import OwnerReferencesPermissionEnforcement
+from ctrlmgr.admission.plugins.optional.pod_node_selector import PodNodeSelector
+from ctrlmgr.admission.plugins.optional.pod_toleration_restriction import PodTolerationRestriction
+from ctrlmgr.admission.plugins.optional.pods import ExtendedResourceToleration, LimitPodHardAntiAffinityTopology
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_resize_validator import PodResizeValidator
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
@@ -61,47 +76,59 @@ class Entry(NamedTuple):
 
 
 PLUGINS: Final[Sequence[Entry]] = (
-    Entry("AlwaysAdmit", is_default=False),
-    Entry("NamespaceAutoProvision", is_default=False),
+    Entry("AlwaysAdmit", lambda parts: AlwaysAdmit(), is_default=False),
+    Entry("NamespaceAutoProvision", lambda parts: NamespaceAutoProvision(parts.kinds), is_default=False),
     Entry("NamespaceLifecycle", lambda parts: NamespaceLifecycle()),
-    Entry("NamespaceExists", is_default=False),
-    Entry("LimitPodHardAntiAffinityTopology", is_default=False),
+    Entry("NamespaceExists", lambda parts: NamespaceExists(), is_default=False),
+    Entry("LimitPodHardAntiAffinityTopology", lambda parts: LimitPodHardAntiAffinityTopology(), is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
     Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
     Entry("NodeRestriction", is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
-    Entry("AlwaysPullImages", is_default=False),
+    Entry("AlwaysPullImages", lambda parts: AlwaysPullImages(), is_default=False),
     Entry("ImagePolicyWebhook", is_default=False),
     Entry("PodSecurity", lambda parts: PodSecurity()),
-    Entry("PodNodeSelector", is_default=False),
+    Entry("PodNodeSelector", lambda parts: PodNodeSelector(parts.configured.get("PodNodeSelector")), is_default=False),
     Entry("Priority", lambda parts: Priority()),
     Entry("DefaultTolerationSeconds", lambda parts: DefaultTolerationSeconds()),
-    Entry("PodTolerationRestriction", is_default=False),
-    Entry("EventRateLimit", is_default=False),
-    Entry("ExtendedResourceToleration", is_default=False),
+    Entry(
+        "PodTolerationRestriction",
+        lambda parts: PodTolerationRestriction(parts.configured.get("PodTolerationRestriction")),
+        is_default=False,
+    ),
+    Entry(
+        "EventRateLimit",
+        lambda parts: EventRateLimit(parts.configured.get("EventRateLimit"), parts.clock),
+        is_default=False,
+    ),
+    Entry("ExtendedResourceToleration", lambda parts: ExtendedResourceToleration(), is_default=False),
     Entry("DefaultStorageClass", lambda parts: DefaultStorageClass()),
     Entry("StorageObjectInUseProtection", lambda parts: StorageObjectInUseProtection()),
     Entry("PodGroupProtection"),
-    Entry("OwnerReferencesPermissionEnforcement", is_default=False),
+    Entry(
+        "OwnerReferencesPermissionEnforcement",
+        lambda parts: OwnerReferencesPermissionEnforcement(parts.kinds, parts.authorizer),
+        is_default=False,
+    ),
     Entry("PersistentVolumeClaimResize", lambda parts: PersistentVolumeClaimResize()),
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
-    Entry("CertificateApproval"),
-    Entry("CertificateSigning"),
+    Entry("CertificateApproval", lambda parts: CertificateApproval(parts.authorizer)),
+    Entry("CertificateSigning", lambda parts: CertificateSigning(parts.authorizer)),
     Entry("ClusterTrustBundleAttest"),
-    Entry("CertificateSubjectRestriction"),
+    Entry("CertificateSubjectRestriction", lambda parts: CertificateSubjectRestriction()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
-    Entry("DenyServiceExternalIPs", is_default=False),
+    Entry("DenyServiceExternalIPs", lambda parts: DenyServiceExternalIPs(), is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
     Entry("PodGroupWorkloadExists"),
     Entry("NodeDeclaredFeatureValidator"),
     Entry("JobValidation"),
-    Entry("PodResizeValidator"),
+    Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
     Entry("MutatingAdmissionPolicy"),
     Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
     Entry("ValidatingAdmissionPolicy"),
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
-    Entry("AlwaysDeny", is_default=False),
+    Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
 )
 """Every plugin, in the order they are called."""
 

@@ -121,8 +121,9 @@ class PrivilegedGroup(Immediate):
 class PublicPaths(Immediate):
     """Lets all users read some paths, those that end with `*` with everything below them."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        """Open `paths`."""
+    def __init__(self, paths: Iterable[str], *, but: str = "") -> None:
+        """Open `paths`, but not `but` nor what is below it."""
+        self._but = but
         paths = tuple(paths)
         self._paths = frozenset(path for path in paths if not path.endswith("*"))
         self._prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
@@ -132,6 +133,8 @@ class PublicPaths(Immediate):
         if attributes.is_resource or attributes.verb not in ("get", "head"):
             return NO_OPINION
         path = attributes.path
+        if self._but and (path == self._but or path.startswith(f"{self._but}/")):
+            return NO_OPINION
         return ALLOWED if path in self._paths or path.startswith(self._prefixes) else NO_OPINION
 
 

@@ -12,6 +12,7 @@ Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -31,6 +32,10 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 _NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 _MANY = 4
 """From how many groups or extra values on it is asked first whether all of them are allowed."""
+
+
+_REMEMBERED = 10_000
+"""Users whose last mode is remembered."""
 
 
 class Impersonated(NamedTuple):
@@ -62,14 +67,43 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
     return user if name else None
 
 
+class Impersonation:
+    """Finds out for whom requests are made, and remembers by which mode each user was last allowed to act.
+
+    That mode is tried first, so that its refusal is the one that is told.
+    """
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        """Ask `authorizer` who may act for whom."""
+        self._authorizer = authorizer
+        self._last: OrderedDict[str, _Mode] = OrderedDict()
+
+    async def impersonate(self, user: User, wanted: User, attributes: Attributes) -> Impersonated:
+        """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
+        last = self._last.get(user.name)
+        modes = _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last))
+        impersonated, mode = await _impersonate(user, wanted, attributes, self._authorizer, modes)
+        if mode is not last:
+            self._last[user.name] = mode
+            if len(self._last) > _REMEMBERED:
+                self._last.popitem(last=False)
+        return impersonated
+
+
 async def impersonate(user: User, wanted: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
     """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
+    return (await _impersonate(user, wanted, attributes, authorizer, _MODES))[0]
+
+
+async def _impersonate(
+    user: User, wanted: User, attributes: Attributes, authorizer: Authorizer, modes: Sequence[_Mode]
+) -> tuple[Impersonated, _Mode]:
     refused: ApiError | None = None
-    for mode in _MODES:
+    for mode in modes:
         if not mode.applies(wanted, user):
             continue
         try:
-            return await mode.check(_Asking(user, authorizer, mode), wanted, attributes)
+            return await mode.check(_Asking(user, authorizer, mode), wanted, attributes), mode
         except ApiError as error:
             refused = refused or error
     assert refused is not None, "the last mode applies to every user"

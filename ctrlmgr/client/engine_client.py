@@ -112,6 +112,11 @@ class EngineClient:
         target = self._target(obj)._replace(name="")
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
+    def create_all(self, objects: Sequence[Object]) -> None:
+        """Store new objects that have their names, all of them or none; raises `AlreadyExists` if one is there."""
+        bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
+        self._answer(self.engine.create_all(bodies, self._options, self._requester))
+
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
         if self._canonical and not subresource:
@@ -119,15 +124,16 @@ class EngineClient:
         target = self._target(obj)._replace(subresource=subresource)
         return self._write(self.engine.update(target, _body(obj), self._options, self._requester))
 
-    def apply(self, obj: Object, manager: str, *, force: bool = False) -> Object:
-        """Server-side apply what `obj` says, as `manager`, and return the whole object as stored.
+    def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
+        """Server-side apply what `obj` says, of it or of its `status`, as `manager`; return the whole object as stored.
 
         What `manager` said before and does not say any more goes. With `force` fields of other managers become its own.
         Raises `Invalid`, and `ApplyConflict` without `force`.
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
-        return self._write(self.engine.patch(self._target(obj), body, options, self._requester))
+        target = self._target(obj)._replace(subresource=subresource)
+        return self._write(self.engine.patch(target, body, options, self._requester))
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
         """Return the objects of a kind in one namespace as they are now, as a request for them would."""
@@ -150,6 +156,15 @@ class EngineClient:
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
         return self._write(self.engine.patch(target, body, self._options, self._requester))
+
+    def bind(self, pod: Object, node: str) -> None:
+        """Say that the very pod read runs on a node; raises `Conflict` if it has one, or is another pod by now."""
+        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        place = self._target(pod)._replace(subresource="binding")
+        body = Body(_JSON, msgspec.json.encode(binding))
+        self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.

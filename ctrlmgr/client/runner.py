@@ -8,14 +8,14 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Consult, Operation, Read, Refresh, Reply
 from ctrlmgr.engine.strategy import State
-from ctrlmgr.errors import CtrlmgrError, LogUnavailable
+from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 
@@ -38,11 +38,13 @@ class ControllerRunner:
         state: State,
         reach: Callable[[Revision, float], bool],
         call: Callable[[Sequence[Call]], Sequence[Reply]] | None = None,
+        consult: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
     ) -> None:
         """Append to `event_log`; `reach(revision, seconds)` waits for `state` to have a revision, says if it has.
 
-        `call` calls other processes; without it none can be reached.
+        `call` calls other processes; without it none can be reached. `consult` waits for what goes on on an event loop.
         """
+        self._consult = consult
         self._call = call or _unreachable
         self._log = event_log
         self._state = state
@@ -73,6 +75,10 @@ class ControllerRunner:
                 return call()
             case CallOut(calls):
                 return self._call(calls)
+            case Consult(ask):
+                if self._consult is None:
+                    raise ServiceUnavailable("there is no event loop to ask on")
+                return self._consult(ask())
             case Await(revision, patience):
                 self._reach(revision, patience)
                 return None

@@ -76,6 +76,8 @@ class Attributes:
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
+    upserts: bool = False
+    """Whether it is a creation by a request to update or to apply, which found nothing there."""
     is_reinvocation: bool = False
     """Whether this is the second time that `admit` is called in this attempt."""
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.engine.shelf import Past, Shelf, Span
 from ctrlmgr.errors import Expired
-from ctrlmgr.eventlog.event import Event, Snapshot
+from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.informer.watchcache import Feed
@@ -50,6 +50,20 @@ class State(NamedTuple):
         return cls(snapshot.revision, shelves)
 
 
+class Index(Protocol):
+    """Something that is kept up with some resources, object by object."""
+
+    @property
+    def resources(self) -> Sequence[Resource]:
+        """What it has to be told of."""
+
+    def reset(self, resource: Resource, objects: Sequence[Object]) -> None:
+        """Take `objects` for all that there are of a resource."""
+
+    def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
+        """Take note that an object of a resource has become `obj`, None if it is gone."""
+
+
 class _Following:
     """Who wants to know of the changes of a resource, and up to which one they do."""
 
@@ -71,6 +85,7 @@ class Cacher:
         self._trim_at = window + window // 4 + 1
         self._shelves: dict[Resource, Shelf] = {}
         self._followed: dict[Resource, _Following] = {}
+        self._indices: dict[Resource, Index] = {}
         self.revision: Revision = 0
         """Everything up to here, and nothing else, is in the state."""
         self.oldest: Revision = 0
@@ -110,8 +125,16 @@ class Cacher:
         elif missing.revision >= self.revision:
             self._shelves = dict(missing.shelves)
             self.revision = self.oldest = missing.revision
+            for resource, index in self._indices.items():
+                index.reset(resource, self.list(resource))
             for resource, following in self._followed.items():
                 self._tell(resource, following)
+
+    def feed(self, index: Index) -> None:
+        """Keep an index up with the state from now on, on this thread; a resource has one index at most."""
+        for resource in index.resources:
+            self._indices[resource] = index
+            index.reset(resource, self.list(resource))
 
     def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
         """Have `listener` called now, and whenever objects of a resource may have changed, on this thread."""
@@ -125,7 +148,11 @@ class Cacher:
     def _apply(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.revision > self.revision:
-                self._shelf(event.object.resource).apply(event)
+                obj = event.object
+                resource = obj.resource
+                self._shelf(resource).apply(event)
+                if (index := self._indices.get(resource)) is not None:
+                    index.apply(resource, obj.key, None if event.type is EventType.DELETED else obj)
                 self.revision = event.revision
         for resource, following in self._followed.items():
             if self._shelves.get(resource, _EMPTY).newest != following.seen:

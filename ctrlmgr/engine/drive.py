@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Operation, Read, Refresh, Reply
-from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Consult, Operation, Read, Refresh, Reply
+from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.watchcache import WatchCache
@@ -76,6 +76,8 @@ class Driver:
                 return command.call()
             case CallOut(calls):
                 return [self._caller(call) for call in calls]
+            case Consult():
+                raise ServiceUnavailable("there is no event loop to ask on")
             case Await():
                 self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
                 return self._refresh()

@@ -10,13 +10,14 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 - `Refresh`: bring the cacher to the newest revision the log had when the command came, whoever wrote it; send None.
 - `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
 - `CallOut`: call other processes, and send their replies; nothing else waits for that.
+- `Consult`: wait for what `call` begins, on the server's event loop, and send its result, or throw what it raised.
 
 Between the commands an operation runs on one thread, the cacher's; after any command the cacher may have moved on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ctrlmgr.api.object import Object
@@ -85,9 +86,15 @@ class CallOut(NamedTuple):
     calls: Sequence[Call]
 
 
+class Consult(NamedTuple):
+    """Wait for somebody's decision, which `call` begins to ask for."""
+
+    call: Callable[[], Coroutine[Any, Any, Any]]
+
+
 REFRESH = Refresh()
 
-Command: TypeAlias = Append | Read | Refresh | Await | CallOut
+Command: TypeAlias = Append | Read | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 

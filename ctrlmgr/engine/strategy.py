@@ -91,6 +91,11 @@ class Context:
     """What the caller is told in `Warning` headers, without the code and agent."""
     old: Unstructured | None = None
     """The object as it is stored, not to be changed; None on creation."""
+    uid: str = ""
+    """The user's, if it is known."""
+    groups: Sequence[str] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What else is known of the user."""
 
 
 class Strategy:

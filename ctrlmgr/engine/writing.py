@@ -79,6 +79,11 @@ class WriteEngine:
         self._epoch = kinds.epoch
         self._marks: dict[str, FieldMarks] = {}
 
+    @property
+    def now(self) -> str:
+        """The time as RFC 3339 with seconds."""
+        return self._timestamps.now()
+
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan, made on first use."""
         if self._epoch != self.kinds.epoch:
@@ -142,6 +147,17 @@ class WriteEngine:
         request = self.request(target, options, requester)
         bodies = _Bodies(request, body)
         return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
+
+    def create_all(
+        self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
+    ) -> Operation[None]:
+        """Create all of these in one append; raises `AlreadyExists`, and creates none, if one of them is there."""
+        proposals: list[Proposal] = []
+        for target, body in bodies:
+            request = self.request(target, options, requester)
+            decision = yield from create(request, request.plan.decode(body, options, request.warnings))
+            proposals += decision.proposals
+        yield Append(proposals, requester.author)
 
     def admit(
         self,

@@ -67,9 +67,10 @@ SyncHandler = Callable[[], None]
 class Informer:
     """The store of one resource and who wants to hear of its changes. Made by `Informers.informer`."""
 
-    def __init__(self, resource: Resource) -> None:
-        """Start with an empty store that has not synced."""
+    def __init__(self, resource: Resource, is_telling: Callable[[], bool] = lambda: False) -> None:
+        """Start with an empty store that has not synced; `is_telling` says whether handlers are being told."""
         self.resource = resource
+        self._is_telling = is_telling
         self._store = Store()
         self._handlers: list[Handler] = []
         self._sync_handlers: list[SyncHandler] = []
@@ -94,9 +95,17 @@ class Informer:
         self._store.add_label_index()
 
     def add_handler(self, fn: Handler) -> None:
-        """Have `fn` called with every change; RuntimeError once synced, as it would miss what is there already."""
+        """Have `fn` called with every change, ADDED for what is there when this syncs.
+
+        Once synced it can be added by another handler, on the stepping thread: it is told at once of what is there. At
+        other times it is a RuntimeError, as it would miss something.
+        """
         if self._synced:
-            raise RuntimeError(f"a handler of {self.resource} was added after it synced")
+            if not self._is_telling():
+                raise RuntimeError(f"a handler of {self.resource} was added after it synced")
+            for obj in self._store.list():
+                fn(Change(EventType.ADDED, None, obj, obj.revision))
+                obj.forget_decoded()
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler) -> None:
@@ -195,7 +204,7 @@ class Informers:
         if informer is None:
             if self._synced and not self._telling:
                 raise RuntimeError(f"an informer of {resource} was asked for after the sync")
-            informer = self._informers[resource] = Informer(resource)
+            informer = self._informers[resource] = Informer(resource, lambda: self._telling)
             if self._telling:
                 self._added.append(informer)
         return informer

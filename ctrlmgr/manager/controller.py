@@ -95,13 +95,15 @@ class Controller:
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
         limiter: RateLimiter[Key] | None = None,
+        kind: str = "",
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
         `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do.
+        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
         """
         self.name = name
+        self._labels = {"controller": name, **({"kind": kind} if kind else {})}
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
@@ -127,6 +129,10 @@ class Controller:
         watch.informer.add_handler(self._handler(watch))
         if watch.after_sync:
             watch.informer.add_sync_handler(self._sync_handler(watch))
+
+    def work_from(self, queue: WorkQueue[Key]) -> None:
+        """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
+        self.queue = queue
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
@@ -192,7 +198,7 @@ class Controller:
         try:
             with (
                 self._metrics.active_workers.track_inprogress(),
-                bound_contextvars(controller=self.name, key=str(delivery.item), attempt=delivery.attempt),
+                bound_contextvars(**self._labels, key=str(delivery.item), attempt=delivery.attempt),
             ):
                 self._process(delivery)
         finally:

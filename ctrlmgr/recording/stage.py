@@ -145,7 +145,8 @@ class Stage:
         requester = Requester(user_of(name), ("system:masters",), f"ctrlmgr/{__version__}")
         client = EngineClient(self._engine, self._run_operation, requester, manager=CONTROLLER_MANAGER)
         controller = build(self._informers, client, self.log, self.clock, random)
-        controller.queue = self._queues[name] = HeldQueue(name, clock=self.clock)
+        self._queues[name] = HeldQueue(name, clock=self.clock)
+        controller.work_from(self._queues[name])
         return controller
 
     def _reach(self, revision: Revision, patience: float) -> bool:

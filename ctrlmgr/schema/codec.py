@@ -23,6 +23,7 @@ from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema.former_versions import is_former
 from ctrlmgr.schema.protobuf import kinds as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.schema import Schema, Schemas
@@ -221,6 +222,8 @@ class Codec:
         if not isinstance(kind, str) or not isinstance(api_version, str):
             raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
         definition = self._schemas.by_kind.get((api_version, kind))
+        if definition is None and is_former(kind, api_version) and kind == self.kind:
+            raise self._other_version(api_version)
         if definition is None:
             reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
             raise self.refuse(reason, kind, api_version)
@@ -229,10 +232,12 @@ class Codec:
             reason = f"converting ({theirs}) to ({_internal_package(self.api_version)}.{self.kind}): unknown conversion"
             raise self.refuse(reason, kind, api_version)
         if definition != self.schema.definition:
-            raise BadRequest(
-                f"the API version in the data ({api_version}) does not match"
-                f" the expected API version ({self.api_version})"
-            )
+            raise self._other_version(api_version)
+
+    def _other_version(self, api_version: str) -> BadRequest:
+        return BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
+        )
 
     def refuse(self, reason: str, kind: str = "", api_version: str = "") -> BadRequest:
         """Return the 400 for a body of this kind (or of another, which was sent instead) that cannot be used."""

@@ -21,9 +21,9 @@ from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
+from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
@@ -35,6 +35,9 @@ from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.serve.apps import Definitions
+from ctrlmgr.serve.apps import chosen as apps_of
+from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
     Watched,
@@ -50,7 +53,6 @@ from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
@@ -72,7 +74,7 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
-        chosen = registry.enabled(settings.controllers.enabled)
+        apps, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
             log.warning(warning)
         self._role = settings.server.role
@@ -88,7 +90,8 @@ class Application(Fronted):
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
-        authorizer = KnownUsersAuthorizer()
+        authorization = ServingAuthorization(settings.authorization)
+        authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
         chain = new_chain(kinds, clock, settings.admission, authorizer)
         backend = Backend(
@@ -100,8 +103,9 @@ class Application(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
-            admission=GuardedLeases(chain, leader_lease(settings)),
+            admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
         )
+        authorization.follow(backend.engine.cacher)
         for resource in (NAMESPACES, *READ):
             informers.informer(resource)
         state = InformerState(informers, event_log)
@@ -112,7 +116,7 @@ class Application(Fronted):
             clock,
             random,
             WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
-            ControllerRunner(event_log, state, informers.reach, backend.call),
+            ControllerRunner(event_log, state, informers.reach, backend.call, backend.wait_for),
             EventBroadcaster(event_log, clock=clock, random=random),
             read_root_ca(settings, front.files.authority),
             identity_of(front, backend, authorizer),
@@ -156,6 +160,7 @@ class Application(Fronted):
             port=self.server.port,
             ready=self.is_ready,
         )
+        self._roles = BootstrapRoles(parts.apiserver_client(), clock)
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
@@ -163,8 +168,11 @@ class Application(Fronted):
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        members = () if self._role == CONTROLLERS_ONLY else (*self._bootstrap.runnables, parts.definitions())
+        members = (*self._bootstrap.runnables, self._roles, parts.definitions())
+        members = () if self._role == CONTROLLERS_ONLY else members
         published = () if self._role == CONTROLLERS_ONLY else (cluster_authentication(parts, front),)
+        if apps and self._role != API_ONLY:
+            self.manager.add(Definitions(apps, parts.apiserver_client(), event_log, clock=clock), Phase.MEMBERS)
         for runnable in (*published, *members):
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
@@ -222,7 +230,10 @@ class Application(Fronted):
     def _bootstrapped(self) -> list[Check]:
         if self._role == CONTROLLERS_ONLY:
             return []
-        return [Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem())]
+        return [
+            Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
+            Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
+        ]
 
     def _elected(self) -> list[Check]:
         return [] if self._election is None else [Check("leader-election", self._election.problem)]

@@ -92,7 +92,7 @@ class ServingAuthentication:
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
             TokenUnion(tokens),
             audiences=audiences,
-            anonymous=Anonymous(enabled=self._settings.anonymous_auth),
+            anonymous=Anonymous(enabled=_admits_anonymous(settings)),
         )
 
     @property
@@ -130,6 +130,11 @@ class ServingAuthentication:
             extra_prefix=said.requestheader_extra_headers_prefix,
         )
         return [FrontProxies(self._proxies, said.requestheader_allowed_names, headers, clock=clock)]
+
+
+def _admits_anonymous(settings: Settings) -> bool:
+    """Whether requests without credentials are let in: not where all users may do everything."""
+    return settings.authentication.anonymous_auth and "AlwaysAllow" not in settings.authorization.mode
 
 
 def _token_file(settings: Settings) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from ctrlmgr.api import status
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
@@ -30,15 +30,16 @@ from ctrlmgr.engine.options import (
     parse_patch,
     parse_update,
 )
+from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connecting import connect_options, object_name, unreachable
+from ctrlmgr.server.connecting import connect_options, has_no_log, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, warnings
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -192,8 +193,10 @@ class Api:
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
         fields = self._engine.plan(kind).decode(body, options, told)
+        check_namespace(self._engine.request(call.target, options, call.request.requester), metadata_of(fields))
         told += await self._admit(call, Verb.CREATE, fields, None, options)
-        answer = await self._reviews.answer(Question(kind, call.path.namespace, fields, call.request.user))
+        question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
+        answer = await self._reviews.answer(question)
         await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
@@ -250,6 +253,9 @@ class Api:
         await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
+        if has_no_log(target, call.target.subresource, obj):
+            await call.request.respond(Response(204, b"", ()))
+            return
         raise unreachable(target, obj, self._engine.cacher)
 
     async def _admit(

@@ -7,6 +7,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -85,7 +86,11 @@ class App:
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; requests are answered only while it is."""
         async with self._backend.running():
-            yield
+            looking = asyncio.create_task(self._chain.standing.run(), name="credentials of watches")
+            try:
+                yield
+            finally:
+                looking.cancel()
 
     def drain(self) -> None:
         """Let go of who would stay for long: the server stops."""

@@ -13,6 +13,7 @@ Guarantees:
 - A client learns nothing of what is here before it is known who it is and that it may ask: 401 and 403 come before 404.
 - A step that needs no other process is passed without waiting.
 - What was acknowledged before a request came counts for it: rights that were taken are gone, on any connection.
+- A watch lasts no longer than the credentials that it was begun with, but for a minute.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -25,17 +26,22 @@ from typing import Protocol
 
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.authorization.impersonation import PREFIX, impersonate, wanted_user
+from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_user
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.refusals import forbidden, not_found
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.standing import Standing
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
+
+_UPGRADING = frozenset({"attach", "exec", "portforward"})
+"""Subresources of pods through which one acts, whatever the method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
 
 
 class Answering(Protocol):
@@ -83,6 +89,9 @@ class Chain:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._limits = limits
+        self._impersonation = Impersonation(authorizer)
+        self.standing = Standing(authenticator)
+        """Ends watches whose credentials have ended."""
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
@@ -90,7 +99,7 @@ class Chain:
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
         try:
-            request.user = await self._authenticator.authenticate(parts)
+            sender = request.user = await self._authenticator.authenticate(parts)
         finally:
             if request.told.warnings:
                 request.headers = warnings(request.told.warnings)
@@ -102,13 +111,17 @@ class Chain:
                 verdict = await self._authorizer.ask(request.user, attributes)
             if not verdict.allows:
                 raise refusal(request.user, attributes, verdict.reason)
-            await self._perform(request, place, attributes)
+            if attributes.verb == "watch":
+                with self.standing.holding(request, parts, sender):
+                    await self._perform(request, place, attributes)
+            else:
+                await self._perform(request, place, attributes)
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
         """Have a request made for the user that its headers name."""
         wanted = wanted_user(request.raw_headers)
         if wanted is not None:
-            request.user = (await impersonate(request.user, wanted, attributes, self._authorizer)).user
+            request.user = (await self._impersonation.impersonate(request.user, wanted, attributes)).user
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Answer a request that may be made."""
@@ -119,12 +132,23 @@ class Chain:
             await request.respond(self._pages.nowhere(request.location))
         else:
             request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+            if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
+                await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:
                 raise not_found(endpoint.kind.resource, target.name)
             verb = endpoint.verb(request.method)
             counted = "watch" if attributes.verb == "watch" else verb
             request.metrics = endpoint.metrics(counted, dry_run="dryRun" in request.query)
             await self._backend.api.answer(Call(request, endpoint, path, target), verb)
+
+    async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
+        """Refuse to act within a pod to those who may only read: the method of a web socket is always GET."""
+        asked = attributes._replace(verb="create")
+        verdict = self._authorizer.authorize(request.user, asked)
+        if verdict is None:
+            verdict = await self._authorizer.ask(request.user, asked)
+        if not verdict.allows:
+            raise forbidden(target.kind.resource, target.name, verdict.reason)
 
 
 def _impersonates(request: Request) -> bool:

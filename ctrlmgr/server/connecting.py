@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Target
@@ -30,10 +30,20 @@ class _Placed(msgspec.Struct):
     spec: _Spec | None = None
 
 
+def has_no_log(target: Target, part: str, obj: Object) -> bool:
+    """Whether the log is asked for of a pod that runs nowhere yet: it is empty then."""
+    if part != "log" or target.kind.resource.plural != "pods":
+        return False
+    spec = obj.view(_Placed).spec
+    return spec is None or not spec.node_name
+
+
 def unreachable(target: Target, obj: Object, view: View) -> ApiError:
     """Return why what `obj` stands for cannot be connected to."""
     match target.kind.resource.plural:
         case "services":
+            if view.get(ENDPOINTS, obj.key) is None:  # which Kubernetes takes for the service itself
+                return not_found(target.kind.resource, target.name)
             return ServiceUnavailable(f'no endpoints available for service "{target.name}"')
         case "pods":
             spec = obj.view(_Placed).spec

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
@@ -94,6 +94,8 @@ class Driver:
                 return await self._read(call)
             case CallOut(calls):
                 return await self._caller.call(calls)
+            case Consult(ask):
+                return await ask()
             case Await(revision, patience):
                 if self._rewinds and revision > (newest := self._log.peek() or 0):
                     raise Expired(revision, newest)

@@ -7,6 +7,7 @@ Guarantees:
 """
 
 from ctrlmgr.settings.admission import AdmissionSettings
+from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
 from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, format_duration, parse_duration
 from ctrlmgr.settings.loading import (
@@ -30,6 +31,7 @@ __all__ = [
     "SWITCHES",
     "TEXT",
     "AdmissionSettings",
+    "AuthorizationSettings",
     "CompactionSettings",
     "Declaration",
     "Loaded",

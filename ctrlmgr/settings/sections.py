@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
+from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
     ADDRESS,
@@ -101,6 +102,29 @@ class DatabaseSettings:
             metavar="FILE",
         ),
     ] = ""
+    anchor_key: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The file with the Ed25519 key that signs the anchor; `verify` also takes the public half. Empty: "
+            "beside the anchor, as ANCHOR.key, which `serve` makes.",
+            flag="--anchor-key",
+            metavar="FILE",
+        ),
+    ] = ""
+    anchor_command: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A command that is given each new anchor, one line of JSON, on its standard input: to keep it where "
+            "nobody who can write the database can, for example 'ssh vault tee -a anchors'. No shell reads it.",
+            flag="--anchor-command",
+            metavar="COMMAND",
+        ),
+    ] = ""
+    anchor_command_every: Annotated[
+        float, DURATION, Setting("The shortest time between two runs of the anchor's command.")
+    ] = 60.0
     pool_size: Annotated[
         int,
         whole(2),
@@ -227,6 +251,16 @@ class ControllerSettings:
             metavar="LIST",
         ),
     ] = ("*",)
+    apps: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Apps whose controllers run, too, as `module:attribute` or by the name under which a package has installed "
+            "one. Their kinds are defined when they are not. Modules are looked for in the working directory first.",
+            flag="--app",
+            metavar="MODULE:APP",
+        ),
+    ] = ()
     start_interval: Annotated[
         float,
         DURATION,
@@ -398,6 +432,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
@@ -419,6 +454,14 @@ class Settings:
     def database_url(self) -> str:
         """The database's URL, spelled out."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
+
+    @property
+    def anchor_key_path(self) -> Path | None:
+        """The file with the key that signs the anchor: beside it, so that all who share it share the key."""
+        if self.database.anchor_key:
+            return Path(self.database.anchor_key).expanduser()
+        anchor = self.anchor_path
+        return anchor.with_name(f"{anchor.name}.key") if anchor else None
 
     @property
     def data_path(self) -> Path:

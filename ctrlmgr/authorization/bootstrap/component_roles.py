@@ -163,3 +163,6 @@ COMPONENT_ROLES = (
     ),
 )
 """ClusterRoles for programs."""
+
+NODE_RULES = next(role.rules for role in COMPONENT_ROLES if role.name == "system:node")
+"""What every node may do, whichever it is (`NodeRules`)."""

@@ -44,7 +44,7 @@ class NodeAuthorizer(Immediate):
             ("", "persistentvolumes"): self._volume,
             ("resource.k8s.io", "resourceclaims"): lambda node, asked: self._get(node, RESOURCE_CLAIM, asked),
             ("storage.k8s.io", "volumeattachments"): self._attachment,
-            ("", "serviceaccounts"): self._token,
+            ("", "serviceaccounts"): self._account,
             ("coordination.k8s.io", "leases"): _lease,
             ("storage.k8s.io", "csinodes"): _csi_node,
             ("resource.k8s.io", "resourceslices"): self._slice,
@@ -101,7 +101,10 @@ class NodeAuthorizer(Immediate):
         own = self._graph.is_on(node, ATTACHMENTS, Key("", asked.name))
         return _refuse_but_get(asked) or _if_related(node, asked, own)
 
-    def _token(self, node: str, asked: Attributes) -> Verdict:
+    def _account(self, node: str, asked: Attributes) -> Verdict:
+        """Read accounts for the programs that get credentials for images, and get tokens for pods."""
+        if asked.verb == "get" and not asked.subresource:
+            return self._read(node, ACCOUNT, asked)
         if asked.verb != "create" or not asked.name:
             return _because("can only create tokens for individual service accounts")
         if asked.subresource != "token":

@@ -18,7 +18,7 @@ Rules: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
@@ -34,7 +34,7 @@ SLICES = Resource("resource.k8s.io", "resourceslices")
 class NodeGraph:
     """See the module's docstring; used by one thread, that of the cacher it follows."""
 
-    resources = (PODS, VOLUMES, ATTACHMENTS, SLICES)
+    resources: Sequence[Resource] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
     """What it has to be told of."""
 
     def __init__(self) -> None:

@@ -7,6 +7,8 @@ Rules: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Immediate, RuleListing, Verdict, aggregate
@@ -17,24 +19,30 @@ _REMEMBERED = 8192
 """Verdicts that are remembered."""
 
 
+class _Memory(NamedTuple):
+    """Verdicts, and the generation of the index that they are of."""
+
+    generation: int
+    verdicts: dict[tuple[str, tuple[str, ...], Attributes], Verdict]
+
+
 class RbacAuthorizer(Immediate):
-    """See the module's docstring."""
+    """See the module's docstring; any thread may ask."""
 
     def __init__(self, index: RbacIndex) -> None:
         """Decide on what `index` knows."""
         self._index = index
-        self._generation = -1
-        self._verdicts: dict[tuple[str, tuple[str, ...], Attributes], Verdict] = {}
+        self._memory = _Memory(-1, {})
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return whether one of the user's roles allows it."""
-        if self._generation != self._index.generation or len(self._verdicts) >= _REMEMBERED:
-            self._verdicts.clear()
-            self._generation = self._index.generation
+        memory, generation = self._memory, self._index.generation
+        if memory.generation != generation or len(memory.verdicts) >= _REMEMBERED:
+            memory = self._memory = _Memory(generation, {})
         question = (user.name, user.groups, attributes)
-        verdict = self._verdicts.get(question)
+        verdict = memory.verdicts.get(question)
         if verdict is None:
-            verdict = self._verdicts[question] = self.decide(user, attributes)
+            verdict = memory.verdicts[question] = self.decide(user, attributes)
         return verdict
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:

@@ -5,6 +5,8 @@ Guarantees:
 - After `apply` or `reset` the index equals one built afresh from the same objects; what was remembered of users is
   forgotten when anything changes.
 - Grants come in the order of etcd's keys: of ClusterRoleBindings by name, then of the namespace's RoleBindings.
+- One thread tells it of changes, any thread may ask: an answer is that of before a change or of after it, and what was
+  found before one is not remembered beyond it.
 - A binding to a role that does not exist grants nothing, and is told as an error (as Kubernetes does).
 
 Rules: `pkg/registry/rbac/validation/rule.go`.
@@ -12,6 +14,7 @@ Rules: `pkg/registry/rbac/validation/rule.go`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -60,9 +63,9 @@ class _Binding(NamedTuple):
 
 
 class RbacIndex:
-    """See the module's docstring; used by one thread, that of the cacher it follows."""
+    """See the module's docstring."""
 
-    resources = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
+    resources: Sequence[Resource] = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
     """What it has to be told of."""
 
     def __init__(self) -> None:
@@ -72,40 +75,45 @@ class RbacIndex:
         # Bindings by the namespace that they are in (empty: all of them) and whom they concern.
         self._by_subject: dict[tuple[str, Subject], dict[Key, _Binding]] = {}
         self._grants: dict[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = {}
+        # Held while anything changes, and while what is remembered is found.
+        self._lock = threading.Lock()
         self.generation = 0
-        """Changes with everything that may change an answer."""
+        """Changes with everything that may change an answer, as the last thing about it."""
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Take `objects` for all that there are of a resource."""
-        if resource in (ROLES, CLUSTER_ROLES):
-            namespaced = resource == ROLES
-            self._roles = {key: rules for key, rules in self._roles.items() if bool(key[0]) != namespaced}
-        else:
-            namespaced = resource == ROLE_BINDINGS
-            for key in [key for key in self._bindings if bool(key[0]) == namespaced]:
-                self._unbind(key)
-        for obj in objects:
-            self._put(resource, obj)
-        self._changed()
+        with self._lock:
+            if resource in (ROLES, CLUSTER_ROLES):
+                namespaced = resource == ROLES
+                self._roles = {key: rules for key, rules in self._roles.items() if bool(key[0]) != namespaced}
+            else:
+                namespaced = resource == ROLE_BINDINGS
+                for key in [key for key in self._bindings if bool(key[0]) == namespaced]:
+                    self._unbind(key)
+            for obj in objects:
+                self._put(resource, obj)
+            self._changed()
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
         """Take note that an object of a resource has become `obj`, None if it is gone."""
-        if obj is not None:
-            self._put(resource, obj)
-        elif resource in (ROLES, CLUSTER_ROLES):
-            self._roles.pop(key, None)
-        else:
-            self._unbind(key)
-        self._changed()
+        with self._lock:
+            if obj is not None:
+                self._put(resource, obj)
+            elif resource in (ROLES, CLUSTER_ROLES):
+                self._roles.pop(key, None)
+            else:
+                self._unbind(key)
+            self._changed()
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
         """Return the roles that a user has everywhere, then those in a namespace if one is given."""
         place = (namespace, user.name, user.groups)
         grants = self._grants.get(place)
         if grants is None:
-            if len(self._grants) >= _REMEMBERED:
-                self._grants.clear()
-            grants = self._grants[place] = tuple(self._find(user, namespace))
+            with self._lock:
+                if len(self._grants) >= _REMEMBERED:
+                    self._grants.clear()
+                grants = self._grants[place] = tuple(self._find(user, namespace))
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
@@ -155,8 +163,8 @@ class RbacIndex:
                     del self._by_subject[place]
 
     def _changed(self) -> None:
-        self.generation += 1
         self._grants.clear()
+        self.generation += 1
 
 
 def missing_role(role: Key) -> str:

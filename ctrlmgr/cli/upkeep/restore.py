@@ -12,7 +12,7 @@ _MARGIN = 1_000_000
 
 
 @click.command(short_help="Go on with a database that lost its newest events.")
-@takes_settings(*DATABASE, "database.anchor")
+@takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option(
     "--above", type=click.IntRange(min=0), metavar="REV", help="Newest revision the lost history can have used."
 )
@@ -33,9 +33,12 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.anchor import Anchor
+    from ctrlmgr.eventlog.sealing import Sealing
 
     path = loaded.settings.anchor_path
-    known = Anchor(path, SystemClock()).read() if path else None
+    key = loaded.settings.anchor_key_path
+    sealing = Sealing(key) if key else None
+    known = Anchor(path, SystemClock(), sealing).read() if path else None
     if above is None:
         if known is None:
             raise click.UsageError("there is no anchor to tell how far the log had come; give --above REV")

@@ -78,6 +78,7 @@ def change(
         raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
     if current is None:
         assert new is not None  # or it would have been a 404
+        request.upserts = True
         return (yield from create(request, new(), managed=managed))
     old = plan.read(current)
     ctx = request.context(old)

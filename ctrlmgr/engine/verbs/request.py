@@ -47,6 +47,7 @@ class Request:
         "requester",
         "state",
         "target",
+        "upserts",
         "warnings",
     )
 
@@ -74,6 +75,8 @@ class Request:
         self.admission = admission
         self.is_of_collection = False
         """Whether it is one of many that a caller did not name."""
+        self.upserts = False
+        """Whether it is to update or to apply, and creates because nothing is there."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
         self._attempt: Context | None = None
@@ -93,6 +96,9 @@ class Request:
             subresource=self.target.subresource,
             dry_run=self.options.dry_run,
             old=old,
+            uid=self.requester.uid,
+            groups=self.requester.groups,
+            extra=self.requester.extra,
         )
         return ctx
 
@@ -109,7 +115,7 @@ class Request:
         name = target.name
         if not name and obj is not None:
             name = (obj.get("metadata") or {}).get("name") or ""
-        return Attributes(
+        attributes = Attributes(
             kind,
             target.namespace if kind.namespaced or kind.resource != NAMESPACES else name,
             name,
@@ -128,6 +134,8 @@ class Request:
             self.annotations,
             ctx.companions,
         )
+        attributes.upserts = self.upserts
+        return attributes
 
     @property
     def manager(self) -> str:

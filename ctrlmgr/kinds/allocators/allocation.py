@@ -73,8 +73,8 @@ class Allocation:
                 return addresses[index]
         return None
 
-    def port_problem(self, port: int) -> str:
-        """Say why a certain port cannot be had; one that can is taken, and the empty string returned."""
+    def claim_port(self, port: int) -> str:
+        """Claim a certain port; return why it cannot be had, or the empty string."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
         if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):

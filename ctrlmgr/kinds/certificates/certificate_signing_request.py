@@ -20,6 +20,9 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.certificate_requests import problem
 from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions, stamp, validate_status
 
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+"""What requests were for before they said for what; v1 does not take it."""
+
 SHORTEST_DURATION = 600
 """Seconds."""
 
@@ -73,7 +76,9 @@ class CertificateSigningRequestStrategy(Strategy):
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Say who asks, whatever the request says, and that nothing is decided."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
-        obj["spec"] = {**spec, "username": ctx.user} if ctx.user else spec
+        extra = {key: list(values) for key, values in ctx.extra.items()}
+        asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
+        obj["spec"] = {**spec, **{field: value for field, value in asks.items() if value}}
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
@@ -100,6 +105,9 @@ class CertificateSigningRequestStrategy(Strategy):
         errors = [invalid(_SPEC.child("request"), request, words)] if words else []
         errors += _validate_usages(spec.get("usages") or (), _SPEC.child("usages"))
         errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
+        if spec.get("signerName") == LEGACY_SIGNER:
+            words = "the legacy signerName is not allowed via this API version"
+            errors.append(invalid(_SPEC.child("signerName"), LEGACY_SIGNER, words))
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < SHORTEST_DURATION:
             words = "may not specify a duration less than 600 seconds (10 minutes)"

@@ -111,13 +111,11 @@ class RoleBindingStrategy(GrantStrategy):
                 errors.append(not_supported(path.child("apiGroup"), group, ("",)))
             missing = not self.namespaced and not subject.get("namespace")
             return [*errors, required(path.child("namespace"))] if missing else errors
-        if not name:
-            errors.append(invalid(below, name, f"{kind.lower()} name cannot be empty"))
         return errors + _validate_group(subject, path)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that the role stays."""
-        errors = self.validate(ctx, new)
+        """Check that the role stays."""
+        errors: list[FieldError] = []
         role = new.get("roleRef") or {}
         if role != (old.get("roleRef") or {}):
             shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}

@@ -26,6 +26,11 @@ from ctrlmgr.server.authn.access_reviews import attributes_of, review_errors
 
 _Answer: TypeAlias = dict[str, Any]
 
+_RULES = "SelfSubjectRulesReview"
+_TYPE = ("kind", "apiVersion")
+_ANEW = ("SelfSubjectReview", _RULES)
+"""Kinds of which nothing that was sent comes back."""
+
 
 class Question(NamedTuple):
     """A review that a client has sent."""
@@ -37,6 +42,8 @@ class Question(NamedTuple):
     """Its decoded body, the answer's to be."""
     user: User
     """Who asks."""
+    now: str = ""
+    """The time as RFC 3339 with seconds."""
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -55,7 +62,7 @@ class Reviews:
         self._answers: dict[str, Callable[[Question], Awaitable[_Answer]]] = {
             "SelfSubjectReview": self._self,
             "SelfSubjectAccessReview": self._own_access,
-            "SelfSubjectRulesReview": self._rules,
+            _RULES: self._rules,
             "SubjectAccessReview": self._subject_access,
             "LocalSubjectAccessReview": self._local_access,
             "TokenReview": self._token,
@@ -67,7 +74,12 @@ class Reviews:
 
     async def answer(self, question: Question) -> Unstructured:
         """Return the review with its status; raises `Invalid` or `BadRequest` for what cannot be asked."""
-        return {**question.fields, "status": await self._answers[question.kind.name](question)}
+        status = await self._answers[question.kind.name](question)
+        fields = question.fields
+        if question.kind.name in _ANEW:  # Kubernetes answers with an object of its own
+            own = {"spec": {}} if question.kind.name == _RULES else {"metadata": {"creationTimestamp": question.now}}
+            fields = {**{name: fields[name] for name in _TYPE if name in fields}, "metadata": {}, **own}
+        return {**fields, "status": status}
 
     async def _self(self, question: Question) -> _Answer:
         return {"userInfo": _user_info(question.user)}

@@ -157,6 +157,11 @@ class Request:
         self.code = code
         return self._exchange.begin(code, (*self.headers, *headers))
 
+    def cut_off(self) -> None:
+        """Drop the connection if the answer is a stream that has begun; else it is too early."""
+        if self._exchange.stream is not None:
+            self._exchange.stream.abort()
+
     @property
     def certificates(self) -> Sequence[bytes]:
         """What the client presented (DER), its own certificate first; it has not been judged yet."""

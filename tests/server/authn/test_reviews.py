@@ -42,6 +42,7 @@ class OnlyPods(AllowEverything):
 
 ACCESS = OnlyPods()
 REVIEWS = Reviews(ACCESS, ACCESS)
+NOW = "2026-01-01T00:00:00Z"
 POD = {"verb": "get", "version": "v1", "resource": "pods", "subresource": "log", "namespace": "default", "name": "p"}
 
 
@@ -51,12 +52,16 @@ def ask(kind: str, spec: Any = None, *, user: User = ALICE, namespace: str = "")
     assert found is not None
     assert REVIEWS.covers(found)
     fields = {"kind": kind} if spec is None else {"kind": kind, "spec": spec}
-    return asyncio.run(REVIEWS.answer(Question(found, namespace, fields, user)))
+    return asyncio.run(REVIEWS.answer(Question(found, namespace, fields, user, NOW)))
 
 
 def test_who_am_i() -> None:
     info = {"username": "alice", "uid": "1", "groups": ["staff"], "extra": {"scopes": ["a", "b"]}}
-    assert ask("SelfSubjectReview") == {"kind": "SelfSubjectReview", "status": {"userInfo": info}}
+    assert ask("SelfSubjectReview") == {
+        "kind": "SelfSubjectReview",
+        "metadata": {"creationTimestamp": NOW},
+        "status": {"userInfo": info},
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,25 @@
+"""How admission asks who may do what: at once where that is known, else by having the answer waited for."""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization import attributes as asked
+from ctrlmgr.authorization.authorizer import Authorizer, Verdict
+from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.operations import Consult, Operation
+
+
+def author_of(attributes: Attributes) -> User:
+    """Return the user who writes."""
+    requester = attributes.requester
+    extra = {key: tuple(values) for key, values in requester.extra.items()}
+    return User(requester.user, requester.uid, requester.groups, extra)
+
+
+def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
+    """Return what `authorizer` says, whoever has to be asked for it."""
+    verdict = authorizer.authorize(user, question)
+    if verdict is None:
+        answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))
+        return answer
+    return verdict

@@ -1,0 +1,87 @@
+"""What it takes to grant rights: nobody grants what they do not have themselves.
+
+Rules: `pkg/registry/rbac/validation/rule.go` (`ConfirmNoEscalation`), `pkg/registry/rbac/escalation_check.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex, role_key
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, compacted, covers, quoted
+from ctrlmgr.errors import ApiError, InternalError, NotFound, StatusDetails
+
+EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
+"""What it takes to gather the rules of any other role."""
+
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields")
+"""What of an object's metadata garbage collectors change."""
+
+
+def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[PolicyRule]) -> str:
+    """Return why a user may not grant `wanted` in a namespace (empty: everywhere), empty if they may."""
+    grants = index.grants(user, namespace)
+    missing = covers([compiled.rule for grant in grants for compiled in grant.rules], wanted)
+    if not missing:
+        return ""
+    lacks = "\n".join(sorted({rule.describe() for rule in compacted(missing)}))
+    who = f'user "{user.name}" (groups={quoted(user.groups)})'
+    text = f"{who} is attempting to grant RBAC permissions not currently held:\n{lacks}"
+    errors = list(dict.fromkeys(grant.error for grant in grants if grant.error))
+    return f"{text}; resolution errors: [{_together(errors)}]" if errors else text
+
+
+def rules_of(role: Unstructured) -> list[PolicyRule]:
+    """Return the rules of a Role or ClusterRole."""
+    return [PolicyRule.of(rule) for rule in role.get("rules") or ()]
+
+
+def referenced_rules(
+    index: RbacIndex, reference: Mapping[str, Any], namespace: str, binding: Resource
+) -> Sequence[PolicyRule]:
+    """Return the rules of the role that a binding in a namespace (empty: everywhere) refers to.
+
+    Raises `NotFound` if there is none, in words that take it for a `binding`, as Kubernetes' storage of roles takes
+    what it is asked for to be what the request is about; `InternalError` for what is no role.
+    """
+    kind, name = reference.get("kind") or "", reference.get("name") or ""
+    if kind not in ("Role", "ClusterRole"):
+        raise InternalError(f'unsupported role reference kind: "{kind}"')
+    rules = index.role_rules(role_key(reference, namespace))
+    if rules is None:
+        raise _no_role(binding.plural, name)
+    return [compiled.rule for compiled in rules]
+
+
+def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | None:
+    """Return the question whether a role may be given in a namespace without having it, None for what is no role."""
+    kinds = {"Role": ROLES, "ClusterRole": CLUSTER_ROLES}
+    resource = kinds.get(reference.get("kind") or "")
+    if resource is None:
+        return None
+    group, name = reference.get("apiGroup") or "", reference.get("name") or ""
+    return Attributes("bind", "", group, "*", resource.plural, "", namespace, name)
+
+
+def changes_only_for_collection(new: Unstructured, old: Unstructured) -> bool:
+    """Whether an update changes nothing but what garbage collectors do."""
+    return _without_collected(new) == _without_collected(old)
+
+
+def _without_collected(obj: Unstructured) -> Unstructured:
+    metadata = {field: value for field, value in (obj.get("metadata") or {}).items() if field not in _COLLECTED}
+    return {**{field: value for field, value in obj.items() if value}, "metadata": metadata}
+
+
+def _no_role(plural: str, name: str) -> ApiError:
+    details = StatusDetails(name=name, group=GROUP, kind=plural)
+    return NotFound(f'{plural}.{GROUP} "{name}" not found', details=details)
+
+
+def _together(errors: Sequence[str]) -> str:
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"

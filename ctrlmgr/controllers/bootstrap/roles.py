@@ -1,0 +1,126 @@
+"""The roles and bindings that every cluster has: put right each time that a process begins to serve.
+
+Guarantees:
+- When `problem` has become None they all exist with at least the rights and subjects that Kubernetes gives them. What a
+  cluster's owner has added to them stays; `authorization.bootstrap.reconciling` says what is done about the rest.
+- All that are missing come with one write, so that a new cluster has them at once.
+- It does not give up: until it has succeeded the process is not ready.
+
+Kubernetes: `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/bootstrap-roles`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.bootstrap import bindings as declared
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
+from ctrlmgr.authorization.bootstrap.reconciling import Operation, Step, reconcile_binding, reconcile_role
+from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError
+
+log = structlog.get_logger(__name__)
+
+_AGAIN: Final = 0.2
+"""Seconds until what failed is tried again; the namespaces that the roles are in come at the same time."""
+_PATIENT: Final = 25
+"""Failures in a row that are nothing to speak of."""
+
+
+class _Wanted(NamedTuple):
+    """One object that there has to be."""
+
+    resource: Resource
+    key: Key
+    reconcile: Callable[[Unstructured | None], Step]
+
+
+class BootstrapRoles:
+    """A Runnable that puts them right and ends; see the module's docstring."""
+
+    name = "rbac/bootstrap-roles"
+
+    def __init__(self, client: EngineClient, clock: Clock) -> None:
+        """Write through `client`, which must be allowed to grant anything."""
+        self._client = client
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._is_done = False
+
+    def has_synced(self) -> bool:
+        """Whether they have been put right."""
+        return self._is_done
+
+    def problem(self) -> str | None:
+        """Return what is wrong, None when they have been put right."""
+        return None if self._is_done else "the roles that every cluster has have not been put right yet"
+
+    def run(self, stop: threading.Event) -> None:
+        """Put them right, as often as it takes, unless stopped."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                self.reconcile()
+            except CtrlmgrError as error:
+                failures += 1
+                if failures % _PATIENT == 0:
+                    log.warning("the roles that every cluster has cannot be put right", error=str(error))
+                stop.wait(_AGAIN)
+            else:
+                self._is_done = True
+                return
+
+    def reconcile(self) -> None:
+        """Put them right; raises what a read or a write raises."""
+        missing: list[Object] = []
+        for resource, wanted in _by_resource():
+            existing = {obj.key: obj for obj in self._client.list_all(resource)}
+            for each in wanted:
+                found = existing.get(each.key)
+                step = each.reconcile(found.to_dict() if found is not None else None)
+                if step.operation is Operation.CREATE:
+                    missing.append(Object.from_dict(step.object))
+                elif found is not None:
+                    self._put_right(found, step)
+        if missing:
+            self._client.create_all(missing)
+
+    def _put_right(self, found: Object, step: Step) -> None:
+        wanted = Object.from_dict(step.object)
+        if step.operation is Operation.UPDATE:
+            self._client.update(wanted.at(found.revision))
+        elif step.operation is Operation.RECREATE:
+            self._client.delete(found)
+            self._client.create(wanted)
+        else:
+            return
+        log.info("a role that every cluster has was put right", object=f"{wanted.resource} {wanted.name}")
+
+
+def _by_resource() -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
+    """Yield what there has to be: roles before those who have them."""
+    for resource, roles in ((CLUSTER_ROLES, declared.CLUSTER_ROLES), (ROLES, declared.ROLES)):
+        yield resource, [_role(resource, role) for role in roles]
+    for resource, bindings in (
+        (CLUSTER_ROLE_BINDINGS, declared.CLUSTER_ROLE_BINDINGS),
+        (ROLE_BINDINGS, declared.ROLE_BINDINGS),
+    ):
+        yield resource, [_binding(resource, binding) for binding in bindings]
+
+
+def _role(resource: Resource, role: Role) -> _Wanted:
+    return _Wanted(resource, Key(role.namespace, role.name), lambda existing: reconcile_role(existing, role))
+
+
+def _binding(resource: Resource, binding: Binding) -> _Wanted:
+    key = Key(binding.namespace, binding.name)
+    return _Wanted(resource, key, lambda existing: reconcile_binding(existing, binding))

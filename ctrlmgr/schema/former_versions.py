@@ -1,0 +1,36 @@
+"""Versions of kinds that Kubernetes serves no more, or not by default, but still knows.
+
+A body in one of them is refused as being of the wrong version, not as something unknown.
+
+Source: the schemes of `pkg/apis/*/install` of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_ROLES: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+_WORKLOADS: Final = ("ControllerRevision", "Deployment", "StatefulSet")
+
+_KINDS: Final = {
+    "apps/v1beta1": (*_WORKLOADS, "Scale"),
+    "apps/v1beta2": (*_WORKLOADS, "DaemonSet", "ReplicaSet", "Scale"),
+    "authentication.k8s.io/v1alpha1": ("SelfSubjectReview",),
+    "authentication.k8s.io/v1beta1": ("SelfSubjectReview", "TokenReview"),
+    "authorization.k8s.io/v1beta1": (
+        "LocalSubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "SelfSubjectRulesReview",
+        "SubjectAccessReview",
+    ),
+    "batch/v1beta1": ("CronJob",),
+    "certificates.k8s.io/v1beta1": ("CertificateSigningRequest",),
+    "policy/v1beta1": ("Eviction", "PodDisruptionBudget"),
+    "rbac.authorization.k8s.io/v1alpha1": _ROLES,
+    "rbac.authorization.k8s.io/v1beta1": _ROLES,
+}
+
+
+def is_former(kind: str, api_version: str) -> bool:
+    """Whether there is, or was, a kind of this name in a version that is not served."""
+    return kind in _KINDS.get(api_version, ())
