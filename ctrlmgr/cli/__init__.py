@@ -63,7 +63,7 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
     """Ctrl-C."""
     PIPE_CLOSED = 141
-    """Whoever read the output (`| head`) has gone."""
+    """The reader of the output (`| head`) has gone."""
 
 
 class _Commands(click.Group):

@@ -38,7 +38,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """Whoever runs the engine."""
+    """What runs the engine."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation to its end on the engine's thread, its appends carrying `cause` and `fence`.

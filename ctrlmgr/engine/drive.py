@@ -1,4 +1,4 @@
-"""Runs the engine's operations on the calling thread: for tests, tools and whoever has a thread to wait on.
+"""Runs the engine's operations on the calling thread: for tests, tools and callers with a thread to wait on.
 
 Guarantees: the driver's side of `engine.operations`. The cacher belongs to the thread that runs operations.
 """

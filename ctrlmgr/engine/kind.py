@@ -1,4 +1,4 @@
-"""A kind of object as data: everything that is known of it, whoever declared it.
+"""A kind of object as data: everything that is known of it, however it was declared.
 
 Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition; nothing else is keyed by kind.
 """

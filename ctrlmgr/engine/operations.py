@@ -1,4 +1,4 @@
-"""What the engine and whoever runs it say to each other: operations are generators that yield commands.
+"""What the engine and its runner say to each other: operations are generators that yield commands.
 
 The engine decides; it neither waits nor does I/O. An `Operation` is driven by sending it what its commands ask for
 until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop, and
@@ -7,7 +7,7 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 - `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
   the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
 - `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
-- `Refresh`: bring the cacher to the newest revision the log had when the command came, whoever wrote it; send None.
+- `Refresh`: bring the cacher to the newest revision the log had when the command came, from any writer; send None.
 - `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
 - `CallOut`: call other processes, and send their replies; nothing else waits for that.
 - `Consult`: wait for what `call` begins, on the server's event loop, and send its result, or throw what it raised.
@@ -87,7 +87,7 @@ class CallOut(NamedTuple):
 
 
 class Consult(NamedTuple):
-    """Wait for somebody's decision, which `call` begins to ask for."""
+    """Wait for another process' decision, which `call` begins to ask for."""
 
     call: Callable[[], Coroutine[Any, Any, Any]]
 

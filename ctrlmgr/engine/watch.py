@@ -20,7 +20,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class Selection:
-    """Which objects of a kind somebody asks for; objects are taken as stored and shown in the kind's version."""
+    """Which objects of a kind a client asks for; objects are taken as stored and shown in the kind's version."""
 
     __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
 

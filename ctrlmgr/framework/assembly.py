@@ -1,7 +1,7 @@
 """Puts a controller of an app together: it is declared and built like our own, and runs wherever those run.
 
 Guarantees: a change of an object, of what it owns, or of what a watch says concerns it is followed by a reconcile; a
-mapping that raises is logged and counted, and stops nobody.
+mapping that raises is logged and counted, and stops nothing.
 """
 
 from __future__ import annotations

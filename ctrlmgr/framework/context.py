@@ -226,7 +226,7 @@ class Context:
     def _is_applied(self, cached: Object, wanted: Mapping[str, Any], last: Applied | None) -> bool:
         if last is None or last.wanted != wanted or last.uid != cached.uid:
             return False
-        # The cache is where the write left it, or not as far, or somebody has changed what nobody here cares for.
+        # The cache is where the write left it, or not as far, or another client has changed what does not matter here.
         return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
 
     def _controls(self, obj: Object) -> bool:

@@ -4,12 +4,12 @@ Guarantees:
 - **One cursor.** The informers of one `Informers` stand at the same revision: `revision` says that everything up
   to there, and nothing beyond, is in every store (while an event is being applied, its own may be one ahead).
 - **Once, in order.** Each event is applied once; an event at or below `revision` is ignored, so feeding the same
-  events again changes nothing and tells nobody.
+  events again changes nothing and calls no handler.
 - **Store first.** Handlers run on the stepping thread after the change is in the store and `revision` has moved,
-  so whoever a handler wakes finds the change in the lister.
+  so what a handler wakes finds the change in the lister.
 - **An unbroken chain.** For each key, a change's `old` is what the change before it (or nothing) left, also
   across a re-sync, where only the difference is told: what came and went unseen stays unseen, and an object
-  deleted and created again while nobody looked is one MODIFIED with another uid.
+  deleted and created again between two looks is one MODIFIED with another uid.
 
 Not promised: containing a handler or index function that raises. That is a programming error which would leave
 some handlers told and others not; it leaves `step`, and so ends `run` and with it the manager.
@@ -111,12 +111,12 @@ class Informer:
     def add_sync_handler(self, fn: SyncHandler) -> None:
         """Have `fn` called after each re-sync, once its differences are told: what came and went unseen is not in them.
 
-        Kubernetes' informers tell of every object after a relist; whoever needs that asks for it here.
+        Kubernetes' informers tell of every object after a relist; a controller that needs that asks for it here.
         """
         self._sync_handlers.append(fn)
 
     def _apply(self, event: Event) -> Change | None:
-        """Put an event into the store; None when that changed nothing or nobody wants to know."""
+        """Put an event into the store; None when that changed nothing or there is no handler."""
         new = None if event.type is EventType.DELETED else event.object
         old = self._store.apply(event.key, new)
         return _change(old, new, event.revision) if self._handlers else None
@@ -178,7 +178,7 @@ class Informers:
         self._added: list[Informer] = []  # what handlers have asked for and has not synced yet
         self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
         self._waiting = 0
-        self._pause = threading.Condition()  # nobody notifies it: waiting on it is sleeping on the clock
+        self._pause = threading.Condition()  # never notified: waiting on it is sleeping on the clock
 
     @property
     def revision(self) -> Revision:

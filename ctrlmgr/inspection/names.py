@@ -17,7 +17,7 @@ from ctrlmgr.schema import structure
 
 
 class Named(NamedTuple):
-    """A resource that somebody has named."""
+    """A resource that a user has named."""
 
     resource: Resource
     namespaced: bool

@@ -4,7 +4,7 @@ Guarantees:
 - A change that a watch maps to a key is followed by a reconcile of that key that began after the change was in
   the cache; however many changes were coalesced, the reconcile's `Cause` names each one's revision.
 - No key is reconciled by two workers at once.
-- A reconcile that raises harms nobody else: it is counted, logged once, and tried again with the same triggers,
+- A reconcile that raises harms no other: it is counted, logged once, and tried again with the same triggers,
   rate limited by key and overall. `TerminalError` is not tried again.
 - A reconcile that asks to be run again later and has written nothing leaves its triggers to that later one.
 - What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
@@ -65,7 +65,7 @@ class Watch:
     """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced.
 
     With `after_sync` a re-sync enqueues the keys of every object, changed or not. A controller that puts right what
-    others do to its own objects needs that for some watch: what it created and somebody deleted before its cache saw
+    others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
     either is no difference that a re-sync would tell.
     """
 
@@ -329,7 +329,7 @@ class Controller:
 
 
 def _is_part_of_the_job(error: Exception) -> bool:
-    """Whether an error says nothing against the reconciler: somebody was quicker, or the database is away."""
+    """Whether an error says nothing against the reconciler: another writer was first, or the database is away."""
     if isinstance(error, OutcomeUnknown):
         return True  # the next reconcile sees what came of it
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)

@@ -171,7 +171,7 @@ class RecordingReader:
         return Change(self.line, type_, obj, self._time(line.recorded_at))
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
-        """Refuse what is no text: msgspec passes over strings that nobody asks for, so it would reach the log."""
+        """Refuse what is no text: msgspec passes over strings that are not asked for, so it would reach the log."""
         try:
             data.decode()
         except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by anybody.
+"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by any program.
 
 Guarantees: whatever `decode` returns is made of dicts, lists, strings of Unicode scalars without NUL, bools, None,
 ints, and floats that are numbers, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities

@@ -250,6 +250,6 @@ def _external(settings: Settings, port: int) -> str:
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
-    """Return the settings as anybody who may ask is shown them."""
+    """Return the settings as they are shown to users who may ask."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}

@@ -30,7 +30,7 @@ ADMIN = User("system:admin", "system:admin", (MASTERS,))
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Addresses of nobody (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
+"""Addresses of no host (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
 
 
 class Front:

@@ -55,7 +55,7 @@ def serve(
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
-            # Not before signals are caught: whoever reads that it serves may stop it at once.
+            # Not before signals are caught: a parent that reads that it serves may stop it at once.
             application.announce()
             started(application)
             head = event_log.head().revision

@@ -1,7 +1,7 @@
 """The application: it leads each request through the chain, and whatever happens there, it answers.
 
 Guarantees:
-- Every error is answered with a `Status`; one that nobody expected is logged and answered as 500 without details.
+- Every error is answered with a `Status`; an unexpected one is logged and answered as 500 without details.
 - Every request about a resource is counted and timed, once, under kube-apiserver's metric names.
 """
 

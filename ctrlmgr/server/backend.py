@@ -118,7 +118,7 @@ class Backend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop; what fails here fails whoever it works for."""
+        """Be at work on the running event loop; what fails here fails the caller."""
         self._loop = asyncio.get_running_loop()
         for workers in (self.workers, self._readers, self._followers):
             workers.start()

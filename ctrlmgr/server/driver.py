@@ -107,7 +107,7 @@ class Driver:
             await self._follower.catch_up()
 
     async def _read(self, call: Callable[[], Any]) -> Any:
-        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer anybody."""
+        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer at all."""
         reading = asyncio.ensure_future(self._workers.run(call))
         try:
             while not (await asyncio.wait((reading,), timeout=READ_PATIENCE))[0]:
@@ -142,7 +142,7 @@ class Driver:
             self._ended.append((outcome, pending))
             if not self._settling:
                 self._settling = True
-                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                with suppress(RuntimeError):  # the loop is closed: no caller waits any more
                     loop.call_soon_threadsafe(self._settle)
 
         pending.add_done_callback(ended)

@@ -1,6 +1,6 @@
 """In-flight limits: so many requests at a time and no more, reads and writes apart.
 
-Guarantees: whoever is refused is told when to come back (429, Retry-After); requests that last (watches) are not
+Guarantees: a refused client is told when to come back (429, Retry-After); requests that last (watches) are not
 counted, nor are health checks and requests about a lease, which keep leaders alive while everything else waits: a
 leader reads its lease before it renews it (apiserver `pkg/server/filters/maxinflight.go`).
 """

@@ -228,7 +228,7 @@ class ServiceSettings:
         one_of("lease", "master-count", "none"),
         Setting(
             'Whose addresses the `kubernetes` service leads to: "lease" those of the processes that are '
-            'alive, "master-count" a fixed number that each process joins, "none" nobody\'s, because somebody '
+            'alive, "master-count" a fixed number that each process joins, "none" no addresses, because another '
             "else keeps its Endpoints."
         ),
     ] = "lease"
@@ -287,7 +287,7 @@ class ControllerSettings:
 class LeaderElectionSettings:
     """Who runs the controllers when several processes could; the durations are in seconds, see `leaderelection`.
 
-    With `enabled` false this process runs them whoever else does.
+    With `enabled` false this process runs them whatever others do.
     """
 
     enabled: Annotated[
@@ -295,7 +295,7 @@ class LeaderElectionSettings:
         SWITCH,
         Setting(
             "Whether processes that share a database agree on one that runs the controllers. false: this one "
-            "does, whoever else does; for one process alone.",
+            "does, whatever others do; for one process alone.",
             flag="--leader-elect",
             metavar="BOOL",
         ),
@@ -348,7 +348,7 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after it has last changed. "0s": until somebody deletes it.'),
+        Setting('How long an Event is kept after it has last changed. "0s": until a client deletes it.'),
     ] = 3600.0
 
 

@@ -1,7 +1,7 @@
 """ValidatingAdmissionWebhook: asks other processes whether a write may be made, all at the same time.
 
 Guarantees: every hook that a write matches is asked, whatever the others say; of several refusals the first in the
-hooks' order is the answer. Nobody else waits while hooks think.
+hooks' order is the answer. No other request waits while hooks think.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """

@@ -24,7 +24,7 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """Accept a database that is older than its anchor as a new incarnation of the log.
 
     A database restored from a backup lacks its newest events, and their revisions must never be given to other
-    events: somebody may have seen them. So the log goes on far above, under a new UUID, and every reader lists
+    events: clients may have seen them. So the log goes on far above, under a new UUID, and every reader lists
     again. By default the anchor says where; without one, give --above.
 
     \b

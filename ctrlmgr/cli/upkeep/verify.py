@@ -103,7 +103,7 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr if somebody looks at it; yields what takes the number of events checked."""
+    """Show a bar on stderr if that is a terminal; yields what takes the number of events checked."""
     if not sys.stderr.isatty():
         yield lambda events: None
         return

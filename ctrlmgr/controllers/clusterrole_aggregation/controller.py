@@ -1,7 +1,7 @@
 """The cluster role aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
 
 Guarantees:
-- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what somebody else writes into the
+- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what another client writes into the
   rules of an aggregated role is put right, everything else about it is left alone.
 - Any change of any ClusterRole has all aggregated ones looked at; one that has its rules is not written.
 

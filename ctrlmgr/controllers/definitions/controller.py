@@ -1,6 +1,6 @@
 """Keeps the status of every CustomResourceDefinition, and sees those off that are being deleted.
 
-It runs in every process that serves the API, whoever leads: each write is conditional on what was read, so that
+It runs in every process that serves the API, leader or not: each write is conditional on what was read, so that
 several of them do no harm, and what one has done another finds done.
 """
 

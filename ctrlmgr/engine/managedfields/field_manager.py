@@ -2,7 +2,7 @@
 
 `update` is called on every create, update and patch, so it does nothing twice: a set of fields is made straight in
 the form in which it is stored, unchanged parts of an object are skipped as soon as they compare equal, and entries
-that nobody touched are stored as they were. `merge` holds what an apply needs beyond that.
+that were not touched are stored as they were. `merge` holds what an apply needs beyond that.
 Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
 """
 
@@ -24,7 +24,7 @@ from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
-"""The manager of what an object held when nobody was known to manage it and it was first applied to."""
+"""The manager of what an object held when no manager was known and it was first applied to."""
 
 
 _REMEMBERED = 64
@@ -57,7 +57,7 @@ class FieldManager:
         self._gvk = f"{group}/{version}, Kind={self._kind}"
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
-        # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
+        # What was found of new objects of late, by all that they say but their names, which have no owner: replicas of
         # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
         self._created: dict[bytes, Difference] | None = {} if "spec" in self._shape.fields else None
         if resets is None:
@@ -165,7 +165,8 @@ class FieldManager:
         """Return `live` with what was applied merged into it, and with its metadata.managedFields.
 
         `applied` is the body as decoded, neither pruned nor defaulted; the result has to be read by the codec and
-        defaulted next. What `manager` applied before and does not apply now is gone from it, if nobody else has it.
+        defaulted next. What `manager` applied before and does not apply now is gone from it, if no other manager has
+        it.
 
         Raises `ApplyConflict` for fields that others manage (unless `force` takes them), `BadRequest` for a body of
         another kind or with managedFields, `UnknownError` for what does not fit the schema, be it what is stored.
@@ -256,10 +257,10 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without what was applied last time, is not now, and nobody owns.
+        """Return the merged object without what was applied last time, is not now, and has no owner.
 
         What is removed is at first too much: all that was applied, with what is in it. Of that comes back what
-        somebody owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
+        a manager owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
         """
         shape = self._shape
         last = shape.named(last)

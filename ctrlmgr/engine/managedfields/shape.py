@@ -42,7 +42,7 @@ class Shape(ABC):
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node that whoever applies a value owns, None for nothing; raises ShapeError."""
+        """Return the node that the applier of a value owns, None for nothing; raises ShapeError."""
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:

@@ -1,7 +1,7 @@
 """Deleting: from what `engine.deletion` decides to the proposals that mark or remove an object.
 
 Guarantees: an object's end is in the log together with the release of what it held; an object whose grace period is
-nothing is marked and removed in one append, so that who watches sees both and nobody comes between.
+nothing is marked and removed in one append, so that a watcher sees both and no writer comes between.
 """
 
 from __future__ import annotations

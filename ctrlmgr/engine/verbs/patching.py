@@ -115,7 +115,7 @@ def _strategic(
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
-    """Decode a patch; what stands twice in it is only looked for when somebody wants to know."""
+    """Decode a patch; what stands twice in it is only looked for when the caller wants to know."""
     try:
         value = strict_json.decode(data)
     except ValueError as error:

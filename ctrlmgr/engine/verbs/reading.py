@@ -1,7 +1,7 @@
 """Reading: one object, lists and their pages, the beginning of a watch, at every revision the log still has.
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
-- "" is the newest state there is, whoever wrote it; "0" whatever is at hand; a number something not older, or with
+- "" is the newest state there is, from any writer; "0" whatever is at hand; a number something not older, or with
   `Exact` that very state. What is in the future is waited for, three seconds.
 - The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
   token to go on with the newest one.

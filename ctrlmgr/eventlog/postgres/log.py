@@ -1,7 +1,7 @@
 """The event log in a PostgreSQL database: any number of processes append to it and follow it, from any host.
 
 Guarantees beyond the protocol's:
-- An append is one round trip (`postgres_writer`), so a client stopped anywhere holds up nobody; compaction, which
+- An append is one round trip (`postgres_writer`), so a client stopped anywhere holds up no other; compaction, which
   needs several, is thrown out by the server when it stands still for a second.
 - A dropped connection or a restarted server costs time, not an append and not a read: within `patience` seconds
   everything is tried again, and what an interrupted append has done is found out, never guessed.

@@ -3,7 +3,7 @@
 How it is fast: Python's sqlite3 gives up the interpreter lock for every step of a statement, and with dozens of
 callers awake each such pause costs more than the step. So a group is written in a dozen statements, whatever its
 size: rows go in by multi-row inserts, and what the group must know of objects is remembered from group to group,
-for as long as nobody else has written (`data_version` says so, under the write lock).
+for as long as no other process has written (`data_version` says so, under the write lock).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class SQLiteWriter:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            # The disk failed under the commit: what of it is durable, nobody can say.
+            # The disk failed under the commit: what of it is durable is unknown.
             self._rollback()
             raise OutcomeUnknown(f"the commit failed: {error}") from error
         self._lock.head = self._revision
@@ -279,10 +279,10 @@ class SQLiteWriter:
             at += rows * columns
 
     def idle(self) -> None:
-        """Empty the WAL while nobody writes, so that neither it nor the next start grows long.
+        """Empty the WAL while no process writes, so that neither it nor the next start grows long.
 
         It waits for no reader, who may be frozen: all who write would wait with it. Raises `LogUnavailable` when it
-        cannot be done now: the disk is full, or somebody keeps the turn to write.
+        cannot be done now: the disk is full, or another process keeps the turn to write.
         """
         if not self._dirty:
             return
@@ -305,7 +305,7 @@ class SQLiteWriter:
     def close(self) -> None:
         """Close the connection, under the lock: the last one to close a database checkpoints it.
 
-        Where somebody keeps that for too long, because it was frozen, it is closed without.
+        Where another process keeps that for too long, because it was frozen, it is closed without.
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)

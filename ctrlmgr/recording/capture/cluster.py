@@ -44,7 +44,7 @@ class Served(NamedTuple):
     short_names: tuple[str, ...] = ()
 
     def url(self, namespace: str) -> str:
-        """Return where its objects are: a namespace's, or everybody's."""
+        """Return where its objects are: a namespace's, or all."""
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{self.path}{inside}/{self.resource.plural}"
 

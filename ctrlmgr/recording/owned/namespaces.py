@@ -4,7 +4,7 @@ What clients do to a namespace (create it, label it, ask for its deletion, relea
 namespace controller does is expected: the conditions, the end of the finalizer `kubernetes`, the end of the namespace,
 and from five seconds after it was deleted the deletion of what is in it, and of the addresses claimed for services in
 it. Before that the recorded controller leaves a namespace alone, so deletions are clients'. So are, at any time, the
-deletions of what was terminating already: somebody has released its finalizers, or played the kubelet.
+deletions of what was terminating already: a client has released its finalizers, or played the kubelet.
 
 Compared are the whole namespace, but for the times of its conditions, and which objects are left in one that is
 terminating: of the kinds that the recording shows, without EndpointSlices, whose names are random.

@@ -3,13 +3,13 @@
 Guarantees (the others of W1 to W13 are `watching`'s):
 - **One pass for all.** When the cacher has got further, the changes are matched and encoded once for each group of
   watchers who asked for the same, and each watcher is written to once, however many changes there were.
-- **Nobody waits for anybody.** A watcher whose connection is full leaves, with its place, before it is written more.
-  It costs the others nothing, and a pass gives way to other work all the time.
+- **No watcher waits for another.** A watcher whose connection is full leaves, with its place, before it is written
+  more. It costs the others nothing, and a pass gives way to other work all the time.
 - **In order.** A watcher enters at exactly the revision where the hub stands, so it misses nothing and sees nothing
   twice. Bookmarks and ends come between passes: what a bookmark says has been sent has been written before it.
 
 A watcher is a cursor over the cacher's changes. While it is behind, its own task moves the cursor (`watching`). Once
-it has caught up it enters the hub, and has no cursor of its own until it leaves: the hub's revision is everybody's.
+it has caught up it enters the hub, and has no cursor of its own until it leaves: the hub's revision is its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ctrlmgr.server.watch.board import Board, Delivery
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 
 _PASS = 500
-"""Revisions that one pass covers at most, from the first that anybody is told of, so that it cannot grow without bound
-while the loop was held up."""
+"""Revisions that one pass covers at most, from the first that any watcher is told of, so that it cannot grow without
+bound while the loop was held up."""
 
 _SLICE = 64
 """Writes after which a pass lets others have the loop."""
@@ -57,7 +57,7 @@ class Hub:
         `rewinds` says that the log may be taken back: then who knows a revision of the future knows one of the past.
         """
         self.revision: Revision = cacher.revision
-        """Everybody in here has been written everything up to here, or is about to be."""
+        """Every watcher in here has been written everything up to here, or is about to be."""
         self._cacher = cacher
         self._clock = clock
         self._boards: dict[Resource, Board] = {}
@@ -66,7 +66,7 @@ class Hub:
         self._due_at = _NEVER  # when the timer rings
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: Parting | None = None  # how everybody parts from here on
+        self._closing: Parting | None = None  # how watchers part from here on
 
     def advance(self) -> None:
         """Look soon whether the cacher has got further."""
@@ -83,7 +83,7 @@ class Hub:
             self._attend()
 
     def close(self, parting: Parting = Parting.CLOSING) -> None:
-        """Send everybody away, now and from now on."""
+        """Send all watchers away, now and from now on."""
         self._closing = self._closing or parting
         for watcher in [*self._watchers(), *self._ahead]:
             watcher.part(self._closing, self.revision)
@@ -135,12 +135,12 @@ class Hub:
                     await asyncio.sleep(0)
 
     def _deliveries(self, before: Revision) -> list[Delivery]:
-        """Decide at one moment what everybody is written: who enters during the pass has it already."""
+        """Decide at one moment what every watcher is written: one that enters during the pass has it already."""
         found = [
             (board, self._cacher.changes_after(before, resource, _PASS)) for resource, board in self._boards.items()
         ]
         newest = self._cacher.revision
-        # Revisions of which nobody here is told may be many, as where they were recorded: passed over at once.
+        # Revisions of which no watcher here is told may be many, as where they were recorded: passed over at once.
         first = min((changes[0].revision for _, changes in found if changes), default=newest)
         self.revision = min(newest, first + _PASS - 1)
         deliveries: list[Delivery] = []

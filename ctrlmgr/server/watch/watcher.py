@@ -31,7 +31,7 @@ class Parting(Enum):
 
 
 class Watcher:
-    """One watch. Its cursor counts while it is not in the hub; in there, the hub's revision is everybody's."""
+    """One watch. Its cursor counts while it is not in the hub; in there, the hub's revision is its own."""
 
     __slots__ = ("_bookmark_at", "cursor", "ends_at", "metrics", "parting", "presentation", "selection", "stream")
 

@@ -1,4 +1,4 @@
-"""EventRateLimit: nobody floods the cluster with Events.
+"""EventRateLimit: no component floods the cluster with Events.
 
 Guarantees: each limit has a bucket of tokens that fills steadily; an Event takes one of each limit it falls under, also
 when another one refuses it. Of namespaces, users and sources the least recently seen are forgotten beyond `cacheSize`.
