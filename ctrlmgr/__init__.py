@@ -37,12 +37,14 @@ _PUBLIC = {
     "Metadata": "ctrlmgr.framework.model",
     "Model": "ctrlmgr.framework.model",
     "NotFound": "ctrlmgr.errors",
+    "Refused": "ctrlmgr.framework.admission",
     "Result": "ctrlmgr.manager.reconcile",
     "Scale": "ctrlmgr.framework.declaration",
     "Status": "ctrlmgr.framework.model",
     "TerminalError": "ctrlmgr.errors",
     "Untyped": "ctrlmgr.framework.model",
     "Watch": "ctrlmgr.framework.app",
+    "Write": "ctrlmgr.framework.admission",
     "definition_of": "ctrlmgr.framework.definition",
 }
 

@@ -7,6 +7,8 @@ from ctrlmgr.errors import Conflict as Conflict
 from ctrlmgr.errors import Invalid as Invalid
 from ctrlmgr.errors import NotFound as NotFound
 from ctrlmgr.errors import TerminalError as TerminalError
+from ctrlmgr.framework.admission import Refused as Refused
+from ctrlmgr.framework.admission import Write as Write
 from ctrlmgr.framework.app import App as App
 from ctrlmgr.framework.app import Watch as Watch
 from ctrlmgr.framework.context import Context as Context

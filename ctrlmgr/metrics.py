@@ -443,6 +443,17 @@ class _Admissions(Collector):
 _admissions = _Admissions()
 REGISTRY.register(_admissions)
 
+AUDIT_EVENTS = Counter("apiserver_audit_event", "Audit events generated and told to the backends.")
+_audit_levels = Counter("apiserver_audit_level", "Requests by the audit level that the policy has for them.", ["level"])
+AUDIT_LEVELS = {level: _audit_levels.labels(level) for level in ("None", "Metadata", "Request", "RequestResponse")}
+AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept, by the backend.", ["plugin"])
+
+CONFIGURATION_RELOADS = Counter(
+    "apiserver_authentication_config_controller_automatic_reloads",
+    "Times the authentication configuration was taken up anew, or could not be.",
+    ["status"],
+)
+
 WEBHOOK_REJECTIONS = Counter(
     "apiserver_admission_webhook_rejection_count",
     "Admission webhook rejection count, identified by name and broken out for each admission type and operation",

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.chain import Chain
-from ctrlmgr.admission.configuration import Document, read_configuration
+from ctrlmgr.admission.configuration import read_configuration
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
@@ -53,6 +54,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.settings.documents import Document
 
 
 class Parts(NamedTuple):
@@ -137,36 +139,58 @@ READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTA
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
-def default_chain(kinds: Kinds, clock: Clock) -> Chain:
+def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Chain:
     """Return the chain of a stage: what is on by default, but for accounts, which no controller makes there.
 
-    All rights are there that plugins ask about.
+    All rights are there that plugins ask about. `own` are plugins that others bring.
     """
-    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow())
+    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
 
-def new_chain(kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer) -> Chain:
-    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used."""
+def new_chain(
+    kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer, own: Sequence[Plugin] = ()
+) -> Chain:
+    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used.
+
+    `own` are plugins that others bring: they come before webhooks and quotas, and see what the built-in ones made.
+    """
     names = {entry.name for entry in PLUGINS}
     parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names))
-    made = (entry.make(parts) for entry in enabled(settings) if entry.make is not None)
+    made = (entry.make(parts) for entry in enabled(settings, own) if entry.make is not None)
     return Chain(list(made), clock)
 
 
-def enabled(settings: AdmissionSettings) -> Iterator[Entry]:
+def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator[Entry]:
     """Yield the plugins that are on, in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
     on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
-    _check("--enable-admission-plugins", on)
-    _check("--disable-admission-plugins", off)
+    plugins = _with_own(own)
+    known = [entry.name for entry in plugins]
+    _check("--enable-admission-plugins", on, known)
+    _check("--disable-admission-plugins", off, known)
     if both := on & off:
         raise SettingsError(f"--enable-admission-plugins and --disable-admission-plugins both name {_listed(both)}")
-    for entry in PLUGINS:
+    for entry in plugins:
         if entry.name in on or (entry.is_default and entry.name not in off):
             yield entry
 
 
-def _check(flag: str, names: Iterable[str]) -> None:
-    known = [entry.name for entry in PLUGINS]
+def _with_own(own: Sequence[Plugin]) -> Sequence[Entry]:
+    """Return every plugin, those that others bring before the first that asks others."""
+    names = [entry.name for entry in PLUGINS]
+    for each in own:
+        if each.name in names:
+            raise SettingsError(f"two admission plugins are called {each.name}")
+        names.append(each.name)
+    at = next(index for index, entry in enumerate(PLUGINS) if entry.name == "MutatingAdmissionPolicy")
+    entries = [Entry(each.name, partial(_given, each)) for each in own]
+    return [*PLUGINS[:at], *entries, *PLUGINS[at:]]
+
+
+def _given(plugin: Plugin, parts: Parts) -> Plugin:
+    return plugin
+
+
+def _check(flag: str, names: Iterable[str], known: Sequence[str]) -> None:
     for name in sorted(names):
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

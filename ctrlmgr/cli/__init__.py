@@ -23,6 +23,9 @@ from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, Recordi
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve",
+    "run": "operators.run",
+    "crd": "operators.crd",
+    "new": "operators.new",
     "record": "recordings.record",
     "import": "recordings.import_",
     "replay": "recordings.replay",

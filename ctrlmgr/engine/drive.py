@@ -10,7 +10,19 @@ from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Consult, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.operations import (
+    Append,
+    Await,
+    Call,
+    CallOut,
+    Command,
+    Compute,
+    Consult,
+    Operation,
+    Read,
+    Refresh,
+    Reply,
+)
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -72,7 +84,7 @@ class Driver:
                 return self._refresh()
             case Append():
                 return self._append(command)
-            case Read():
+            case Read() | Compute():
                 return command.call()
             case CallOut(calls):
                 return [self._caller(call) for call in calls]

@@ -7,6 +7,7 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 - `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
   the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
 - `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
+- `Compute`: call `call`, anywhere, and send its result, or throw what it raised; `RequestTimeout` if it took too long.
 - `Refresh`: bring the cacher to the newest revision the log had when the command came, from any writer; send None.
 - `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
 - `CallOut`: call other processes, and send their replies; nothing else waits for that.
@@ -41,6 +42,12 @@ class Append(NamedTuple):
 
 class Read(NamedTuple):
     """Call something that may block; the driver sends what it returns."""
+
+    call: Callable[[], Any]
+
+
+class Compute(NamedTuple):
+    """Call what takes long for what it is given, and touches nothing but that; the driver sends what it returns."""
 
     call: Callable[[], Any]
 
@@ -94,7 +101,7 @@ class Consult(NamedTuple):
 
 REFRESH = Refresh()
 
-Command: TypeAlias = Append | Read | Refresh | Await | CallOut | Consult
+Command: TypeAlias = Append | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 

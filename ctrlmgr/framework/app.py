@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.framework.admission import Admit, AppAdmission
 from ctrlmgr.framework.declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.model import Kind, Untyped
 from ctrlmgr.manager.reconcile import Result
@@ -29,6 +31,7 @@ Target: TypeAlias = "str | Key | Kind | Untyped"
 """Which object to look at: its name, in the namespace of what changed; its key; or itself."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
 
 
@@ -112,12 +115,14 @@ class App:
             raise TypeError(f"{name!r} is no name of an app; it looks like `shop`")
         self.name = name
         self.controllers: list[AppController[Any]] = []
+        self.admissions: list[AppAdmission] = []
         self._kinds = sequence_of(kinds)
 
     @property
     def kinds(self) -> Sequence[Declaration]:
         """The kinds whose definitions are this app's."""
         found = [*self._kinds, *(kind for each in self.controllers for kind in each.kinds)]
+        found += [each.declaration for each in self.admissions]
         return [*{each.resource: each for each in found if not each.existing and each.cls is not None}.values()]
 
     @overload
@@ -191,10 +196,46 @@ class App:
 
         return decorate
 
+    def admission(
+        self,
+        kind: type[Kind] | str,
+        *,
+        name: str = "",
+        operations: Sequence[str] = ("CREATE", "UPDATE"),
+        subresource: str = "",
+        validates: bool = False,
+    ) -> Callable[[Admit], AppAdmission]:
+        """Have a function called for writes of `kind` before they are stored: `function(object, write)`.
+
+        It changes the object in place, raises `Refused` to refuse the write, or does nothing. `operations` are of
+        `CREATE`, `UPDATE`, `DELETE`; `subresource` is `status`, say, or empty for the object itself. With `validates`
+        it is called when the object is complete, and only judges. `name` is by default the function's; the settings
+        `--disable-admission-plugins` knows it.
+        """
+
+        def decorate(function: Admit) -> AppAdmission:
+            chosen = name or function.__name__.replace("_", "-").lower()
+            if not _NAME.fullmatch(chosen):
+                raise TypeError(f"{chosen!r} is no name of an admission plugin; it looks like `shop-limits`")
+            _check_two(function, f"admission plugin {chosen}", "it takes two things, the object and the write")
+            unknown = [each for each in operations if each not in _OPERATIONS]
+            if unknown or not operations:
+                raise TypeError(f"admission plugin {chosen}: operations are of {', '.join(_OPERATIONS)}")
+            verbs = tuple(Verb(each) for each in operations)
+            declared = AppAdmission(chosen, declaration_of(kind), function, verbs, subresource, validates)
+            self.admissions.append(declared)
+            return declared
+
+        return decorate
+
 
 def _check_function(function: Callable[..., Any], name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"controller {name}: reconcile is a plain function; it runs on a thread of its own")
+    _check_two(function, f"controller {name}", "reconcile takes two things, the object and the context")
+
+
+def _check_two(function: Callable[..., Any], who: str, problem: str) -> None:
     parameters: Mapping[str, inspect.Parameter] = inspect.signature(function).parameters
-    if len(parameters) != 2:
-        raise TypeError(f"controller {name}: reconcile takes two things, the object and the context")
+    if inspect.iscoroutinefunction(function) or len(parameters) != 2:
+        raise TypeError(f"{who}: {problem}")

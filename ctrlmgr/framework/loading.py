@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App
+from ctrlmgr.framework.model import Kind
 
 GROUP: Final = "ctrlmgr.apps"
 """The group of entry points under which packages name their apps."""
@@ -35,6 +36,24 @@ def load_app(name: str, *, origin: str = "--app") -> App:
     if not isinstance(loaded, App):
         raise SettingsError(f"{origin} {name}: {place} is {_what(loaded)}, and not a ctrlmgr.App")
     return loaded
+
+
+def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
+    """Return apps that have the kinds of these places: classes, or apps; raises `SettingsError`."""
+    found = []
+    for place in places:
+        loaded = load(place, origin=origin)
+        if isinstance(loaded, type) and issubclass(loaded, Kind):
+            try:
+                loaded = App("kinds", kinds=[loaded])
+            except TypeError as error:
+                raise SettingsError(f"{origin} {place}: {error}") from error
+        if not isinstance(loaded, App):
+            raise SettingsError(f"{origin} {place} is {_what(loaded)}, and neither a ctrlmgr.Kind nor a ctrlmgr.App")
+        if not loaded.kinds:
+            raise SettingsError(f"{origin} {place} has no kind of its own to define")
+        found.append(loaded)
+    return found
 
 
 def load(place: str, *, origin: str) -> Any:

@@ -118,8 +118,11 @@ class Informer:
     def _apply(self, event: Event) -> Change | None:
         """Put an event into the store; None when that changed nothing or there is no handler."""
         new = None if event.type is EventType.DELETED else event.object
-        old = self._store.apply(event.key, new)
-        return _change(old, new, event.revision) if self._handlers else None
+        return self._put(event.key, new, event.revision)
+
+    def _put(self, key: Key, new: Object | None, revision: Revision) -> Change | None:
+        old = self._store.apply(key, new)
+        return _change(old, new, revision) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
         """Put a snapshot into the store at once; what it changed is worked out as the result is walked."""

@@ -270,9 +270,9 @@ def _internal_package(api_version: str) -> str:
 
 
 def summary(data: bytes) -> str:
-    """Show the beginning of a body as Kubernetes does: JSON as text, anything else in hexadecimal."""
+    """Show the beginning of a body as Kubernetes does: an object as its text, anything else in hexadecimal."""
     if not data:
         return "<empty>"
     start = data[:30]
-    shown = quote(start.decode(errors="replace")) if start.startswith(b"{") else start.hex()
+    shown = start.decode(errors="replace") if start.startswith(b"{") else start.hex()
     return f"{shown} ..." if len(data) > 30 else shown

@@ -23,11 +23,13 @@ from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
+from ctrlmgr.controllers.bootstrap.priority_classes import SystemPriorityClasses
 from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -37,6 +39,7 @@ from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
+from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
@@ -93,7 +96,8 @@ class Application(Fronted):
         authorization = ServingAuthorization(settings.authorization)
         authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
-        chain = new_chain(kinds, clock, settings.admission, authorizer)
+        own = [plugin_of(each) for app in apps for each in app.admissions]
+        chain = new_chain(kinds, clock, settings.admission, authorizer, own)
         backend = Backend(
             event_log,
             feed,
@@ -144,6 +148,7 @@ class Application(Fronted):
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
+        audit_log = AuditLog(settings, clock=clock, random=random)
         self.server = front.server(
             backend,
             pages,
@@ -151,6 +156,7 @@ class Application(Fronted):
             kinds=served,
             delay=settings.server.shutdown_delay,
             housekeeping=[self._turn],
+            auditing=audit_log.step,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -161,14 +167,16 @@ class Application(Fronted):
             ready=self.is_ready,
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock)
+        self._classes = SystemPriorityClasses(parts.apiserver_client())
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
+        self.manager.add(audit_log, Phase.CACHES)  # it ends after the server whose requests it writes down
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        members = (*self._bootstrap.runnables, self._roles, parts.definitions())
+        members = (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
         members = () if self._role == CONTROLLERS_ONLY else members
         published = () if self._role == CONTROLLERS_ONLY else (cluster_authentication(parts, front),)
         if apps and self._role != API_ONLY:
@@ -233,6 +241,7 @@ class Application(Fronted):
         return [
             Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
             Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
+            Check(f"poststarthook/{SystemPriorityClasses.name}", lambda: self._classes.problem()),
         ]
 
     def _elected(self) -> list[Check]:

@@ -19,6 +19,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.server import limits
+from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.chain import Behind, Chain
 from ctrlmgr.server.endpoints import Places
@@ -52,17 +53,20 @@ class App:
         max_reads: int = limits.READS,
         max_writes: int = limits.WRITES,
         kinds: Kinds | None = None,
+        auditing: Auditing | None = None,
     ) -> None:
         """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
 
         Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
-        At most `max_reads` reads and `max_writes` writes are worked on at a time.
+        `auditing` writes requests down. At most `max_reads` reads and `max_writes` writes are worked on at a time.
         """
         self._backend = backend
         self._clock = clock
         self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
-        self._chain = Chain(backend, pages, authenticator, authorizer, InFlightLimits(max_reads, max_writes))
+        in_flight = InFlightLimits(max_reads, max_writes)
+        self._auditing = auditing
+        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing)
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -77,10 +81,14 @@ class App:
             await self._refuse(request, status.api_error(error))
         except Exception:
             log.exception("request failed", method=request.method, path=place.location.path)
+            if request.audit is not None:
+                request.audit.panicked = True
             await self._refuse(request, InternalError(_UNEXPECTED))
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
+            if request.audit is not None and self._auditing is not None:
+                self._auditing.end(request, request.audit)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -100,6 +108,8 @@ class App:
         if request.code:
             log.warning("an answer was cut short", path=request.location.path, error=str(error))
             return
+        if request.audit is not None:
+            request.audit.answered(error.code, status.encode(status.failure(error)))
         await request.respond(refused(error, self._how(request)), warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:

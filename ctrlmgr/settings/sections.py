@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
+from ctrlmgr.settings.audit import AuditSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
@@ -434,6 +435,7 @@ class Settings:
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)

@@ -29,6 +29,7 @@ from ctrlmgr.engine.options import Body, DeleteOptions, Requester, WriteOptions
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.assembly import build, check_names, descriptors
 from ctrlmgr.framework.children import Child, declared, manifest, to_object
@@ -87,7 +88,7 @@ class Harness:
 
         `kinds` are installed beside those of the app. Without `strict` a reconcile that raises fails no test.
         """
-        self._stage = Stage(kinds=builtin_kinds(), seed=seed)
+        self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
         """The time; `advance` steps it and lets the controllers run."""
         self.errors: list[tuple[str, str, Exception]] = []

@@ -12,6 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
+from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
@@ -74,8 +75,12 @@ class Stage:
         admission: Admission | None = None,
         caller: Callable[[Call], Reply] | None = None,
         kinds: Kinds | None = None,
+        plugins: Sequence[Plugin] = (),
     ) -> None:
-        """Serve `log`, by default an empty one; `kinds` are its own if it is to have definitions beside others."""
+        """Serve `log`, by default an empty one; `kinds` are its own if it is to have definitions beside others.
+
+        `plugins` are admission plugins besides those that are on by default.
+        """
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
         self.feed = WatchCache(self.log, clock=self.clock)
@@ -87,7 +92,7 @@ class Stage:
             self.log,
             clock=self.clock,
             random=Random(seed),
-            admission=admission or default_chain(self.kinds, self.clock),
+            admission=admission or default_chain(self.kinds, self.clock, plugins),
         )
         self.driver = Driver(self.log, self.feed, self.cacher, patience=0, caller=caller)
 

@@ -40,7 +40,9 @@ def test_type_checkers_see_the_same_names(stub: str, module: object) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SURFACE if not name.startswith("testing.")])
 def test_each_public_name_is_documented(name: str) -> None:
-    pages = "".join((ROOT / "docs" / "operators" / page).read_text() for page in ("kinds.md", "controllers.md"))
+    pages = "".join(
+        (ROOT / "docs" / "operators" / page).read_text() for page in ("kinds.md", "controllers.md", "admission.md")
+    )
     assert f"`{name}" in pages
 
 

@@ -79,10 +79,11 @@ def change(
     if current is None:
         assert new is not None  # or it would have been a 404
         request.upserts = True
-        return (yield from create(request, new(), managed=managed))
+        return (yield from create(request, (yield from request.worked(new)), managed=managed))
+    size = len(current.body)
     old = plan.read(current)
     ctx = request.context(old)
-    fields = update(ctx, current)
+    fields = yield from request.worked(lambda: update(ctx, current), size)
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
@@ -98,7 +99,7 @@ def change(
     _prepare(ctx, fields, old)
     _keep_system_metadata(metadata_of(fields), old["metadata"])
     metadata_of(fields)["resourceVersion"] = str(current.revision)
-    _validate(ctx, fields, old)
+    yield from request.worked(lambda: _validate(ctx, fields, old), size)
     plan.strategy.canonicalize(fields)
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)

@@ -42,7 +42,8 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
         metadata.pop(name, None)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
-    fields = plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
+    given = fields
+    fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     yield from request.admission.admit(attributes)
     fields = attributes.fields
@@ -54,11 +55,16 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     if generated:
         metadata["name"] = _free_name(request, metadata)
     _prepare(ctx, fields)
-    _validate(ctx, fields)
+    yield from request.worked(lambda: _validate(ctx, fields))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
     return _add(request, ctx, attributes)
+
+
+def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
+    plan = request.plan
+    return plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
 
 
 def _free_name(request: Request, metadata: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.errors import Invalid
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.Encoder().encode
 
 
 class Plan:
@@ -64,7 +66,19 @@ class Plan:
                 raise self.codec.refuse_strictly(problems)
             if options.field_validation == "Warn":
                 warnings += problems
+        if body.heard is not None:
+            body.heard(fields, lambda: self._echo(fields))
         return fields
+
+    def _echo(self, fields: Unstructured) -> bytes:
+        """Return what a decoded body says, with its defaults, in the served version; `fields` stays as it is."""
+        version = (fields.get("metadata") or {}).get("resourceVersion")
+        body = self.shown(self.encode(self.stored(deepcopy(fields)))).body
+        if not version:
+            return body
+        echoed = _decode(body)
+        echoed["metadata"]["resourceVersion"] = version
+        return _encode(echoed)
 
     def owned(
         self, live: Unstructured | None, fields: Unstructured, manager: str, now: str, subresource: str

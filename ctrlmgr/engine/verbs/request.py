@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
@@ -13,10 +13,15 @@ from ctrlmgr.engine.attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
-from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
 from ctrlmgr.engine.verbs.plan import Plan
+
+T = TypeVar("T")
+
+LARGE: Final = 64 * 1024
+"""Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 
 class Requests(Protocol):
@@ -45,6 +50,7 @@ class Request:
         "plan",
         "random",
         "requester",
+        "size",
         "state",
         "target",
         "upserts",
@@ -79,7 +85,16 @@ class Request:
         """Whether it is to update or to apply, and creates because nothing is there."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
+        self.size = 0
+        """How many bytes were sent for it: what is done for a large one others need not wait for."""
         self._attempt: Context | None = None
+
+    def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
+        """Return what `call` returns, which is pure and takes time in proportion to what was sent, or to `size`."""
+        if self.size <= LARGE and size <= LARGE:
+            return call()
+        result: T = yield Compute(call)
+        return result
 
     def current(self) -> Object | None:
         """Return what is there now, as stored."""

@@ -84,6 +84,10 @@ class Anonymous:
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
         """Let anonymous requests in if `enabled`, or only to `paths` if there are any."""
+        self.admit(enabled=enabled, paths=paths)
+
+    def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
+        """Do so from now on."""
         self._enabled = enabled
         self._paths = frozenset(paths)
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.configuration import Document
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.settings.documents import Document
 
 EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 

@@ -13,12 +13,12 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.configuration import Document
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
+from ctrlmgr.settings.documents import Document
 
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT: Final = "clusterDefaultNodeSelector"

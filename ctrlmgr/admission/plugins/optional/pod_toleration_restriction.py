@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.configuration import Document
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.tolerations import are_allowed, merged_tolerations
 from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
@@ -18,6 +17,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
+from ctrlmgr.settings.documents import Document
 
 DEFAULTS: Final = "scheduler.alpha.kubernetes.io/defaultTolerations"
 ALLOWED: Final = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
