@@ -106,8 +106,8 @@ def settings_flags() -> str:
 def run_flags() -> str:
     """Return the sentence of docs/cli.md that names what `run` shares with `serve`."""
     told = [declarations()[key].setting for key in (*LEADER_ELECTION, *OPTIONS)]
-    names = ", ".join(f"`{each.flag} {each.metavar}`" for each in told)
-    return f"\nLeader election and the options of controllers are as in `serve`: {names}.\n\n"
+    names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in told)
+    return f"\nLeader election and the options of controllers are as in `serve`:\n{names}.\n\n"
 
 
 def _with_flags() -> list[Setting]:
