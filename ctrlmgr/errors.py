@@ -253,6 +253,21 @@ class UnknownError(ApiError):
     reason = ""
 
 
+class ConversionFailed(UnknownError):
+    """A conversion webhook was asked, and there is no object to show for it."""
+
+    is_final = True
+
+    def __init__(self, source: str, problem: str) -> None:
+        """Name the version and kind that was to be converted, in Go's form, and say what went wrong."""
+        super().__init__(f"conversion webhook for {source} {problem}")
+        self._problem = problem
+
+    def of(self, source: str) -> ConversionFailed:
+        """Return the same failure for another version."""
+        return ConversionFailed(source, self._problem)
+
+
 class ServiceUnavailable(ApiError):
     """The server cannot do this now; nothing was changed."""
 

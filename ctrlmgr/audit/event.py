@@ -95,7 +95,7 @@ class Record:
         lasts: bool = False,
         started: Callable[[Record], None] | None = None,
     ) -> None:
-        """Tell of a request by `user` (None: nobody knows) that came at `received` (microseconds since 1970).
+        """Tell of a request by `user` (None: it is not known whose) that came at `received` (microseconds since 1970).
 
         One whose answer `lasts` is told of by `started` when its answer begins.
         """

@@ -126,7 +126,7 @@ class Configuration(NamedTuple):
 
 
 def read_configuration(file: Path, own_issuers: Collection[str]) -> Configuration:
-    """Read a file; raises `SettingsError`. Nobody else may sign as one of `own_issuers`."""
+    """Read a file; raises `SettingsError`. No other issuer may be one of `own_issuers`."""
     document = read_document(file)
     said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
     issuers: list[TrustedIssuer] = []

@@ -12,20 +12,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import (
-    Append,
-    Await,
-    Call,
-    CallOut,
-    Command,
-    Compute,
-    Consult,
-    Operation,
-    Read,
-    Refresh,
-    Reply,
-)
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence

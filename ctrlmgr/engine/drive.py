@@ -9,20 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import (
-    Append,
-    Await,
-    Call,
-    CallOut,
-    Command,
-    Compute,
-    Consult,
-    Operation,
-    Read,
-    Refresh,
-    Reply,
-)
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.calls.call import CallOut
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.late import Late
 from ctrlmgr.eventlog.event import Author, Proposal
@@ -61,36 +62,6 @@ class Await(NamedTuple):
 
     revision: Revision
     timeout: float
-
-
-class Call(NamedTuple):
-    """An HTTP request to another process: a POST of JSON."""
-
-    url: str
-    body: bytes
-    timeout: float
-    """Seconds until it is given up, from connecting to the last byte of the answer."""
-    ca_bundle: bytes = b""
-    """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
-    address: tuple[str, int] | None = None
-    """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
-
-
-class Reply(NamedTuple):
-    """What came back: an answer, or why there is none."""
-
-    code: int = 0
-    media_type: str = ""
-    body: bytes = b""
-    problem: str = ""
-    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
-    seconds: float = 0.0
-
-
-class CallOut(NamedTuple):
-    """Make calls, all at the same time; the driver sends a `Reply` for each, in their order, and never raises."""
-
-    calls: Sequence[Call]
 
 
 class Consult(NamedTuple):

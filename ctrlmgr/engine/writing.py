@@ -11,6 +11,8 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
+from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.conversion import shown_all
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields.marks import FieldMarks
@@ -80,6 +82,11 @@ class WriteEngine:
         self._marks: dict[str, FieldMarks] = {}
 
     @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
+        return Surroundings(self.state, self._random)
+
+    @property
     def now(self) -> str:
         """The time as RFC 3339 with seconds."""
         return self._timestamps.now()
@@ -120,7 +127,7 @@ class WriteEngine:
         """Return an object in the served version; raises `NotFound`, `RequestTimeout` for a version of the future."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
-        return reading.get(self.state, target, options)
+        return reading.get(self.around, target, options)
 
     def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
         """Return every object of a resource as it is stored."""
@@ -130,8 +137,7 @@ class WriteEngine:
     def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
         """Return the objects of a kind in one namespace as they are now, in the served version."""
         yield REFRESH
-        found = self.state.list(kind.storage, namespace)
-        return found if kind.from_storage is None else [kind.from_storage(obj) for obj in found]
+        return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.around))
 
     def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Create what the body says, in the target's namespace; `target.name` is for subresources."""

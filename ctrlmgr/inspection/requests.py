@@ -135,7 +135,7 @@ class AuditDatabase(SQLiteDatabase):
     """The requests that are kept, to be read; nothing can be written through it."""
 
     def _require_schema(self) -> None:
-        """Take what is there: whoever writes makes the table."""
+        """Take what is there: the process that writes makes the table."""
 
 
 def open_requests(data_path: Path) -> AuditDatabase:

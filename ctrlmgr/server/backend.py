@@ -15,9 +15,10 @@ from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Call, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -92,7 +93,7 @@ class Backend:
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(self._hub, cacher, event_log, self._readers, clock=clock, random=random),
+            Watches(self._hub, cacher, event_log, self._readers, self._driver, clock=clock, random=random),
             Presentations(clock),
             Sender(self.workers),
             reviews,

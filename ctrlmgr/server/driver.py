@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.calls.call import CallOut
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog

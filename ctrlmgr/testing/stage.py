@@ -19,11 +19,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine import options
 from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Answer, Call, Listing, Reply, Target
+from ctrlmgr.engine.operations import Answer, Listing, Target
 from ctrlmgr.engine.options import Body, Requester
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails

@@ -46,7 +46,8 @@ class ClusterRoleAggregator:
         rules = desired_rules(role, self._roles.list())
         if rules is None:
             return
-        head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role.name}}
+        metadata = {"name": role.name, "uid": role.uid}  # the uid, so that a role that has just gone is not made anew
+        head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
         # Without a rule nothing is said of rules: what others gave the role stays, as in Kubernetes.
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 

@@ -29,7 +29,7 @@ from ctrlmgr.engine.verbs.creation import create
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
-from ctrlmgr.errors import UnknownError
+from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 Update = Callable[[Context, Object], Unstructured]
@@ -80,10 +80,11 @@ def change(
         assert new is not None  # or it would have been a 404
         request.upserts = True
         return (yield from create(request, (yield from request.worked(new)), managed=managed))
+    yield from _seen(request, current)
     size = len(current.body)
     old = plan.read(current)
     ctx = request.context(old)
-    fields = yield from request.worked(lambda: update(ctx, current), size)
+    fields = yield from request.converting(lambda: update(ctx, current), size)
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
@@ -104,8 +105,20 @@ def change(
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
-    decision = _replace(request, ctx, fields, old, current)
+    decision = yield from _replace(request, ctx, fields, old, current)
     return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
+
+
+def _seen(request: Request, current: Object) -> Operation[None]:
+    """Have the served version of what is there, which is remembered from here on.
+
+    Kubernetes still has it from before when a hook begins to fail, and fails on the way back.
+    """
+    try:
+        yield from request.shown(current)
+    except ConversionFailed as failed:
+        group, version, name = request.plan.kind.gvk
+        raise failed.of(f"{group}/{version}, Kind={name}") from failed
 
 
 def _attributes(
@@ -214,9 +227,12 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 
-def _replace(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> Decision:
+def _replace(
+    request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object
+) -> Operation[Decision]:
     plan = request.plan
-    obj = plan.encode(keep_timestamps(old, new))
+    kept = keep_timestamps(old, new)
+    obj = yield from request.converting(lambda: plan.encode(kept))
     warnings = request.told(ctx)
     if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)

@@ -10,6 +10,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Admission, Attributes, Verb
+from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
@@ -29,6 +31,10 @@ class Requests(Protocol):
 
     kinds: Kinds
     state: State
+
+    @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan."""
@@ -99,6 +105,23 @@ class Request:
     def current(self) -> Object | None:
         """Return what is there now, as stored."""
         return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
+
+    @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
+        return Surroundings(self.state, self.random)
+
+    def converting(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
+        """Return what `call` returns, as `worked` does; it may need conversions, and may be called several times."""
+        if not self.plan.kind.calls_out:
+            return (yield from self.worked(call, size))
+        return (yield from converting(call, self.around))
+
+    def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
+        """Return a stored object in the served version; with `anew` that is asked for whatever was known before."""
+        if not self.plan.kind.calls_out:
+            return self.plan.shown(obj)
+        return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
 
     def context(self, old: Unstructured | None = None) -> Context:
         """Return what a strategy sees of this attempt."""

@@ -92,7 +92,8 @@ class Hub:
     async def stay(self, watcher: Watcher) -> Parting:
         """Keep a watcher here and say why it left; its cursor must be at the hub's revision, or beyond.
 
-        One beyond waits until the hub gets there, and is then sent to catch up with it.
+        One that is shown what has to be converted first is told nothing here: it is sent to see for itself when the
+        hub has got further. So is one beyond, when the hub gets there.
         """
         if self._closing:
             return self._closing
@@ -106,7 +107,9 @@ class Hub:
 
     @contextmanager
     def _admitted(self, watcher: Watcher) -> Iterator[None]:
-        if watcher.cursor > self.revision:
+        converts = watcher.selection.kind.calls_out
+        if converts or watcher.cursor > self.revision:
+            watcher.awaits = max(watcher.cursor, self.revision + 1) if converts else watcher.cursor
             self._ahead[watcher] = None
             try:
                 yield
@@ -168,7 +171,7 @@ class Hub:
     def _release(self) -> None:
         """Send those who waited for a revision to catch up with the hub."""
         for watcher in self._ahead:
-            if watcher.cursor <= self.revision:
+            if watcher.awaits <= self.revision:
                 watcher.part(Parting.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
@@ -177,14 +180,16 @@ class Hub:
         if now < self._due_at:
             return
         for watcher in self._ahead:
-            if watcher.ends_at <= now:
+            if watcher.selection.kind.calls_out and watcher.cursor == self.revision:
+                self._attend_to(watcher, now)
+            elif watcher.ends_at <= now:
                 watcher.part(Parting.ENDED, watcher.cursor)
         for watcher in self._watchers():
             if watcher.due_at <= now:
                 self._attend_to(watcher, now)
         self._due_at = _NEVER
         self._ring_by(min((watcher.due_at for watcher in self._watchers()), default=_NEVER))
-        self._ring_by(min((watcher.ends_at for watcher in self._ahead), default=_NEVER))
+        self._ring_by(min((_due(watcher) for watcher in self._ahead), default=_NEVER))
 
     def _attend_to(self, watcher: Watcher, now: float) -> None:
         if watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_here:
@@ -206,6 +211,11 @@ class Hub:
     def _ring(self) -> None:
         self._due_at = -_NEVER
         self._work.set()
+
+
+def _due(watcher: Watcher) -> float:
+    """Say when something is due to a watcher that is told nothing here."""
+    return watcher.due_at if watcher.selection.kind.calls_out else watcher.ends_at
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
+from ctrlmgr.engine.calls.call import Call, Reply
 from tests.controllers.worked_stage import MERGE, WorkedStage
 from tests.engine.stage import Response
 
@@ -54,11 +55,12 @@ def widget(name: str = "a", api_version: str = f"{GROUP}/v1", **fields: Any) -> 
 class DefinedStage(WorkedStage):
     """A cluster with a namespace, whose definitions are seen to by hand (`work`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, caller: Callable[[Call], Reply] | None = None) -> None:
         super().__init__(
             lambda stage: new_definition_controller(
                 stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
-            )
+            ),
+            caller=caller,
         )
         self.namespace("shop")
 
