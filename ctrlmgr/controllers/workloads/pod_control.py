@@ -10,9 +10,9 @@ Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from ctrlmgr import threads
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
@@ -91,8 +91,7 @@ def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> li
 
     if at_once == 1 or len(numbers) == 1:
         return [attempt(number) for number in numbers]
-    with ThreadPoolExecutor(min(at_once, len(numbers)), thread_name_prefix="batch") as threads:
-        return [*threads.map(attempt, numbers)]
+    return threads.each("batch", attempt, numbers, at_once)
 
 
 class PodControl:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from typing import Any
 
 from ctrlmgr.clock import SystemClock, format_time_seconds
@@ -63,7 +64,8 @@ def kubelets(server: Server) -> Iterator[None]:
 
     def play() -> None:
         while not stop.wait(PERIOD):
-            played.see_to_all()
+            with suppress(OSError, HTTPException):  # the server is away for a moment
+                played.see_to_all()
 
     future = background(play)
     try:
