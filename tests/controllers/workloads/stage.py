@@ -86,12 +86,17 @@ class WorkloadStage(Stage):
     def work(self, at_most: int = 5_000) -> None:
         """Let the controllers work, now one, now another, until none has anything to do at this moment."""
         for _ in range(at_most):
-            try:
-                if not self._step():
-                    return
-            except Killed:
-                self.start()
+            if not self.one_step():
+                return
         pytest.fail("they do not come to rest")
+
+    def one_step(self) -> bool:
+        """Let one controller do one thing; False when none has anything to do at this moment."""
+        try:
+            return self._step()
+        except Killed:
+            self.start()
+            return True
 
     def _step(self) -> bool:
         self.hear()
