@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from bench.https_load import Load, measure
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, free_port, on_core, running, serving
+from bench.support.https_load import Load, measure
+from bench.support.served import CLIENT_CORE, Served, free_port, on_core, running, serving
 from ctrlmgr.admission.registry import PLUGINS
 
 WRITERS = 16
@@ -106,7 +106,7 @@ def quota_to_none(served: Served) -> Iterator[Claim]:
 def hook(folder: Path) -> Iterator[int]:
     """Run a webhook with the server's own certificate; yields its port."""
     port = free_port()
-    with running([sys.executable, "-m", "bench.hook_server", str(port), str(folder)], folder / "hook.log"):
+    with running([sys.executable, "-m", "bench.support.hook_server", str(port), str(folder)], folder / "hook.log"):
         time.sleep(0.5)
         yield port
 

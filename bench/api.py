@@ -18,10 +18,10 @@ from statistics import median
 
 import msgspec
 
-from bench.https_load import Load, Measured, measure
 from bench.memory import pod
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, bare, on_core, serving
+from bench.support.https_load import Load, Measured, measure
+from bench.support.served import CLIENT_CORE, Served, bare, on_core, serving
 
 READERS = 32
 WRITERS = 16

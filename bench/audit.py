@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.api import SERVICE, load
 from bench.report import Claim, report
-from bench.served import Served, serving
+from bench.support.served import Served, serving
 
 CLIENTS = 4
 SECONDS = 0.8

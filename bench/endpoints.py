@@ -26,10 +26,10 @@ from statistics import median
 
 import msgspec
 
-from bench.endpoints_watch import Completion, Flips, Plan
-from bench.https_load import Load, Measured, measure
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.endpoints_watch import Completion, Flips, Plan
+from bench.support.https_load import Load, Measured, measure
+from bench.support.served import CLIENT_CORE, Served, on_core, serving
 
 CLIENTS = 16
 NAMESPACE = "bench"
@@ -102,7 +102,7 @@ def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subpr
     ]
     with on_core(CLIENT_CORE):
         started = subprocess.Popen(
-            [sys.executable, "-m", "bench.endpoints_watch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "bench.support.endpoints_watch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
     with started as process:
         assert process.stdin is not None

@@ -24,8 +24,8 @@ from typing import Any
 
 import psycopg
 
-from bench.callers import AUTHOR, Work, on_a_loop, on_threads, rate
 from bench.report import Claim, report
+from bench.support.callers import AUTHOR, Work, on_a_loop, on_threads, rate
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import EventLog, EventType, Proposal, migrate_log, open_log

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bench.callers import AUTHOR, Run, Work, on_a_loop, on_threads, rate
 from bench.report import Claim, report
+from bench.support.callers import AUTHOR, Run, Work, on_a_loop, on_threads, rate
 from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.report import Claim, report
-from bench.served import serving
+from bench.support.served import serving
 
 ROUNDS = 5
 SETTLED = 3.0

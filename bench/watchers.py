@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, free_port, on_core, running, serving
-from bench.watch_load import Seen, Watchers
+from bench.support.served import CLIENT_CORE, Served, free_port, on_core, running, serving
+from bench.support.watch_load import Seen, Watchers
 
 WATCHERS = 1000
 EVENTS_PER_SECOND = 100
@@ -34,7 +34,7 @@ KILOBYTE = 1024
 def watching(served: Served, count: int, request: str, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
     """Have `count` watchers connected while the block runs."""
     watchers = Watchers(served.host, served.port, served.authority, count, request, seconds)
-    command = [sys.executable, "-m", "bench.watch_load"]
+    command = [sys.executable, "-m", "bench.support.watch_load"]
     with on_core(CLIENT_CORE):
         started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with started as process:
@@ -92,7 +92,7 @@ def ours(served: Served) -> tuple[Seen, float]:
 def bare_pass(like: Served, folder: Path) -> Seen:
     """Measure single passes of bare writes to as many connections."""
     port = free_port()
-    command = [sys.executable, "-m", "bench.bare_fan_out", str(port), str(folder), str(WATCHERS)]
+    command = [sys.executable, "-m", "bench.support.bare_fan_out", str(port), str(folder), str(WATCHERS)]
     with running(command, folder / "fan-out.log"):
         time.sleep(1.0)
         other = like._replace(port=port)

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.https_load import Load, measure
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.https_load import Load, measure
+from bench.support.served import CLIENT_CORE, Served, on_core, serving
 
 CLIENTS = 16
 CORE = "/api/v1/namespaces/{}/pods"
@@ -88,7 +88,15 @@ def bare_creates(served: Served, pods: int) -> float:
 @contextmanager
 def kubelets(served: Served, phase: str) -> Iterator[None]:
     """Have kubelets play while the block runs."""
-    command = [sys.executable, "-m", "bench.kubelets", served.host, str(served.port), served.authority, served.token]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.support.kubelets",
+        served.host,
+        str(served.port),
+        served.authority,
+        served.token,
+    ]
     with (
         on_core(CLIENT_CORE),
         subprocess.Popen([*command, phase], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,

@@ -1,4 +1,4 @@
-"""A webhook that lets everything pass, in a process of its own: `python -m bench.hook_server PORT FOLDER`."""
+"""A webhook that lets everything pass, in a process of its own: `python -m bench.support.hook_server PORT FOLDER`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from bench.https_load import NUMBER_WIDTH
+from bench.support.https_load import NUMBER_WIDTH
 
 
 class Served(NamedTuple):
@@ -102,7 +102,7 @@ def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
     """Run the server library alone, with the certificate of `like`: it answers every request with `body`."""
     port = free_port()
     (folder / "body").write_bytes(body)
-    command = [sys.executable, "-m", "bench.bare_server", str(port), str(folder)]
+    command = [sys.executable, "-m", "bench.support.bare_server", str(port), str(folder)]
     with running(command, folder / "bare.log") as process:
         served = like._replace(port=port, process=process.pid)
         _wait_until_ready(served, process)

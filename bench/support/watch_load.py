@@ -1,6 +1,6 @@
 """A thousand watchers in one process: connects them over TLS, and says when each event has reached each of them.
 
-`python -m bench.watch_load` reads a `Watchers` as JSON from its standard input, prints `ready` once all are
+`python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, prints `ready` once all are
 connected, and at the end of its input (or after `seconds`) prints a `Seen` as JSON. An event carries the moment
 (nanoseconds of the system's monotonic clock) at which the client began to make it, as `"sent":"NUMBER"`.
 """

@@ -1,6 +1,6 @@
 """The limit of what the API server can do: the same server library, loop and certificate, and no work at all.
 
-`python -m bench.bare_server PORT FOLDER` answers every request with the bytes of FOLDER/body.
+`python -m bench.support.bare_server PORT FOLDER` answers every request with the bytes of FOLDER/body.
 """
 
 from __future__ import annotations

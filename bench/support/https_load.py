@@ -1,6 +1,6 @@
 """A load generator for HTTPS, in a process of its own: closed loops on keep-alive connections, as lean as it gets.
 
-`python -m bench.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It does
+`python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It does
 just enough HTTP to know where an answer ends, so that the server is what is measured.
 """
 
@@ -59,7 +59,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 def measure(load: Load) -> Measured:
     """Run the load in a process of its own; raises CalledProcessError when an answer is not as expected."""
-    command = [sys.executable, "-m", "bench.https_load"]
+    command = [sys.executable, "-m", "bench.support.https_load"]
     done = subprocess.run(command, input=msgspec.json.encode(load), stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(done.stdout, type=Measured)
 

@@ -1,0 +1,1 @@
+"""What benchmarks measure with: servers, loads and limits that run in processes of their own."""
