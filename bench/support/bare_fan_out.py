@@ -1,6 +1,7 @@
 """The limit of a watch: a bare TLS server that writes one frame to each of its connections, now and then.
 
-`python -m bench.support.bare_fan_out PORT FOLDER COUNT` waits for COUNT requests, then makes a pass every quarter of a second.
+`python -m bench.support.bare_fan_out PORT FOLDER COUNT` waits for COUNT requests, then makes a pass every quarter of a
+second.
 """
 
 from __future__ import annotations

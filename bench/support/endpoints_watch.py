@@ -1,7 +1,7 @@
 """Watching Endpoints and EndpointSlices over TLS, in a process of its own: when they were complete, how soon they tell.
 
-`python -m bench.support.endpoints_watch` reads a `Plan` as JSON from its standard input, prints `ready` once its watches are
-connected, does what the plan says, and prints what it saw as JSON: a `Completion` or `Flips`.
+`python -m bench.support.endpoints_watch` reads a `Plan` as JSON from its standard input, prints `ready` once its
+watches are connected, does what the plan says, and prints what it saw as JSON: a `Completion` or `Flips`.
 """
 
 from __future__ import annotations

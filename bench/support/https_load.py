@@ -1,7 +1,7 @@
 """A load generator for HTTPS, in a process of its own: closed loops on keep-alive connections, as lean as it gets.
 
-`python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It does
-just enough HTTP to know where an answer ends, so that the server is what is measured.
+`python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It
+does just enough HTTP to know where an answer ends, so that the server is what is measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Kubelets of a benchmark, in a process of their own: what comes is bound and reported at once, what goes ends.
 
-Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: they watch all pods, report them in PHASE (`Running`,
-ready, or `Succeeded`), and print `ready` once they watch. Threads share the requests; each keeps a connection.
+Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: they watch all pods, report them in PHASE
+(`Running`, ready, or `Succeeded`), and print `ready` once they watch. Threads share the requests; each keeps a
+connection.
 """
 
 from __future__ import annotations
