@@ -26,6 +26,7 @@ from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerati
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
@@ -73,7 +74,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("LimitPodHardAntiAffinityTopology", is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
     Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
-    Entry("NodeRestriction", is_default=False),
+    Entry("NodeRestriction", lambda parts: NodeRestriction(parts.authorizer), is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
     Entry("AlwaysPullImages", is_default=False),
     Entry("ImagePolicyWebhook", is_default=False),
