@@ -28,6 +28,7 @@ class Options:
 
 DESCRIPTOR = ControllerDescriptor(
     name="serviceaccount-token-controller",
+    acts_as_manager=True,
     aliases=("serviceaccount-token",),
     does="the tokens in Secrets of type `kubernetes.io/service-account-token`, which go with their account",
     watches=(Resource("", "serviceaccounts"), Resource("", "secrets")),
