@@ -52,8 +52,9 @@ def grants(bindings: int) -> Iterator[Object]:
 def decision(bindings: int) -> float:
     """Return how many microseconds a decision takes that was not made before."""
     index = RbacIndex()
-    declared = (Object.from_dict(each.fields) for each in (*CLUSTER_ROLES, *CLUSTER_ROLE_BINDINGS))
-    for obj in (*declared, *grants(bindings)):
+    roles = [Object.from_dict(role.fields) for role in CLUSTER_ROLES]
+    bound = [Object.from_dict(binding.fields) for binding in CLUSTER_ROLE_BINDINGS]
+    for obj in (*roles, *bound, *grants(bindings)):
         index.apply(obj.resource, obj.key, obj)
     authorizer = RbacAuthorizer(index)
     questions = [Attributes("get", "", "", "v1", "configmaps", "", "default", f"c-{n}") for n in range(DECISIONS)]
