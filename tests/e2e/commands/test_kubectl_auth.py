@@ -9,9 +9,10 @@ from tests.e2e.kubectl import Kubectl
 RBAC = "rbac.authorization.k8s.io"
 
 
-def role(*verbs: str) -> dict[str, Any]:
+def role(namespace: str, *verbs: str) -> dict[str, Any]:
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": list(verbs)}]
-    return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
+    metadata = {"name": "reader", "namespace": namespace}
+    return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
 def test_the_administrator_may_do_everything(kubectl: Kubectl) -> None:
@@ -42,7 +43,7 @@ def test_who_one_is(kubectl: Kubectl) -> None:
 
 
 def test_a_role_is_put_right(kubectl: Kubectl) -> None:
-    assert "reconciled" in kubectl("auth reconcile -f -", role("get"))
-    assert "reconciled" in kubectl("auth reconcile -f -", role("list"))
+    assert "reconciled" in kubectl("auth reconcile -f -", role(kubectl.namespace, "get"))
+    assert "reconciled" in kubectl("auth reconcile -f -", role(kubectl.namespace, "list"))
     verbs = sorted(verb for rule in kubectl.get("role reader")["rules"] for verb in rule["verbs"])
     assert verbs == ["get", "list"]
