@@ -111,7 +111,7 @@ def addresses(share: float) -> Iterator[str]:
 
 
 def claim(address: str) -> Object:
-    """Return a claim as the allocator makes it, but for what nobody here looks at."""
+    """Return a claim as the allocator makes it, but for what is not looked at here."""
     metadata = ObjectMeta(name=address)
     return Object(IP_ADDRESSES, _CLAIM % address.encode(), 0, metadata)
 

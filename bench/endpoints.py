@@ -3,8 +3,9 @@
 - Pods of many services become ready as fast as the API takes the status patches of 16 clients, service by service. A
   watcher says when every Endpoints object and slice was complete: the limit is the time that the patches took. The
   writes of Endpoints are counted, their creation included.
-- Then one pod changes its readiness again and again, each time when everybody has heard of the last: how long until a
-  watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its median.
+- Then one pod changes its readiness again and again, each time when every watcher has received the last change: how
+  long until a watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its
+  median.
 
 Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of
 10 pods. Load and watchers run on a core of their own.
@@ -93,7 +94,7 @@ def patch(served: Served, number: int, replica: int, *, ready: bool) -> str:
 
 @contextmanager
 def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subprocess.Popen[bytes]]:
-    """Have somebody watch from now on while the block runs; `plan` makes of two requests what that is for."""
+    """Watch from now on while the block runs; `plan` makes of two requests what that is for."""
     version = msgspec.json.decode(served.open("GET", f"{CORE}/endpoints?limit=1"))["metadata"]["resourceVersion"]
     requests = [
         served.request("GET", f"{path}?watch=true&resourceVersion={version}")
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     services, pods = options.services, options.pods
-    # Its pods name nodes that nobody creates.
+    # Its pods name nodes that do not exist.
     without = ("--controllers", "*,-pod-garbage-collector-controller")
     with tempfile.TemporaryDirectory() as name, serving(Path(name), *without) as served:
         fill(served, services, pods)

@@ -3,7 +3,7 @@
 The log is an SQLite file written by another process, so that all the growth is the loading process's own: the
 log's page cache, the informers' stores and whatever loading leaves behind. The pods look like a Deployment's,
 about 1 KB of JSON each. The goal is for the state after loading. For information, the same is printed after
-somebody has read the labels of every object, which keeps each one's metadata decoded.
+a controller has read the labels of every object, which keeps each one's metadata decoded.
 """
 
 from __future__ import annotations

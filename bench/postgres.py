@@ -90,7 +90,8 @@ Column = tuple[Any, list[Any]]
 class Inserter:
     """The limit of group commit: the same rows, one statement a batch, built before the clock starts.
 
-    `packed` sends arrays as our writer does, whole; otherwise psycopg adapts lists, as it does for everybody.
+    `packed` sends arrays as our writer does, whole; otherwise psycopg adapts lists, as it does for every other
+    statement.
     """
 
     def __init__(self, url: str, *, packed: bool) -> None:

@@ -2,7 +2,7 @@
 
 `python -m bench.watch_load` reads a `Watchers` as JSON from its standard input, prints `ready` once all are
 connected, and at the end of its input (or after `seconds`) prints a `Seen` as JSON. An event carries the moment
-(nanoseconds of the system's monotonic clock) at which somebody began to make it, as `"sent":"NUMBER"`.
+(nanoseconds of the system's monotonic clock) at which the client began to make it, as `"sent":"NUMBER"`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def _run(watchers: Watchers) -> Seen:
 
 def _seen(latencies: Sequence[float], counts: Sequence[int]) -> Seen:
     taken = sorted(latencies)
-    assert taken, "no event reached anybody"
+    assert taken, "no event reached a watcher"
     return Seen(len(taken), min(counts), taken[len(taken) // 2], taken[len(taken) * 99 // 100], taken[-1])
 
 

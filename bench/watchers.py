@@ -74,7 +74,7 @@ def write_events(served: Served, stop: threading.Event, written: list[int]) -> N
 
 def ours(served: Served) -> tuple[Seen, float]:
     """Measure deliveries while one client writes; return them and the events written a second."""
-    # From the present on: what is there already says when it was made, long before anybody watched.
+    # From the present on: what is there already says when it was made, long before the watchers came.
     version = msgspec.json.decode(served.open("GET", PATH))["metadata"]["resourceVersion"]
     query = f"watch=true&fieldSelector=metadata.name%3Dwatched&resourceVersion={version}"
     with watching(served, WATCHERS, served.request("GET", f"{PATH}?{query}"), SECONDS + 1) as process:

@@ -108,7 +108,7 @@ class Locked:
 
 
 def three_empty_calls(in_flight: int | None) -> float:
-    """Measure add, get and done that do nothing, on one thread and so without waiting for anybody."""
+    """Measure add, get and done that do nothing, on one thread and so without waiting for another thread."""
     nothing = Locked()
     started_at = time.perf_counter()
     for key in KEYS:

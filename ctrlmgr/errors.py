@@ -28,15 +28,15 @@
     │   ├── LogCorrupt            stop: a gap, a broken chain, a bad row
     │   ├── LogRolledBack         stop: the database is older than its anchor
     │   ├── SchemaOutdated        stop: run `ctrlmgr migrate`
-    │   ├── QueryRefused          somebody's SQL is wrong, or would write
+    │   ├── QueryRefused          the caller's SQL is wrong, or would write
     │   └── LogClosed             the log was closed under the caller
-    ├── Fenced                    this term is over: step down, nobody retries
+    ├── Fenced                    this term is over: step down, do not retry
     ├── TerminalError             a reconcile failed for good: record it, do not retry
     ├── ShutDown                  a queue is closed (control flow, never logged)
     ├── RecordingError            a recording file cannot be used: file, line, reason
     └── SettingsError             file or variable, key, what was wrong, what would be right
 
-A class says how to react to it in `retryable` and `lost_race`; nobody matches on message text.
+A class says how to react to it in `retryable` and `lost_race`; callers do not match on message text.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class CtrlmgrError(Exception):
     """Something went wrong in ctrlmgr."""
 
     retryable: ClassVar[bool] = False
-    """Whether the same call may succeed later without anybody changing anything."""
+    """Whether the same call may succeed later without a change of its arguments."""
 
     lost_race: ClassVar[bool] = False
-    """Whether it may mean no more than that somebody was quicker: who decided by what it had read reads it again.
+    """Whether it may mean no more than that another writer was first: the caller reads again and decides anew.
 
     That is nothing out of the ordinary for a controller, whose cache is always a moment behind.
     """
@@ -251,6 +251,21 @@ class UnknownError(ApiError):
     """The server failed in a way that has no reason."""
 
     reason = ""
+
+
+class ConversionFailed(UnknownError):
+    """A conversion webhook was asked, and there is no object to show for it."""
+
+    is_final = True
+
+    def __init__(self, source: str, problem: str) -> None:
+        """Name the version and kind that was to be converted, in Go's form, and say what went wrong."""
+        super().__init__(f"conversion webhook for {source} {problem}")
+        self._problem = problem
+
+    def of(self, source: str) -> ConversionFailed:
+        """Return the same failure for another version."""
+        return ConversionFailed(source, self._problem)
 
 
 class ServiceUnavailable(ApiError):

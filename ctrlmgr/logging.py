@@ -5,7 +5,7 @@ Guarantees:
 - A value is cut after `LONGEST` characters, and writing a line takes time linear in what is left: what came over the
   network can neither fill a disk with one request nor hold up the thread that logs it.
 - One event is one line: newlines and terminal escapes in values are written as escapes, so that nothing that came
-  over the network can forge a line or drive somebody's terminal. (A traceback on a console keeps its lines.)
+  over the network can forge a line or drive a reader's terminal. (A traceback on a console keeps its lines.)
 """
 
 from __future__ import annotations

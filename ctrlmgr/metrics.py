@@ -5,7 +5,7 @@ Guarantees:
   registration), controller-runtime (`pkg/internal/controller/metrics`) and kube-apiserver
   (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work.
 - A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
-  the families are put together when somebody scrapes. Nothing ticks; what is unfinished is measured at that moment.
+  the families are put together at a scrape. Nothing ticks; what is unfinished is measured at that moment.
 - A queue that is gone takes its series with it; queues of one name are reported as one.
 """
 
@@ -56,7 +56,7 @@ _REQUEST_BUCKETS = (
 
 
 class Durations:
-    """A histogram of seconds without a lock: whoever owns it calls `observe` under their own."""
+    """A histogram of seconds without a lock: its owner calls `observe` under a lock of its own."""
 
     __slots__ = ("counts", "total")
 
@@ -118,7 +118,7 @@ class _WorkQueues(Collector):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Every queue that somebody still holds; guarded by _lock, because a scrape walks it while queues are made.
+        # Every queue that is still in use; guarded by _lock, because a scrape walks it while queues are made.
         self._queues: WeakSet[MeasuredQueue] = WeakSet()
 
     def watch(self, queue: MeasuredQueue) -> None:
@@ -191,7 +191,7 @@ REGISTRY.register(_work_queues)
 
 
 def watch_queue(queue: MeasuredQueue) -> None:
-    """Report `queue` in every scrape for as long as somebody else holds it."""
+    """Report `queue` in every scrape for as long as it is in use."""
     _work_queues.watch(queue)
 
 
@@ -295,7 +295,7 @@ class RequestMetrics:
 
 
 class _Requests(Collector):
-    """kube-apiserver's `apiserver_request*`, read from what has been counted when somebody scrapes."""
+    """kube-apiserver's `apiserver_request*`, read at a scrape from what has been counted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -403,7 +403,7 @@ class AdmissionTimes:
 
 
 class _Admissions(Collector):
-    """The same, read from what has been counted when somebody scrapes."""
+    """The same, read at a scrape from what has been counted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -442,6 +442,17 @@ class _Admissions(Collector):
 
 _admissions = _Admissions()
 REGISTRY.register(_admissions)
+
+AUDIT_EVENTS = Counter("apiserver_audit_event", "Audit events generated and told to the backends.")
+_audit_levels = Counter("apiserver_audit_level", "Requests by the audit level that the policy has for them.", ["level"])
+AUDIT_LEVELS = {level: _audit_levels.labels(level) for level in ("None", "Metadata", "Request", "RequestResponse")}
+AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept, by the backend.", ["plugin"])
+
+CONFIGURATION_RELOADS = Counter(
+    "apiserver_authentication_config_controller_automatic_reloads",
+    "Times the authentication configuration was taken up anew, or could not be.",
+    ["status"],
+)
 
 WEBHOOK_REJECTIONS = Counter(
     "apiserver_admission_webhook_rejection_count",

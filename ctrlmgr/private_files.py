@@ -32,7 +32,7 @@ def narrow(directory: Path, files: Iterable[Path] = ()) -> None:
 
 def _ours(directory: Path) -> Iterator[Path]:
     yield directory
-    for pattern in ("*.db", "*.db-*", "*.anchor*", "*.lock", "pki", "pki/*"):
+    for pattern in ("*.db", "*.db-*", "*.anchor*", "*.key", "*.lock", "pki", "pki/*"):
         yield from sorted(directory.glob(pattern))
 
 

@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ctrlmgr.cli.operators.run import OPTIONS
+from ctrlmgr.cli.options import LEADER_ELECTION
 from ctrlmgr.controllers import registry
 from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, plain_default, variable
 
@@ -33,7 +35,8 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "settings.toml", settings_toml()
     yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())
     cli = ROOT / "docs" / "cli.md"
-    yield cli, with_table(cli, "settings flags", settings_flags(), with_table(cli, "serve", serve_flags()))
+    served = with_table(cli, "run", run_flags(), with_table(cli, "serve", serve_flags()))
+    yield cli, with_table(cli, "settings flags", settings_flags(), served)
     yield ROOT / "docs" / "controllers.md", with_table(ROOT / "docs" / "controllers.md", "controllers", controllers())
 
 
@@ -97,6 +100,13 @@ def settings_flags() -> str:
     """Return the sentence of docs/cli.md that names them all."""
     names = ", ".join(f"`{each.flag} {each.metavar}`" for each in _with_flags())
     return f"\nIt takes the flags of `serve` that are settings: {names}.\n\n"
+
+
+def run_flags() -> str:
+    """Return the sentence of docs/cli.md that names what `run` shares with `serve`."""
+    told = [declarations()[key].setting for key in (*LEADER_ELECTION, *OPTIONS)]
+    names = ", ".join(f"`{each.flag} {each.metavar}`" for each in told)
+    return f"\nLeader election and the options of controllers are as in `serve`: {names}.\n\n"
 
 
 def _with_flags() -> list[Setting]:

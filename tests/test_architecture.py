@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import graphlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,7 @@ CLOCKS = {"time.time", "time.time_ns", "time.sleep", "time.monotonic", "time.mon
 CLOCKS |= {f"{owner}.{name}" for owner in ("datetime", "datetime.datetime") for name in ("now", "utcnow", "today")}
 RANDOM_CLASSES = {"random.Random", "random.SystemRandom"}
 LONGEST = 500
+MOST_FILES = 25
 
 # Spelled in halves, so that this file does not hold them itself.
 FORBIDDEN = ["pypi" + ".org", "python" + "hosted.org", "/work" + "/", "/root" + "/", "/home/" + "user"]
@@ -100,6 +103,24 @@ def test_only_the_command_line_prints_or_exits(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_files_stay_readable_in_one_go(module: str) -> None:
     assert len((ROOT / module).read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+def test_folders_stay_readable_at_a_glance() -> None:
+    files = Counter(module.rpartition("/")[0] for module in MODULES)
+    assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_no_module_needs_itself_not_even_for_types() -> None:
+    """import-linter compares packages; this compares single modules, and counts imports within functions."""
+    names = {module.removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in SHIPPED}
+    needs: dict[str, set[str]] = {}
+    for name, module in names.items():
+        found = (full for _, full in imported(module))
+        needs[name] = {each if each in names else each.rpartition(".")[0] for each in found} & names.keys() - {name}
+    try:
+        graphlib.TopologicalSorter(needs).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("tests/")])

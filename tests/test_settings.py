@@ -83,6 +83,9 @@ VALUES = {
     "database.url": "memory:",
     "database.pool_size": "3",
     "database.anchor": "/elsewhere/anchor",
+    "database.anchor_key": "/elsewhere/key",
+    "database.anchor_command": "tee -a /elsewhere/anchors",
+    "database.anchor_command_every": "5m",
     "server.role": "api-only",
     "server.listen": "[::1]:0",
     "server.advertise_address": "192.0.2.10",
@@ -93,6 +96,18 @@ VALUES = {
     "admission.enable_plugins": "AlwaysPullImages,NodeRestriction",
     "admission.disable_plugins": "PodSecurity",
     "admission.control_config_file": "admission.yaml",
+    "audit.policy_file": "policy.yaml",
+    "audit.keep_for": "1h",
+    "audit.log_path": "-",
+    "audit.log_maxsize": "7",
+    "audit.log_maxbackup": "3",
+    "audit.log_maxage": "30",
+    "audit.log_compress": "true",
+    "audit.log_mode": "batch",
+    "audit.log_batch_buffer_size": "11",
+    "audit.log_batch_max_size": "12",
+    "audit.log_batch_max_wait": "3s",
+    "authentication.config": "authentication.yaml",
     "authentication.token_auth_file": "/elsewhere/tokens.csv",
     "authentication.client_ca_file": "/elsewhere/ca.crt",
     "authentication.anonymous_auth": "false",
@@ -118,6 +133,7 @@ VALUES = {
     "service.endpoint_reconciler_type": "master-count",
     "service.apiserver_count": "3",
     "controllers.enabled": "*,-endpoints-controller",
+    "controllers.apps": "shop:app,store:app",
     "controllers.endpointslice_updates_batch_period": "1s",
     "controllers.root_ca_file": "/elsewhere/ca.crt",
     "controllers.concurrent_service_endpoint_syncs": "9",
@@ -148,6 +164,7 @@ VALUES = {
         for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
         for part in ("cert", "key")
     },
+    "controllers.scheduler_name": "mine",
     "controllers.allocate_node_cidrs": "true",
     "controllers.cluster_cidr": "10.1.0.0/16",
     "controllers.node_cidr_mask_size": "25",
@@ -305,6 +322,7 @@ def test_a_listen_address_is_host_and_port(listen: str, address: tuple[str, int]
 def test_the_anchor_has_a_place_beside_each_database(url: str, anchor: str | None) -> None:
     settings = load({"database.url": url, "data_dir": "/data"}, {}).settings
     assert settings.anchor_path == (Path(anchor) if anchor else None)
+    assert settings.anchor_key_path == (Path(f"{anchor}.key") if anchor else None)
 
 
 def test_the_default_database_is_a_file_in_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:

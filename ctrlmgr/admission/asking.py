@@ -17,7 +17,7 @@ def author_of(attributes: Attributes) -> User:
 
 
 def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
-    """Return what `authorizer` says, whoever has to be asked for it."""
+    """Return what `authorizer` says, whichever process has to be asked for it."""
     verdict = authorizer.authorize(user, question)
     if verdict is None:
         answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))

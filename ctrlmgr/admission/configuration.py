@@ -1,8 +1,7 @@
 """Reads `--admission-control-config-file`: what each plugin is configured with.
 
-Guarantees: a file that cannot be read, is no YAML, or says what nothing understands ends in one line that names the
-file and the line in it; nothing is ignored in silence. The configuration of a plugin stands in the file itself, or in
-one that it names by a path, which may be relative to it.
+Guarantees: what is wrong with a file ends in one line that says where (`settings.documents`). The configuration of a
+plugin stands in the file itself, or in one that it names by a path, which may be relative to it.
 
 Rules come from apiserver's `pkg/admission/config.go`; what it reads is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
@@ -10,94 +9,16 @@ Rules come from apiserver's `pkg/admission/config.go`; what it reads is `Admissi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 import msgspec
 import yaml
 
-from ctrlmgr.errors import SettingsError
-
-T = TypeVar("T")
+from ctrlmgr.settings.documents import Document, read_document
 
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1")
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
-
-
-class Document(NamedTuple):
-    """A YAML document, or a part of one, that knows its lines."""
-
-    file: Path
-    node: yaml.Node | None
-    """None for an empty file."""
-    value: Any
-
-    def refuse(self, problem: str, *path: str | int) -> SettingsError:
-        """Return the error that says what is wrong, and with which line."""
-        return SettingsError(f"{self.file}:{_line(self.node, path)}: {problem}")
-
-    def read(self, kind: str, versions: Collection[str], as_type: type[T]) -> T:
-        """Return it as a struct; raises `SettingsError` if it is of another kind or version, or does not fit."""
-        fields = self.value if isinstance(self.value, dict) else {}
-        found, version = fields.get("kind"), fields.get("apiVersion")
-        if found != kind:
-            raise self.refuse(f"kind must be {kind}, not {found!r}", "kind")
-        if version not in versions:
-            raise self.refuse(f"apiVersion must be {' or '.join(versions)}, not {version!r}", "apiVersion")
-        rest = {key: value for key, value in fields.items() if key not in ("kind", "apiVersion")}
-        return self.converted(rest, as_type)
-
-    def converted(self, value: Any, as_type: type[T]) -> T:
-        """Return a value of the document as a struct; raises `SettingsError` if it does not fit."""
-        try:
-            return msgspec.convert(value, as_type)
-        except msgspec.ValidationError as error:
-            problem = str(error)
-            at = _AT.search(problem)
-            steps = _STEP.findall(at.group(1)) if at else []
-            path = [name or (int(index) if index.isdecimal() else 0) for name, index in steps]
-            unknown = re.match(r"Object contains unknown field `(.*?)`", problem)
-            where = (*path, unknown.group(1)) if unknown else tuple(path)
-            raise self.refuse(_AT.sub("", problem), *where) from error
-
-
-def _line(node: yaml.Node | None, path: tuple[str | int, ...]) -> int:
-    """Return the line, from 1, of what a path leads to, as far as there is such a thing."""
-    if node is None:
-        return 1
-    line = node.start_mark.line
-    for step in path:
-        inner: yaml.Node | None = None
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                if getattr(key, "value", None) == step:
-                    line, inner = key.start_mark.line, value
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            inner = node.value[step]
-            line = inner.start_mark.line
-        if inner is None:
-            break
-        node = inner
-    return int(line) + 1
-
-
-def read_document(file: Path) -> Document:
-    """Read a file of YAML or JSON; raises `SettingsError`."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise SettingsError(f"{file}: it cannot be read: {said}") from error
-    try:
-        return Document(file, yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SettingsError(f"{file}:{line}: not valid YAML: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from error
 
 
 class _Plugin(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The class that is taken when nobody names one: of storage, of ingresses.
+"""The class that is taken when none is named: of storage, of ingresses.
 
 Rules come from Kubernetes' `pkg/volume/util/storageclass.go` (`GetDefaultClass`) and
 `plugin/pkg/admission/network/defaultingressclass/admission.go`.

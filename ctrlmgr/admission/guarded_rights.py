@@ -1,7 +1,7 @@
 """Rights that only a write's object shows: to grant what it grants, and to create what it was to update.
 
 Guarantees:
-- Nobody makes or changes a role with rights, or binds one with rights, that they do not have in that place themselves,
+- No user makes or changes a role with rights, or binds one with rights, that they do not have in that place themselves,
   unless they may `escalate` that role or `bind` it. What is checked is what admission has made of the object.
 - A request to update or apply that finds nothing creates it only for those who may create it.
 - This is no plugin: it cannot be switched off, and `system:masters` alone are above it.

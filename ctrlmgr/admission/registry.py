@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.chain import Chain
-from ctrlmgr.admission.configuration import Document, read_configuration
+from ctrlmgr.admission.configuration import read_configuration
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
@@ -27,7 +28,17 @@ from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
+from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
+from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
+from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
+from ctrlmgr.admission.plugins.optional.event_rate_limit import EventRateLimit
+from ctrlmgr.admission.plugins.optional.namespaces import NamespaceAutoProvision, NamespaceExists
+from ctrlmgr.admission.plugins.optional.owner_references import OwnerReferencesPermissionEnforcement
+from ctrlmgr.admission.plugins.optional.pod_node_selector import PodNodeSelector
+from ctrlmgr.admission.plugins.optional.pod_toleration_restriction import PodTolerationRestriction
+from ctrlmgr.admission.plugins.optional.pods import ExtendedResourceToleration, LimitPodHardAntiAffinityTopology
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_resize_validator import PodResizeValidator
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
@@ -44,6 +55,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.settings.documents import Document
 
 
 class Parts(NamedTuple):
@@ -67,28 +79,40 @@ class Entry(NamedTuple):
 
 
 PLUGINS: Final[Sequence[Entry]] = (
-    Entry("AlwaysAdmit", is_default=False),
-    Entry("NamespaceAutoProvision", is_default=False),
+    Entry("AlwaysAdmit", lambda parts: AlwaysAdmit(), is_default=False),
+    Entry("NamespaceAutoProvision", lambda parts: NamespaceAutoProvision(parts.kinds), is_default=False),
     Entry("NamespaceLifecycle", lambda parts: NamespaceLifecycle()),
-    Entry("NamespaceExists", is_default=False),
-    Entry("LimitPodHardAntiAffinityTopology", is_default=False),
+    Entry("NamespaceExists", lambda parts: NamespaceExists(), is_default=False),
+    Entry("LimitPodHardAntiAffinityTopology", lambda parts: LimitPodHardAntiAffinityTopology(), is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
     Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
     Entry("NodeRestriction", lambda parts: NodeRestriction(parts.authorizer), is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
-    Entry("AlwaysPullImages", is_default=False),
+    Entry("AlwaysPullImages", lambda parts: AlwaysPullImages(), is_default=False),
     Entry("ImagePolicyWebhook", is_default=False),
     Entry("PodSecurity", lambda parts: PodSecurity()),
-    Entry("PodNodeSelector", is_default=False),
+    Entry("PodNodeSelector", lambda parts: PodNodeSelector(parts.configured.get("PodNodeSelector")), is_default=False),
     Entry("Priority", lambda parts: Priority()),
     Entry("DefaultTolerationSeconds", lambda parts: DefaultTolerationSeconds()),
-    Entry("PodTolerationRestriction", is_default=False),
-    Entry("EventRateLimit", is_default=False),
-    Entry("ExtendedResourceToleration", is_default=False),
+    Entry(
+        "PodTolerationRestriction",
+        lambda parts: PodTolerationRestriction(parts.configured.get("PodTolerationRestriction")),
+        is_default=False,
+    ),
+    Entry(
+        "EventRateLimit",
+        lambda parts: EventRateLimit(parts.configured.get("EventRateLimit"), parts.clock),
+        is_default=False,
+    ),
+    Entry("ExtendedResourceToleration", lambda parts: ExtendedResourceToleration(), is_default=False),
     Entry("DefaultStorageClass", lambda parts: DefaultStorageClass()),
     Entry("StorageObjectInUseProtection", lambda parts: StorageObjectInUseProtection()),
     Entry("PodGroupProtection"),
-    Entry("OwnerReferencesPermissionEnforcement", is_default=False),
+    Entry(
+        "OwnerReferencesPermissionEnforcement",
+        lambda parts: OwnerReferencesPermissionEnforcement(parts.kinds, parts.authorizer),
+        is_default=False,
+    ),
     Entry("PersistentVolumeClaimResize", lambda parts: PersistentVolumeClaimResize()),
     Entry("RuntimeClass", lambda parts: RuntimeClass()),
     Entry("CertificateApproval", lambda parts: CertificateApproval(parts.authorizer)),
@@ -96,18 +120,18 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("ClusterTrustBundleAttest"),
     Entry("CertificateSubjectRestriction", lambda parts: CertificateSubjectRestriction()),
     Entry("DefaultIngressClass", lambda parts: DefaultIngressClass()),
-    Entry("DenyServiceExternalIPs", is_default=False),
+    Entry("DenyServiceExternalIPs", lambda parts: DenyServiceExternalIPs(), is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
     Entry("PodGroupWorkloadExists"),
     Entry("NodeDeclaredFeatureValidator"),
     Entry("JobValidation"),
-    Entry("PodResizeValidator"),
+    Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
     Entry("MutatingAdmissionPolicy"),
     Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
     Entry("ValidatingAdmissionPolicy"),
     Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
-    Entry("AlwaysDeny", is_default=False),
+    Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
 )
 """Every plugin, in the order they are called."""
 
@@ -116,36 +140,58 @@ READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTA
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 
-def default_chain(kinds: Kinds, clock: Clock) -> Chain:
+def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Chain:
     """Return the chain of a stage: what is on by default, but for accounts, which no controller makes there.
 
-    All rights are there that plugins ask about.
+    All rights are there that plugins ask about. `own` are plugins that others bring.
     """
-    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow())
+    return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
 
-def new_chain(kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer) -> Chain:
-    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used."""
+def new_chain(
+    kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer, own: Sequence[Plugin] = ()
+) -> Chain:
+    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used.
+
+    `own` are plugins that others bring: they come before webhooks and quotas, and see what the built-in ones made.
+    """
     names = {entry.name for entry in PLUGINS}
     parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names))
-    made = (entry.make(parts) for entry in enabled(settings) if entry.make is not None)
+    made = (entry.make(parts) for entry in enabled(settings, own) if entry.make is not None)
     return Chain(list(made), clock)
 
 
-def enabled(settings: AdmissionSettings) -> Iterator[Entry]:
+def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator[Entry]:
     """Yield the plugins that are on, in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
     on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
-    _check("--enable-admission-plugins", on)
-    _check("--disable-admission-plugins", off)
+    plugins = _with_own(own)
+    known = [entry.name for entry in plugins]
+    _check("--enable-admission-plugins", on, known)
+    _check("--disable-admission-plugins", off, known)
     if both := on & off:
         raise SettingsError(f"--enable-admission-plugins and --disable-admission-plugins both name {_listed(both)}")
-    for entry in PLUGINS:
+    for entry in plugins:
         if entry.name in on or (entry.is_default and entry.name not in off):
             yield entry
 
 
-def _check(flag: str, names: Iterable[str]) -> None:
-    known = [entry.name for entry in PLUGINS]
+def _with_own(own: Sequence[Plugin]) -> Sequence[Entry]:
+    """Return every plugin, those that others bring before the first that asks others."""
+    names = [entry.name for entry in PLUGINS]
+    for each in own:
+        if each.name in names:
+            raise SettingsError(f"two admission plugins are called {each.name}")
+        names.append(each.name)
+    at = next(index for index, entry in enumerate(PLUGINS) if entry.name == "MutatingAdmissionPolicy")
+    entries = [Entry(each.name, partial(_given, each)) for each in own]
+    return [*PLUGINS[:at], *entries, *PLUGINS[at:]]
+
+
+def _given(plugin: Plugin, parts: Parts) -> Plugin:
+    return plugin
+
+
+def _check(flag: str, names: Iterable[str], known: Sequence[str]) -> None:
     for name in sorted(names):
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

@@ -6,7 +6,7 @@ Guarantees:
   `metadata.resourceVersion`: the revision is known only once the log has assigned it. `wire()` splices it in,
   so encoding happens once per change and never per reader. What has been on the wire once is kept in that form and
   no other, for it will be read again.
-- Fields that nobody here knows survive untouched.
+- Unknown fields survive untouched.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Object:
         """Wrap stored bytes; `metadata`, when given, must be what `body` says."""
         self.resource = resource
         self.revision = revision
-        # One of the two is there, and whoever finds none in the first finds it in the second, on whatever thread.
+        # One of the two is there, and a reader that finds none in the first finds it in the second, on whatever thread.
         self._body: bytes | None = body
         self._wire: bytes | None = None
         self._metadata = metadata

@@ -1,7 +1,7 @@
 """Results that are remembered for texts worth it: what is said over and over in a cluster is short.
 
 Guarantees: nothing is kept of a text longer than a function's bound. A cache that counts entries alone is as large as
-whoever fills it likes: some thousand texts of the three megabytes that a request may have.
+its filler likes: some thousand texts of the three megabytes that a request may have.
 """
 
 from __future__ import annotations

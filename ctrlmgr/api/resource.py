@@ -75,7 +75,7 @@ def group_of(api_version: str) -> str:
 
 @lru_cache(maxsize=1024)
 def guess_resource(api_version: str, kind: str) -> Resource:
-    """Name the resource of a kind without asking anybody.
+    """Name the resource of a kind by its name alone.
 
     The rule is the one of apimachinery's `meta.UnsafeGuessKindToResource`: lower case, then `es` after s,
     `ies` for y, else `s`; `endpoints` is its own plural. It is right for every built-in kind.

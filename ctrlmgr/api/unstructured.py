@@ -1,4 +1,4 @@
-"""The mutable form of an object, for whoever changes one: plain dicts and lists as JSON decodes to.
+"""The mutable form of an object, for code that changes one: plain dicts and lists as JSON decodes to.
 
 `api.object.Object` is what is stored and shared, and never changes; an `Unstructured` is private to one request.
 """

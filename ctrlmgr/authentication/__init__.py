@@ -2,7 +2,7 @@
 
 | module | knows |
 |---|---|
-| `user` | users, the groups that everybody is in, and what authentication answers |
+| `user` | users, the groups that every user is in, and what authentication answers |
 | `names` | the names of service accounts and nodes as users |
 | `bearer` | where a request carries a token |
 | `token_file` | static tokens, as kube-apiserver's `--token-auth-file` has them |

@@ -1,7 +1,7 @@
 """Client certificates: whether an authority vouches for one, and whom it names.
 
 Guarantees:
-- A certificate counts if a chain leads from it to one of the authorities in which every signature is right, nobody's
+- A certificate counts if a chain leads from it to one of the authorities in which every signature is right, none's
   time is over or yet to come, every issuer may sign and issue so long a chain, and each may be used by clients.
 - What restricts names, or is critical and unknown, is not understood here: such a chain is refused.
 
@@ -84,7 +84,7 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
 
 def certificate_user(leaf: x509.Certificate) -> User | None:
-    """Return whom a certificate names, None if nobody; raises `CredentialsRefused` when it says that in two ways."""
+    """Return whom a certificate names, None if no user; raises `CredentialsRefused` when it says that in two ways."""
     attributes = [attribute for names in leaf.subject.rdns for attribute in names]
     common = [_text(each) for each in attributes if each.oid == NameOID.COMMON_NAME]
     if not common or not common[-1]:

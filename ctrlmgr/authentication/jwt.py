@@ -53,7 +53,7 @@ _decode_header = msgspec.json.Decoder(_Header).decode
 
 
 def untrusted_payload(token: str) -> bytes | None:
-    """Return what a token claims, whoever wrote it; None if it is no token in compact form."""
+    """Return what a token claims, unverified; None if it is no token in compact form."""
     if not _SHAPE.fullmatch(token):
         return None
     try:

@@ -1,6 +1,6 @@
 """Keys that sign and verify tokens: read from PEM, found by their id, published as a key set.
 
-Guarantees: a key's id is a digest of the key, so that it tells verifiers which key to take and nobody anything about
+Guarantees: a key's id is a digest of the key, so that it tells verifiers which key to take and tells nothing about
 it; a file may hold several keys, as public keys, as private ones or as certificates.
 
 Rules: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.

@@ -1,7 +1,7 @@
 """Users named by a trusted proxy in its headers.
 
 Guarantees: headers count only for who presents a certificate of the proxy's authority and an allowed name; that is
-decided before this is asked. A request without a user's name is nobody's.
+decided before this is asked. A request without a user's name names none.
 
 Rules: apiserver `pkg/authentication/request/headerrequest`.
 """
@@ -26,7 +26,7 @@ class RequestHeaders:
     extra_prefix: tuple[str, ...] = ()
 
     def user(self, headers: Headers) -> User | None:
-        """Return whom the headers name, None if nobody."""
+        """Return whom the headers name, None if no user."""
         name = _first(headers, self.username)
         if not name:
             return None

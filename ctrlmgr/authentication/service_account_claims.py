@@ -2,7 +2,7 @@
 
 Guarantees:
 - A token names the account's uid, and that of the pod, secret or node it is bound to: what is deleted and created again
-  is something else, and an old token is nobody's.
+  is something else, and an old token names no user.
 - Whether it holds is decided anew each time, by what there is now. Only what is still terminating counts for
   `LEEWAY` seconds more, so that what shuts down in order can say its last.
 

@@ -1,4 +1,4 @@
-"""Users, the groups that everybody is in, and what authentication answers.
+"""Users, the groups that every user is in, and what authentication answers.
 
 Rules: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/authenticator`, `pkg/authentication/group`.
 """
@@ -20,7 +20,7 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 """Where a user's extra says which credential was used."""
 
 Audiences: TypeAlias = Sequence[str]
-"""For whom a token is meant, or whom somebody asks about."""
+"""For whom a token is meant, or whom a review asks about."""
 
 _NOTHING: Mapping[str, tuple[str, ...]] = {}
 
@@ -60,7 +60,7 @@ class CredentialsRefused(Unauthorized):
 
 
 def known(user: User) -> User:
-    """Return `user` as a member of the group of whoever is known, unless the credential already says about that.
+    """Return `user` as a member of the group of all known users, unless the credential already says about that.
 
     That is apiserver's `AuthenticatedGroupAdder`: neither the anonymous nor who is said to be unauthenticated is added.
     """

@@ -4,7 +4,7 @@ Guarantees:
 - Each part of the other user (name, uid, groups, extra) takes a right of its own.
 - The modes are tried in order, and the first that allows all of it decides: those of constrained impersonation, which
   limit what may be done while impersonating, then the old one. The refusal is that of the first mode that applies.
-- In constrained modes nobody becomes a member of `system:masters`, and nodes and service accounts have the groups that
+- In constrained modes no user becomes a member of `system:masters`, and nodes and service accounts have the groups that
   they have.
 
 Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation,mode}.go`.
@@ -47,7 +47,7 @@ class Impersonated(NamedTuple):
 
 
 def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
-    """Return whom the sender of `headers` (names in lower case) wants to act for, None for nobody else.
+    """Return whom the sender of `headers` (names in lower case) wants to act for, None for no other.
 
     Raises `BadRequest` for parts of a user without a name.
     """

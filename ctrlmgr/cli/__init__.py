@@ -23,6 +23,9 @@ from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, Recordi
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve",
+    "run": "operators.run",
+    "crd": "operators.crd",
+    "new": "operators.new",
     "record": "recordings.record",
     "import": "recordings.import_",
     "replay": "recordings.replay",
@@ -63,7 +66,7 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
     """Ctrl-C."""
     PIPE_CLOSED = 141
-    """Whoever read the output (`| head`) has gone."""
+    """The reader of the output (`| head`) has gone."""
 
 
 class _Commands(click.Group):

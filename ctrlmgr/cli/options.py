@@ -143,6 +143,7 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
     from ctrlmgr.eventlog.memory import MemoryEventLog
+    from ctrlmgr.eventlog.sealing import Sealing
 
     settings = loaded.settings
     configure_logging(settings)
@@ -150,9 +151,32 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
     anchor = anchor or settings.anchor_path
     if anchor:
         anchor.parent.mkdir(parents=True, exist_ok=True)
-    log = open_log(settings.database_url, clock=SystemClock(), random=random.SystemRandom(), anchor=anchor)
+    key = settings.anchor_key_path
+    sealing = Sealing(key) if key else None
+    log = open_log(
+        settings.database_url, clock=SystemClock(), random=random.SystemRandom(), anchor=anchor, sealing=sealing
+    )
     if isinstance(log, MemoryEventLog):
         raise SettingsError("memory: holds nothing outside of the process that fills it; --database names another log")
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextmanager
+def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
+    """Open the log that the settings name, to read it alone: neither it nor its anchor is written, or looked at.
+
+    Raises `SettingsError` for a log in memory, `SchemaOutdated` when there is none yet.
+    """
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.eventlog.opening import open_log_for_reading
+
+    settings = loaded.settings
+    configure_logging(settings)
+    _require_file(settings.database_url)
+    log = open_log_for_reading(settings.database_url, clock=SystemClock(), random=random.SystemRandom())
     try:
         yield log
     finally:

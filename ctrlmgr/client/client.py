@@ -1,4 +1,4 @@
-"""How a reconciler changes objects: the protocols, whoever is behind them."""
+"""How a reconciler changes objects: the protocols, whatever is behind them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """Whoever runs the engine."""
+    """What runs the engine."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation to its end on the engine's thread, its appends carrying `cause` and `fence`.
@@ -139,14 +139,15 @@ class EngineClient:
             return self._write(self.engine.update_canonical(target, obj, self._options, self._requester))
         return self._write(self.engine.update(target, _body(obj), self._options, self._requester))
 
-    def apply(self, obj: Object, manager: str, *, force: bool = False) -> Object:
-        """Server-side apply what `obj` says, as `manager`, and return the whole object as stored.
+    def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
+        """Server-side apply what `obj` says, of it or of its `status`, as `manager`; return the whole object as stored.
 
         What `manager` said before and does not say any more goes. With `force` fields of other managers become its own.
         Raises `Invalid`, and `ApplyConflict` without `force`.
         """
         options = WriteOptions(field_manager=manager, force=force)
-        body, target = Body(APPLY_PATCH, obj.wire()), self._target(obj)
+        body = Body(APPLY_PATCH, obj.wire())
+        target = self._target(obj)._replace(subresource=subresource)
         self._check("patch", target)
         return self._write(self.engine.patch(target, body, options, self._requester))
 
@@ -176,6 +177,16 @@ class EngineClient:
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
         self._check("patch", target)
         return self._write(self.engine.patch(target, body, self._options, self._requester))
+
+    def bind(self, pod: Object, node: str) -> None:
+        """Say that the very pod read runs on a node; raises `Conflict` if it has one, or is another pod by now."""
+        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        place = self._target(pod)._replace(subresource="binding")
+        body = Body(_JSON, msgspec.json.encode(binding))
+        self._check("create", place)
+        self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.

@@ -1,6 +1,6 @@
 """Fences for a reconcile: it writes in the term in which it began, or not at all.
 
-Guarantees: whoever is still at work when his term is over and another has begun in the same process is refused too,
+Guarantees: a controller still at work when its term is over and another has begun in the same process is refused too,
 before the log has to.
 """
 

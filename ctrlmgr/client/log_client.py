@@ -3,7 +3,7 @@
 Objects of the API are written through the engine (`EngineClient`); this client knows neither schemas nor admission.
 
 Guarantees:
-- Every write is conditional on the revision the caller read (`obj.revision`): nobody's change is overwritten
+- Every write is conditional on the revision the caller read (`obj.revision`): no other change is overwritten
   unseen. What the log refuses, it raises in the log's own words; what was refused changed nothing.
 - A write carries the author, the fence as it stands at that moment, and the reconcile it comes from. No reconcile
   begins when there is no fence to be had.

@@ -12,8 +12,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Consult, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -71,7 +72,7 @@ class ControllerRunner:
                 return self._append(command, cause, fence)
             case Refresh():
                 return self._refresh()
-            case Read(call):
+            case Read(call) | Compute(call):
                 return call()
             case CallOut(calls):
                 return self._call(calls)

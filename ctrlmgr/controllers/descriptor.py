@@ -122,8 +122,8 @@ class ControllerDescriptor(Generic[O]):
     former_names: tuple[str, ...] = ()
     component: str = ""
     account: str = ""
-    acts_as_manager: bool = False
-    """Whether it acts as kube-controller-manager itself, because accounts need it before they are anything."""
+    acts_as: str = ""
+    """The user that it is where it is no ServiceAccount: kube-controller-manager itself, or another component."""
     rules: tuple[PolicyRule, ...] = ()
     """What a controller that Kubernetes does not have may do; for the others there are Kubernetes' roles."""
     watches: tuple[Resource, ...] = ()
@@ -160,7 +160,7 @@ class ControllerDescriptor(Generic[O]):
 
     @property
     def as_user(self) -> User:
-        """The user that it is: its ServiceAccount, or kube-controller-manager's own."""
-        if self.acts_as_manager:
-            return User(MANAGER, "", (AUTHENTICATED,))
+        """The user that it is: its ServiceAccount, or a component of its own."""
+        if self.acts_as:
+            return User(self.acts_as, "", (AUTHENTICATED,))
         return ServiceAccountName(NAMESPACE, self.service_account).user

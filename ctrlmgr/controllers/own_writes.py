@@ -2,7 +2,7 @@
 
 A cache is a moment behind the log. Who decides by it right after a write of its own would create what it has just
 created, or overlook what it has to delete. Kubernetes' trackers (`EndpointSliceTracker`, `staleEndpointsTracker`) let
-nobody decide until the cache has caught up; here what the cache lacks is laid over it, so that nobody waits.
+no worker decide until the cache has caught up; here what the cache lacks is laid over it, so that none waits.
 
 Guarantees:
 - `lay_over` shows every write made here in place of what the cache has from before it. Who else has written since is

@@ -16,12 +16,13 @@ from typing import Any, Final, Protocol
 
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.refusals import forbidden
-from ctrlmgr.engine.strategy import View
+from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import Forbidden, StatusCause
 from ctrlmgr.eventlog.event import Proposal
 
@@ -47,7 +48,7 @@ class Attributes:
     """Empty while a generated name is not known yet."""
     operation: Verb
     requester: Requester
-    view: View
+    view: State
     """The state the write is decided on."""
     now: str
     """The time as RFC 3339 with seconds."""
@@ -97,6 +98,11 @@ class Attributes:
         """The metadata of the new object, or of the old one if there is no new one."""
         metadata: Mapping[str, Any] = (self.object or self.old or {}).get("metadata") or {}
         return metadata
+
+    @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
+        return Surroundings(self.view, self.random)
 
     def called(self) -> str:
         """Return what to call the object in a refusal: a generated name may not be known yet."""

@@ -39,7 +39,7 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> State:
-        """Sort a snapshot by resource; whoever takes the result owns its shelves."""
+        """Sort a snapshot by resource; the caller owns the result's shelves."""
         with collector_paused():
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
@@ -117,7 +117,7 @@ class Cacher:
     def take(self, missing: Sequence[Event] | State) -> None:
         """Go on with what `read_missing` has read; the next `step` tells whether that was enough.
 
-        After a whole state the changes in between are nobody's any more: `changes_after` then sends its callers to the
+        After a whole state the changes in between are gone: `changes_after` then sends its callers to the
         log, which says `Expired`.
         """
         if not isinstance(missing, State):

@@ -1,4 +1,4 @@
-"""Runs the engine's operations on the calling thread: for tests, tools and whoever has a thread to wait on.
+"""Runs the engine's operations on the calling thread: for tests, tools and callers with a thread to wait on.
 
 Guarantees: the driver's side of `engine.operations`. The cacher belongs to the thread that runs operations.
 """
@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Call, CallOut, Command, Consult, Operation, Read, Refresh, Reply
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -72,7 +73,7 @@ class Driver:
                 return self._refresh()
             case Append():
                 return self._append(command)
-            case Read():
+            case Read() | Compute():
                 return command.call()
             case CallOut(calls):
                 return [self._caller(call) for call in calls]

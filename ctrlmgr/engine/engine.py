@@ -59,11 +59,11 @@ class Engine(WriteEngine):
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""
-        return reading.list_objects(self.cacher, self._log, kind, namespace, options)
+        return reading.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
         """Return how a watch begins; from there on `Cacher.changes_after` and `history` have what follows."""
-        return reading.start_watch(self.cacher, self._log, kind, namespace, options)
+        return reading.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
         """Return changes that the cacher has no more; raises `Expired`."""

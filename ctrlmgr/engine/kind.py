@@ -1,4 +1,4 @@
-"""A kind of object as data: everything that is known of it, whoever declared it.
+"""A kind of object as data: everything that is known of it, however it was declared.
 
 Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition; nothing else is keyed by kind.
 """
@@ -122,6 +122,12 @@ class Kind:
     converts_last: bool = False
     """Whether a write is decided on this version and what comes of it is turned into the stored one, as with custom
     kinds; built-in ones are turned into the stored version first, which is the one that `strategy` sees."""
+    calls_out: bool = False
+    """Whether a hook turns its versions into one another: then `from_storage` and `to_storage` work within
+    `engine.conversion` only."""
+    translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
+    """Turns an object into another apiVersion and returns that version's shape with it; None where the fields of all
+    versions are the same, as field management sees them."""
     versions: frozenset[str] = frozenset()
     """The other apiVersions that there are of it, served or not; for a built-in kind those that are served."""
     scaling: Scaling | None = None

@@ -1,4 +1,4 @@
-"""What the engine and whoever runs it say to each other: operations are generators that yield commands.
+"""What the engine and its runner say to each other: operations are generators that yield commands.
 
 The engine decides; it neither waits nor does I/O. An `Operation` is driven by sending it what its commands ask for
 until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop, and
@@ -7,7 +7,8 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 - `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
   the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
 - `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
-- `Refresh`: bring the cacher to the newest revision the log had when the command came, whoever wrote it; send None.
+- `Compute`: call `call`, anywhere, and send its result, or throw what it raised; `RequestTimeout` if it took too long.
+- `Refresh`: bring the cacher to the newest revision the log had when the command came, from any writer; send None.
 - `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
 - `CallOut`: call other processes, and send their replies; nothing else waits for that.
 - `Consult`: wait for what `call` begins, on the server's event loop, and send its result, or throw what it raised.
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.calls.call import CallOut
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.late import Late
 from ctrlmgr.eventlog.event import Author, Proposal
@@ -45,6 +47,12 @@ class Read(NamedTuple):
     call: Callable[[], Any]
 
 
+class Compute(NamedTuple):
+    """Call what takes long for what it is given, and touches nothing but that; the driver sends what it returns."""
+
+    call: Callable[[], Any]
+
+
 class Refresh(NamedTuple):
     """Bring the cacher to the log's head."""
 
@@ -56,45 +64,15 @@ class Await(NamedTuple):
     timeout: float
 
 
-class Call(NamedTuple):
-    """An HTTP request to another process: a POST of JSON."""
-
-    url: str
-    body: bytes
-    timeout: float
-    """Seconds until it is given up, from connecting to the last byte of the answer."""
-    ca_bundle: bytes = b""
-    """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
-    address: tuple[str, int] | None = None
-    """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
-
-
-class Reply(NamedTuple):
-    """What came back: an answer, or why there is none."""
-
-    code: int = 0
-    media_type: str = ""
-    body: bytes = b""
-    problem: str = ""
-    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
-    seconds: float = 0.0
-
-
-class CallOut(NamedTuple):
-    """Make calls, all at the same time; the driver sends a `Reply` for each, in their order, and never raises."""
-
-    calls: Sequence[Call]
-
-
 class Consult(NamedTuple):
-    """Wait for somebody's decision, which `call` begins to ask for."""
+    """Wait for another process' decision, which `call` begins to ask for."""
 
     call: Callable[[], Coroutine[Any, Any, Any]]
 
 
 REFRESH = Refresh()
 
-Command: TypeAlias = Append | Read | Refresh | Await | CallOut | Consult
+Command: TypeAlias = Append | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 

@@ -7,7 +7,7 @@ the conversions of `pkg/runtime/conversion.go`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, refuse, required
@@ -61,6 +61,8 @@ class Body(NamedTuple):
 
     media_type: str
     data: bytes
+    heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
+    """Told of what was decoded, and of how to encode it with its defaults: for the audit log."""
 
 
 class GetOptions(NamedTuple):

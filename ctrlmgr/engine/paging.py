@@ -59,7 +59,7 @@ def decode_continue(token: str) -> Place:
     if not fields.start:
         raise _invalid(f"encoded start key empty (version {_VERSION})")
     path = "/" + fields.start.removeprefix("/")
-    if posixpath.normpath(path) != path or path.startswith("//"):  # nobody pages out of the list's namespace
+    if posixpath.normpath(path) != path or path.startswith("//"):  # no token leads out of the list's namespace
         raise _invalid(fields.start)
     return Place(fields.rv, path[1:])
 

@@ -48,7 +48,7 @@ def conflict(resource: Resource, name: str, detail: str = MODIFIED) -> Conflict:
 
 
 def forbidden(resource: Resource, name: str, detail: str, *causes: StatusCause) -> Forbidden:
-    """Return the 403 of something that nobody may do."""
+    """Return the 403 of something that no user may do."""
     details = _about(resource, name)._replace(causes=causes)
     return Forbidden(f'{resource} "{name}" is forbidden: {detail}', details=details)
 

@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, namespace: str | None) -> Span:
-        """Return where a namespace's objects are; None: anybody's."""
+        """Return where a namespace's objects are; None: all."""
         return cls(f"{namespace}/", f"{namespace}0") if namespace else EVERYWHERE  # "0" is what follows "/"
 
     @classmethod

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.conversion import converting, shown_all
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.informer.informer import Change
@@ -20,7 +22,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class Selection:
-    """Which objects of a kind somebody asks for; objects are taken as stored and shown in the kind's version."""
+    """Which objects of a kind a client asks for; objects are taken as stored and shown in the kind's version."""
 
     __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
 
@@ -61,6 +63,25 @@ class Selection:
     def shown(self, obj: Object) -> Object:
         """Return `obj` in the version that is asked for."""
         return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
+
+
+def converted_transitions(
+    selection: Selection, changes: Sequence[Change], around: Surroundings
+) -> Calling[list[tuple[str, Object]]]:
+    """Return what changes are to a watcher, where a hook turns versions into one another.
+
+    Raises `ConversionFailed`.
+    """
+    concerned = [state for change in changes for state in change[1:3] if state is not None]
+    if selection.fields.is_empty:  # then only those are looked at that are shown
+        concerned = [obj for obj in concerned if selection.matches(obj)]
+    yield from shown_all(selection.kind, concerned, around)
+    transition = selection.transition
+
+    def events() -> list[tuple[str, Object]]:
+        return [event for change in changes if (event := transition(change))]
+
+    return (yield from converting(events, around))
 
 
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:

@@ -11,6 +11,8 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
+from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.conversion import shown_all
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields.marks import FieldMarks
@@ -80,6 +82,11 @@ class WriteEngine:
         self._marks: dict[str, FieldMarks] = {}
 
     @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
+        return Surroundings(self.state, self._random)
+
+    @property
     def now(self) -> str:
         """The time as RFC 3339 with seconds."""
         return self._timestamps.now()
@@ -120,7 +127,7 @@ class WriteEngine:
         """Return an object in the served version; raises `NotFound`, `RequestTimeout` for a version of the future."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
-        return reading.get(self.state, target, options)
+        return reading.get(self.around, target, options)
 
     def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
         """Return every object of a resource as it is stored."""
@@ -130,8 +137,7 @@ class WriteEngine:
     def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
         """Return the objects of a kind in one namespace as they are now, in the served version."""
         yield REFRESH
-        found = self.state.list(kind.storage, namespace)
-        return found if kind.from_storage is None else [kind.from_storage(obj) for obj in found]
+        return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.around))
 
     def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Create what the body says, in the target's namespace; `target.name` is for subresources."""
@@ -144,9 +150,17 @@ class WriteEngine:
             return handler.create(self, target, body, options, requester)
         if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
             raise MethodNotAllowed(details=StatusDetails())
-        request = self.request(target, options, requester)
+        return self._create(self.request(target, options, requester), body)
+
+    def _create(self, request: Request, body: Body) -> Operation[Answer]:
         bodies = _Bodies(request, body)
-        return settle(request, lambda: create(request, bodies.take()), limit=NAME_ATTEMPTS)
+        yield from bodies.read()
+
+        def attempt() -> Operation[Decision]:
+            fields = yield from request.worked(bodies.take)
+            return (yield from create(request, fields))
+
+        return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
@@ -190,8 +204,11 @@ class WriteEngine:
         """Replace what is there by what the body says; where its kind allows it, create it."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.update(self, target, body, options, requester)
-        request = self.request(target, options, requester)
-        bodies = _Bodies(request, body)
+        return self._update(self.request(target, options, requester), body)
+
+    def _update(self, request: Request, body: Body) -> Operation[Answer]:
+        target, bodies = request.target, _Bodies(request, body)
+        yield from bodies.read()
         check_place(request, bodies.first)
 
         def replaced(ctx: Context, current: Object) -> Unstructured:
@@ -202,13 +219,14 @@ class WriteEngine:
         may_create = request.plan.strategy.allow_create_on_update and not target.subresource
         new = bodies.take_new if may_create else None
         uid = metadata_of(bodies.first).get("uid") or ""
-        return settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES)
+        return (yield from settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES))
 
     def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
+        request.size = len(body.data)
         patch = Patch(body, options)
         if patch.is_apply:
             applied = _Applying(request, patch)
@@ -272,7 +290,12 @@ class WriteEngine:
     def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
         """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
         if body is not None and body.data:
-            options = delete_options(self.kinds.codec_for(DELETE_OPTIONS).decode(body.data, body.media_type).fields)
+            codec = self.kinds.codec_for(DELETE_OPTIONS)
+            fields = codec.decode(body.data, body.media_type).fields
+            if body.heard is not None:
+                internal = {**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
+                body.heard(fields, lambda: codec.encode(internal))
+            options = delete_options(fields)
         check_delete(options)
         return options
 
@@ -281,11 +304,18 @@ class _Bodies:
     """A request's body, decoded once for each attempt, because an attempt uses it up."""
 
     def __init__(self, request: Request, body: Body) -> None:
-        """Decode it for the first time; raises what decoding raises."""
+        """Take the body as it came."""
+        request.size = len(body.data)
         self._request = request
         self._body = body
-        self.first: Unstructured = request.plan.decode(body, request.options, request.warnings)
         self._taken = False
+        self.first: Unstructured = {}
+        """The object, once it has been read."""
+
+    def read(self) -> Operation[None]:
+        """Decode it for the first time; raises what decoding raises."""
+        request, body = self._request, self._body
+        self.first = yield from request.worked(lambda: request.plan.decode(body, request.options, request.warnings))
 
     def take(self) -> Unstructured:
         """Return the object, to be used up."""

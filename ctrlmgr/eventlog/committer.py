@@ -1,13 +1,13 @@
 """Group commit: many appends wait, one thread commits them together.
 
-One at a time works on the database: the committer's thread, or a caller who finds nobody at work.
+One at a time works on the database: the committer's thread, or a caller that finds the committer idle.
 
 Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
   several, the thread lets those it has just released come back before it sets off again, as long as they keep
   coming: half as many, twice as large groups cost half as many syncs to disk.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
-- A refused append disturbs nobody else in its group.
+- A refused append disturbs no other in its group.
 - A failing database is tried again, with backoff, for `patience` seconds; an append whose first try may have been
   committed is never written twice (it is looked up by its id).
 - The line is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
@@ -71,14 +71,14 @@ class Committer:
         self._writer = writer
         self._clock = clock
         self._patience = patience
-        self._head = head  # the newest revision known; belongs to whoever works
+        self._head = head  # the newest revision known; belongs to the worker
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
         # Everything below is guarded by _lock.
         self._waiting: deque[PendingAppend] = deque()
         self._outcomes: list[Finished] = []
-        self._working = False  # somebody, one at a time, commits a group
+        self._working = False  # a thread, one at a time, commits a group
         self._queued = 0  # appends and outcomes ever taken in
         self._ended = 0  # how many of them have ended; never more than _queued
         self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
@@ -89,7 +89,7 @@ class Committer:
         self._thread = threads.start("committer", self._run)
 
     def commit(self, pending: PendingAppend) -> None:
-        """Commit an append right here if nobody is at work, else queue it; raises as `submit` does.
+        """Commit an append right here if no thread is at work, else queue it; raises as `submit` does.
 
         A lone caller is spared two switches between threads. In a crowd, which the last group tells, the first one
         back would only keep the others waiting for a group of its own.
@@ -115,7 +115,7 @@ class Committer:
         """
         with self._lock:
             self._queued += 1
-            self._flushing += 1  # so that whoever is at work says when it is done
+            self._flushing += 1  # so that the thread at work says when it is done
             while self._working and not self._closing:
                 self._condition.wait()
             self._flushing -= 1

@@ -71,7 +71,7 @@ class Reconcile(msgspec.Struct, frozen=True):
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A change somebody wants.
+    """A change that a caller wants.
 
     `object` is the whole object after the change; for DELETED its last state. `expected` is the revision the
     writer believes the object to be at (0 for ADDED: it must not exist); None means whatever it is at, which
@@ -94,7 +94,7 @@ class Event(msgspec.Struct, frozen=True):
     `previous` is the revision of the event before it at the same resource, namespace and name, 0 when there
     is none (so an object created again points at the deletion of the one before). `recorded_at` is
     microseconds since 1970 by the writer's clock: data, never order. `term` and `reconcile` are 0 when the
-    append carried no fence or cause. `append_id` is shared by the events of one append and by nobody else's.
+    append carried no fence or cause. `append_id` is shared by the events of one append and no others.
     `hash` is this event's link of the chain (`eventlog.chain`).
     """
 

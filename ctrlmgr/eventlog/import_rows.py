@@ -1,7 +1,7 @@
 """Imported events as rows: one transaction of SQL that both databases understand, made beside the committer's.
 
 Guarantees: under the log's head lock a batch is in the log as a whole, with its chain, its objects and the stretch that
-says that it was imported; nobody who appends meanwhile can come in between.
+says that it was imported; no other append can come in between.
 """
 
 from __future__ import annotations

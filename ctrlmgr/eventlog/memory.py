@@ -331,7 +331,7 @@ class MemoryEventLog:
             self._observers.append(observer)
 
     def close(self) -> None:
-        """Refuse further appends and wake everybody who waits."""
+        """Refuse further appends and wake all that wait."""
         with self._changed:
             self._closed = True
             self._observers.clear()  # a cache of this log among them: nothing shall hold in a circle what is closed

@@ -15,6 +15,7 @@ from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.eventlog.session import FileSessions, NoSessions, Sessions
 
 if TYPE_CHECKING:
+    from ctrlmgr.eventlog.sealing import Sealing
     from ctrlmgr.eventlog.sqllog import SQLLog
 
 MEMORY = "memory:"
@@ -30,28 +31,33 @@ def open_log(
     migrate: bool = False,
     patience: float = 10.0,
     anchor: Path | None = None,
+    sealing: Sealing | None = None,
     pool_size: int = 8,
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres_url`) or `memory:`.
 
     `migrate` brings the schema up to date first; `patience` is how many seconds a failing database is tried
     again, `pool_size` how many connections to PostgreSQL read at a time. The anchor is kept at `anchor`, for SQLite
-    by default beside the database. Raises `SettingsError` for a URL that is none of these, and what `SQLLog` raises.
+    by default beside the database, signed and shipped as `sealing` says. Raises `SettingsError` for a URL that is none
+    of these, and what `SQLLog` raises.
     """
     if url == MEMORY:
         return MemoryEventLog(clock=clock, random=random)
     if migrate:
         migrate_log(url, clock=clock, random=random)
     if url.startswith(_SQLITE):
+        from ctrlmgr.eventlog.anchor import Anchor
         from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
 
         path = _sqlite_path(url)
-        anchor = anchor or path.with_name(path.name + "-anchor")
-        return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=anchor)
+        kept = Anchor(anchor or path.with_name(path.name + "-anchor"), clock, sealing)
+        return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=kept)
     if url.startswith(_POSTGRES):
+        from ctrlmgr.eventlog.anchor import Anchor
         from ctrlmgr.eventlog.postgres.log import PostgresEventLog
 
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=anchor, pool_size=pool_size)
+        there = Anchor(anchor, clock, sealing) if anchor else None
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=there, pool_size=pool_size)
     raise _unknown(url)
 
 

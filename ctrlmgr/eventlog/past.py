@@ -3,7 +3,7 @@
 Guarantees:
 - Every read answers what the log itself would have answered when that revision was its newest, for as long as
   compaction has not taken it; then it is `Expired`, as ever. What others append to the log meanwhile is not seen.
-- Nothing is written, whoever asks: appends are refused (`Forbidden`).
+- Nothing is written, for any caller: appends are refused (`Forbidden`).
 - Of a resource that was compacted by itself beyond that revision nothing is known, and nothing is told in a snapshot.
 """
 
@@ -149,7 +149,7 @@ class PastLog:
         """Return: there will be no commits."""
 
     def close(self) -> None:
-        """Close the log, and wake everybody who waits."""
+        """Close the log, and wake all that wait."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
 """An append on its way into the log: what was asked, stamped once, and how it ends.
 
-Guarantees: it ends exactly once, with events or with an error; whoever waits is woken once; the stamps (time,
+Guarantees: it ends exactly once, with events or with an error; a waiter is woken once; the stamps (time,
 append id) are made when it is submitted, so trying it again writes the same bytes.
 """
 
@@ -105,7 +105,7 @@ class PendingAppend:
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """End it: it is not in the log (or, with `OutcomeUnknown`, nobody knows)."""
+        """End it: it is not in the log (or, with `OutcomeUnknown`, that is not known)."""
         self.error = error
         self._ended = True
         self._run_callbacks()

@@ -37,7 +37,7 @@ def version(connection: Connection) -> str | None:
 
 
 def require_latest(engine: Engine) -> None:
-    """Raise `SchemaOutdated` unless the database is at this version's schema, `LogUnavailable` if nobody can tell."""
+    """Raise `SchemaOutdated` unless the database is at this version's schema, `LogUnavailable` if that is unknown."""
     try:
         with engine.connect() as connection:
             found = version(connection)

@@ -41,7 +41,7 @@ class Sessions(Protocol):
 
 
 class NoSessions:
-    """Nobody's end can be seen."""
+    """The end of no process can be seen."""
 
     look_again = float("inf")
     may_be_lost = False
@@ -70,7 +70,7 @@ def number_of(identity: str, bits: int) -> int:
 class FileSessions:
     """Sessions of the processes that share a file: each holds a lock on a byte of it, which it loses when it dies.
 
-    These are POSIX locks, so there must be one of these objects in a process for one file, and nobody else in it may
+    These are POSIX locks, so there must be one of these objects in a process for one file, and no other code in it may
     open that file.
     """
 
@@ -87,7 +87,7 @@ class FileSessions:
         return f"file:{number_of(identity, 62)}"
 
     def hold(self, identity: str) -> str:
-        """Lock our byte; nobody else can have it."""
+        """Lock our byte; no other process can have it."""
         name = self.name(identity)
         if name not in self._held:
             try:
@@ -98,7 +98,7 @@ class FileSessions:
         return name
 
     def has_ended(self, session: str) -> bool:
-        """Whether nobody locks that byte."""
+        """Whether that byte is unlocked."""
         kind, _, number = session.partition(":")
         if kind != "file" or not number.isdecimal() or session in self._held:
             return False

@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 from random import Random
 from typing import Any
 
+import structlog
 from sqlalchemy import BigInteger, Connection, Engine, Row, Select, bindparam, case, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
@@ -45,6 +45,8 @@ from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head
 from ctrlmgr.eventlog.tables import reconcile as reconcile_table
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
+log = structlog.get_logger(__name__)
+
 _SCAN_CHUNK = 1000
 _SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
 _IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource", "namespace", "name"))
@@ -61,11 +63,11 @@ class SQLLog(ABC):
         clock: Clock,
         random: Random,
         patience: float = 10.0,
-        anchor: Path | None = None,
+        anchor: Anchor | None = None,
     ) -> None:
         """Open a migrated log: `engine` for reads, `writer` for groups of appends.
 
-        `patience` (seconds) is how long a failing database is tried again; `anchor` is the file beside the
+        `patience` (seconds) is how long a failing database is tried again; `anchor` is what beside the
         database that remembers how far the log had come. Raises `LogRolledBack` or `LogCorrupt` when the log
         contradicts it, `SchemaOutdated`, `LogUnavailable`.
         """
@@ -75,8 +77,9 @@ class SQLLog(ABC):
         self._random = random
         self._patience = patience
         self._closed = False
-        self._anchor = Anchor(anchor, clock) if anchor else None
-        head = self._anchor.check(self.head, self._hash_at) if self._anchor else self.head()
+        self._anchor = anchor
+        self._damage: LogCorrupt | None = None  # once found, nothing is appended any more
+        head = self._anchor.check(self.head, self.hash_at) if self._anchor else self.head()
         self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
         if self._anchor:
             self._committer.observe(self._remember)
@@ -139,6 +142,8 @@ class SQLLog(ABC):
     def _stamped(
         self, proposals: Sequence[Proposal], author: Author, fence: Fence | None, cause: Cause | None
     ) -> PendingAppend:
+        if self._damage is not None:
+            raise LogCorrupt(str(self._damage), revision=self._damage.revision)
         append_id = self._random.getrandbits(63)
         return PendingAppend(proposals, author, fence, cause, recorded_at=self._clock.now(), append_id=append_id)
 
@@ -176,8 +181,15 @@ class SQLLog(ABC):
         self._committer.observe(observer)
 
     def _remember(self, events: Sequence[Event]) -> None:
-        if self._anchor:
-            self._anchor.remember(events[-1].revision, events[-1].hash)
+        if self._anchor is None or self._damage is not None:
+            return
+        try:
+            self._anchor.remember(events[-1].revision, events[-1].hash, self.hash_at)
+        except LogUnavailable:
+            return  # the anchor may trail the log
+        except LogCorrupt as error:
+            log.critical("the log was rewritten under us; nothing is appended any more", error=str(error))
+            self._damage = error
 
     # Reading.
 
@@ -395,7 +407,7 @@ class SQLLog(ABC):
             rows = connection.execute(select(log_epoch).order_by(log_epoch.c.after_revision)).all()
         return [Epoch(row.uuid, row.after_revision, row.parent_hash, row.started_at, row.reason) for row in rows]
 
-    def _hash_at(self, revision: Revision) -> bytes | None:
+    def hash_at(self, revision: Revision) -> bytes | None:
         """Return the chain hash of one event, None if it is not retained."""
         with self._read() as connection:
             return connection.execute(select(event.c.hash).where(event.c.revision == revision)).scalar()
@@ -435,9 +447,9 @@ class SQLLog(ABC):
         if self._closed:
             return
         self._committer.close()
-        if self._anchor:
-            with suppress(LogUnavailable):  # the anchor may trail the log
-                self._anchor.write(self.head())
+        if self._anchor and self._damage is None:
+            with suppress(LogUnavailable, LogCorrupt):  # the anchor may trail the log, and stays where it was right
+                self._anchor.finish(self.head(), self.hash_at)
         self._closed = True
         self._release()
         self._engine.dispose()

@@ -81,7 +81,7 @@ event = Table(
     # Optimistic concurrency as an index, and one object's history in order.
     UniqueConstraint("object_id", "previous", name="event_history"),
 )
-# What a reconcile wrote; the writes of everybody else are not in it and pay nothing for it.
+# What a reconcile wrote; all other writes are not in it and pay nothing for it.
 Index(
     "event_reconcile",
     event.c.reconcile_id,
@@ -114,7 +114,7 @@ compaction_floor = Table(
 log_import = Table(
     "log_import",
     metadata,
-    # A stretch of the log whose revisions somebody else gave out: only there do they have gaps.
+    # A stretch of the log whose revisions another server gave out: only there do they have gaps.
     Column("after_revision", BigInteger, primary_key=True, autoincrement=False),
     Column("last_revision", BigInteger, nullable=False),
 )

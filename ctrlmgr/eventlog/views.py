@@ -104,7 +104,7 @@ def description(name: str) -> str:
 
 
 def render(template: str, dialect: str) -> str:
-    """Put what `dialect` says in the place of each call in braces; raises KeyError for a name nobody knows."""
+    """Put what `dialect` says in the place of each call in braces; raises KeyError for an unknown name."""
     words, write_path = (_SQLITE, str) if dialect == "sqlite" else (_POSTGRES, _path_array)
     return _CALL.sub(lambda call: _say(words[call[1]], call[2].split(":"), write_path), template)
 

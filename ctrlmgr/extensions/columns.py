@@ -14,6 +14,13 @@ from ctrlmgr.extensions.structural import Raw
 
 _MOST_INT64 = 2**63 - 1
 _CREATION = ".metadata.creationTimestamp"
+_CREATED = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed"
+    " to be set in happens-before order across separate operations. Clients may not set this value. It is represented"
+    " in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info:"
+    " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+"""What the documentation of metadata says of its field."""
 
 Age = Callable[[str], str]
 """Writes how long ago a time was: `5d`."""
@@ -32,7 +39,7 @@ class Column(NamedTuple):
     """None for the object's name."""
 
 
-AGE = Column("Age", "date", path=JSONPath(_CREATION))
+AGE = Column("Age", "date", "", _CREATED, path=JSONPath(_CREATION))
 """What a version has that declares no columns."""
 
 

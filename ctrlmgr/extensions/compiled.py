@@ -81,9 +81,19 @@ class Schema:
 
     @cached_property
     def _fill(self) -> Callable[[Any], None] | None:
-        if not _has_defaults(self.structural):
+        if not self.has_defaults:
             return None
         return compile_defaults(self.structural, pruned_defaults(self.structural))
+
+    @cached_property
+    def has_defaults(self) -> bool:
+        """Whether there is anything to fill in."""
+        return _has_defaults(self.structural)
+
+    def has_default_of(self, name: str) -> bool:
+        """Say whether a field of the object itself has a default."""
+        field = self.structural.properties.get(name)
+        return field is not None and field.default is not MISSING
 
     def coerce(self, value: Any, *, drop_invalid: bool = False) -> embedded.Coerced:
         """Bring the metadata of embedded resources into its form."""

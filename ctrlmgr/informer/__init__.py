@@ -1,7 +1,7 @@
-"""Caches of the log: one bounded history that everybody reads, and stores that follow it.
+"""Caches of the log: one bounded history that all read, and stores that follow it.
 
 In the order an event travels: the log commits it and tells the `WatchCache`; `Informers` read it from there
-at their one cursor; the `Informer` of its resource puts it into its `Store` and tells its handlers; whoever
+at their one cursor; the `Informer` of its resource puts it into its `Store` and tells its handlers; what
 reconciles reads the store through a `Lister`.
 """
 

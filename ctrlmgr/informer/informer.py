@@ -4,12 +4,12 @@ Guarantees:
 - **One cursor.** The informers of one `Informers` stand at the same revision: `revision` says that everything up
   to there, and nothing beyond, is in every store (while an event is being applied, its own may be one ahead).
 - **Once, in order.** Each event is applied once; an event at or below `revision` is ignored, so feeding the same
-  events again changes nothing and tells nobody.
+  events again changes nothing and calls no handler.
 - **Store first.** Handlers run on the stepping thread after the change is in the store and `revision` has moved,
-  so whoever a handler wakes finds the change in the lister.
+  so what a handler wakes finds the change in the lister.
 - **An unbroken chain.** For each key, a change's `old` is what the change before it (or nothing) left, also
   across a re-sync, where only the difference is told: what came and went unseen stays unseen, and an object
-  deleted and created again while nobody looked is one MODIFIED with another uid.
+  deleted and created again between two looks is one MODIFIED with another uid.
 
 Not promised: containing a handler or index function that raises. That is a programming error which would leave
 some handlers told and others not; it leaves `step`, and so ends `run` and with it the manager.
@@ -67,9 +67,10 @@ SyncHandler = Callable[[], None]
 class Informer:
     """The store of one resource and who wants to hear of its changes. Made by `Informers.informer`."""
 
-    def __init__(self, resource: Resource) -> None:
-        """Start with an empty store that has not synced."""
+    def __init__(self, resource: Resource, is_telling: Callable[[], bool] = lambda: False) -> None:
+        """Start with an empty store that has not synced; `is_telling` says whether handlers are being told."""
         self.resource = resource
+        self._is_telling = is_telling
         self._store = Store()
         self._handlers: list[Handler] = []
         self._sync_handlers: list[SyncHandler] = []
@@ -94,23 +95,34 @@ class Informer:
         self._store.add_label_index()
 
     def add_handler(self, fn: Handler) -> None:
-        """Have `fn` called with every change; RuntimeError once synced, as it would miss what is there already."""
+        """Have `fn` called with every change, ADDED for what is there when this syncs.
+
+        Once synced it can be added by another handler, on the stepping thread: it is told at once of what is there. At
+        other times it is a RuntimeError, as it would miss something.
+        """
         if self._synced:
-            raise RuntimeError(f"a handler of {self.resource} was added after it synced")
+            if not self._is_telling():
+                raise RuntimeError(f"a handler of {self.resource} was added after it synced")
+            for obj in self._store.list():
+                fn(Change(EventType.ADDED, None, obj, obj.revision))
+                obj.forget_decoded()
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler) -> None:
         """Have `fn` called after each re-sync, once its differences are told: what came and went unseen is not in them.
 
-        Kubernetes' informers tell of every object after a relist; whoever needs that asks for it here.
+        Kubernetes' informers tell of every object after a relist; a controller that needs that asks for it here.
         """
         self._sync_handlers.append(fn)
 
     def _apply(self, event: Event) -> Change | None:
-        """Put an event into the store; None when that changed nothing or nobody wants to know."""
+        """Put an event into the store; None when that changed nothing or there is no handler."""
         new = None if event.type is EventType.DELETED else event.object
-        old = self._store.apply(event.key, new)
-        return _change(old, new, event.revision) if self._handlers else None
+        return self._put(event.key, new, event.revision)
+
+    def _put(self, key: Key, new: Object | None, revision: Revision) -> Change | None:
+        old = self._store.apply(key, new)
+        return _change(old, new, revision) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
         """Put a snapshot into the store at once; what it changed is worked out as the result is walked."""
@@ -169,7 +181,7 @@ class Informers:
         self._added: list[Informer] = []  # what handlers have asked for and has not synced yet
         self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
         self._waiting = 0
-        self._pause = threading.Condition()  # nobody notifies it: waiting on it is sleeping on the clock
+        self._pause = threading.Condition()  # never notified: waiting on it is sleeping on the clock
 
     @property
     def revision(self) -> Revision:
@@ -195,7 +207,7 @@ class Informers:
         if informer is None:
             if self._synced and not self._telling:
                 raise RuntimeError(f"an informer of {resource} was asked for after the sync")
-            informer = self._informers[resource] = Informer(resource)
+            informer = self._informers[resource] = Informer(resource, lambda: self._telling)
             if self._telling:
                 self._added.append(informer)
         return informer

@@ -2,10 +2,10 @@
 
 Guarantees:
 - **Complete.** A reader at revision r is given exactly the events after r, in order, or `Expired`. Inside the
-  window that costs a slice; a reader older than the window is served by the log itself, so nobody loses
+  window that costs a slice; a reader older than the window is served by the log itself, so no reader loses
   history because the window moved on.
 - **Bounded.** At least the newest `capacity` events are held, at most a quarter more. There is no queue per
-  reader: a slow reader costs nothing and slows nobody.
+  reader: a slow reader costs nothing and slows no other.
 - **Never in the writers' way.** `publish` takes one short lock and never calls into the log.
 
 Why a gap is closed elsewhere than in `publish`. The log calls `publish` on its committing thread with this
@@ -65,7 +65,7 @@ class Feed(Protocol):
         """Return up to `limit` events after `revision`, ascending and without holes; `Expired` if some are gone."""
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same without asking the log, where somebody follows it; None if only the log has them."""
+        """Return the same without asking the log, where it is followed; None if only the log has them."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""

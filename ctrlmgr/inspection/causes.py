@@ -19,6 +19,7 @@ from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change, author_of
+from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 
 DEEPEST = 100
 """Levels that a tree has at most."""
@@ -47,6 +48,8 @@ class Node(NamedTuple):
     """The reconcile that wrote it, if one did."""
     links: tuple[Node, ...]
     """Its causes, or its effects, by revision."""
+    request: Request | None = None
+    """The request that wrote it, if one did, and it was audited and is still kept."""
     cut: str = ""
     """Why there are no links though there may be some: `repeated` or `too deep`."""
 
@@ -54,9 +57,9 @@ class Node(NamedTuple):
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
 
 
-def why(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
-    """Return what led to an event; raises `NotFound` when there is none at that revision."""
-    return _tree(database, revision, _triggers, depth)
+def why(database: Database, revision: Revision, *, depth: int = DEEPEST, requests: AuditDatabase | None = None) -> Node:
+    """Return what led to an event, to the `requests` that were kept; raises `NotFound` when there is none."""
+    return _tree(database, revision, _triggers, depth, requests)
 
 
 def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
@@ -64,8 +67,10 @@ def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> 
     return _tree(database, revision, _answers, depth)
 
 
-def _tree(database: Database, revision: Revision, follow: Follow, depth: int) -> Node:
-    root = _Growth(database, follow).node(revision, min(depth, DEEPEST))
+def _tree(
+    database: Database, revision: Revision, follow: Follow, depth: int, requests: AuditDatabase | None = None
+) -> Node:
+    root = _Growth(database, follow, requests).node(revision, min(depth, DEEPEST))
     if root.change is None:
         raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
     return root
@@ -74,8 +79,9 @@ def _tree(database: Database, revision: Revision, follow: Follow, depth: int) ->
 class _Growth:
     """A tree while it grows; remembers what stands in it."""
 
-    def __init__(self, database: Database, follow: Follow) -> None:
+    def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None) -> None:
         self._database = database
+        self._requests = requests
         self._follow = follow
         self._seen: set[Revision] = set()
 
@@ -86,7 +92,14 @@ class _Growth:
         cut = "" if not onward else "repeated" if revision in self._seen else "too deep" if depth <= 0 else ""
         self._seen.add(revision)
         links = () if cut else tuple(self.node(each, depth - 1) for each in onward)
-        return Node(revision, change, run, links, cut)
+        return Node(revision, change, run, links, self._request(change) if run is None else None, cut)
+
+    def _request(self, change: Change | None) -> Request | None:
+        if self._requests is None or change is None:
+            return None
+        obj = change.object
+        actor = change.author.actor
+        return request_of(self._requests, change.revision, obj.resource, obj.key, actor, change.recorded_at)
 
 
 def _triggers(database: Database, revision: Revision, run: Run | None) -> Sequence[Revision]:
@@ -170,6 +183,8 @@ def as_json(node: Node) -> dict[str, Any]:
             "result": run.outcome,
             "message": run.message,
         }
+    if node.request:
+        fields["request"] = node.request._asdict()
     if node.cut:
         fields["cut"] = node.cut
     fields["links"] = [as_json(each) for each in node.links]

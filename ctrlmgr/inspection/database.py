@@ -111,7 +111,7 @@ _SETTINGS = ("busy_timeout = 2000", "cache_size = -65536", "mmap_size = 10737418
 """Of the connection: milliseconds to wait for a lock, KiB of cache, bytes read in place, where sorting is done."""
 
 _STEPS = 100_000
-"""Steps of SQLite's machine between looks at whether somebody pressed Ctrl-C."""
+"""Steps of SQLite's machine between looks at whether Ctrl-C was pressed."""
 
 
 class SQLiteDatabase(Database):
@@ -152,7 +152,7 @@ class SQLiteDatabase(Database):
         return Rows(tuple(column[0] for column in cursor.description or ()), rows)
 
     def refuse_power(self) -> None:
-        """Refuse nobody: a file is all there is."""
+        """Refuse no user: a file is all there is."""
 
     def _is_late(self) -> bool:
         return self._patience is not None and self._clock.monotonic() > self._ends_at
@@ -165,7 +165,7 @@ class SQLiteDatabase(Database):
 def _authorize(action: int, first: str | None, *_: str | None) -> int:
     if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
         return sqlite3.SQLITE_OK
-    # What SQLite says when it loads a table-valued function; the table itself cannot be changed by anybody.
+    # What SQLite says when it loads a table-valued function; the table itself cannot be changed.
     if action == sqlite3.SQLITE_UPDATE and first in ("sqlite_master", "sqlite_schema"):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY

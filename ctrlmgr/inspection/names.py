@@ -1,7 +1,8 @@
 """What people call a resource: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, or any that the log itself holds.
 
 Guarantees: built-in kinds go by the names of Kubernetes' discovery, the core group first where several share one;
-what no discovery knows (custom resources, internal ones) goes by the resource's own name.
+custom kinds by those that their definitions had accepted at the moment that is looked at; what neither knows goes by
+the resource's own name.
 """
 
 from __future__ import annotations
@@ -10,25 +11,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.errors import NotFound
+from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.inspection.custom import CustomKindsAt
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.schema import structure
 
 
 class Named(NamedTuple):
-    """A resource that somebody has named."""
+    """A resource that a user has named."""
 
     resource: Resource
     namespaced: bool
     singular: str
     """As kubectl's `-o name` has it: `pod`, `deployment.apps`."""
+    is_custom: bool = False
+    """Whether a definition says what it is called."""
 
 
-def find(database: Database, text: str) -> Named:
-    """Return the resource that `text` names; raises `NotFound`, as an API server does, when there is none."""
+def find(database: Database, text: str, at: Revision | None = None) -> Named:
+    """Return the resource that `text` names, now or at a revision; raises `NotFound`, as an API server does."""
     if named := _builtin().get(text.lower()):
         return named
+    for definition in CustomKindsAt(database, at):
+        if text.lower() in _names_of(definition):
+            return _custom(definition)
     resource = text.lower()
     statement = "SELECT min(namespace) FROM object WHERE resource = :resource"
     least = database.query(statement, {"resource": resource}).rows[0][0]
@@ -37,16 +45,37 @@ def find(database: Database, text: str) -> Named:
     return Named(Resource.parse(resource), namespaced=least != "", singular=resource)
 
 
-def find_all(database: Database, text: str) -> Sequence[Named]:
+def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:
     """Return the resources that a list such as `pods,svc` names; a category, as `all` is one, names several.
 
     Raises `NotFound` as `find` does. What is named twice comes once.
     """
     found: dict[Resource, Named] = {}
     for name in text.split(","):
-        for named in _categories().get(name.lower()) or [find(database, name)]:
+        for named in _of_category(database, name.lower(), at) or [find(database, name, at)]:
             found.setdefault(named.resource, named)
     return list(found.values())
+
+
+def _of_category(database: Database, category: str, at: Revision | None) -> Sequence[Named]:
+    builtin = _categories().get(category, ())
+    if not builtin and category in _builtin():  # what most are asked for by
+        return ()
+    custom = CustomKindsAt(database, at)
+    return [*builtin, *(_custom(each) for each in custom if category in each.accepted.categories)]
+
+
+def _custom(definition: Definition) -> Named:
+    names, group = definition.accepted, definition.group
+    return Named(Resource(group, names.plural), definition.namespaced, f"{names.singular}.{group}", is_custom=True)
+
+
+def _names_of(definition: Definition) -> Iterator[str]:
+    names, group = definition.accepted, definition.group
+    for name in (names.plural, names.singular, names.kind.lower(), *names.short_names):
+        yield name
+        yield f"{name}.{group}"
+        yield from (f"{name}.{version}.{group}" for version in definition.versions)
 
 
 @cache

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.refusals import forbidden as refused
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.rules import domain_path, each_problem, immutable
@@ -65,6 +67,11 @@ class PriorityClassStrategy(Strategy):
         errors = [] if same_value else [forbidden("value", "may not be changed in an update.")]
         field = "preemptionPolicy"
         return errors + immutable(new.get(field), old.get(field), Path(field))
+
+    def begin_delete(self, ctx: Context, obj: Object) -> None:
+        """Refuse to let one go that every cluster has."""
+        if obj.name in SYSTEM_PRIORITIES:
+            raise refused(ctx.kind.resource, obj.name, "this is a system priority class and cannot be deleted")
 
 
 def _system_problem(name: str, value: int, global_default: bool) -> str:

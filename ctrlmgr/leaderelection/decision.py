@@ -1,10 +1,10 @@
 """What an elector is to do next: decided purely, from what it has seen and its own clock.
 
-Guarantees, whoever's clocks go wrong, and before the log's fence even has to say no:
-- A lease that somebody holds is not taken before it has stood still, *as seen by our own clock*, for as long as it is
+Guarantees, whichever clocks go wrong, and before the log's fence even has to say no:
+- A lease that is held is not taken before it has stood still, *as seen by our own clock*, for as long as it is
   good for; unless its holder is known to be gone, or has given it back. Its times are never compared with our clock.
 - A leader trusts itself only for `renew_deadline` seconds from when it *began* the last renewal that succeeded.
-- Whoever does not lead waits for one exact moment, or for the lease to change: nobody polls.
+- A candidate waits for one exact moment, or for the lease to change: none polls.
 
 After client-go's `tools/leaderelection`, which is where the three durations and their defaults come from.
 """

@@ -3,9 +3,9 @@
 Guarantees:
 - What the leader runs starts when the caches have come to the revision of the takeover: so it has before it all that
   any leader before it has written, and acts on nothing older.
-- When the term is over, by whatever, everything is told to stop at once; once nobody is at work any more the process
-  stands again. It goes on with everything else meanwhile.
-- Stopping lets everybody finish first, the lease being renewed all the while, and gives it back last.
+- When the term is over, by whatever, everything is told to stop at once; once no controller is at work any more the
+  process stands again. It goes on with everything else meanwhile.
+- Stopping lets all controllers finish first, the lease being renewed all the while, and gives it back last.
 - A candidate is woken by what happens to the lease; it takes over a lease that is given back within milliseconds.
 - What else goes wrong in a term than its end ends `run`, and with it the process.
 """
@@ -183,7 +183,7 @@ class Election:
         self._leave()
 
     def _stands(self, stop: threading.Event) -> bool:
-        """Whether to step: to lead until everybody has finished, but not to begin when stopping."""
+        """Whether to step: to lead until all have finished, but not to begin when stopping."""
         return self._elector.term > 0 or not stop.is_set()
 
     def _is_over(self, stop: threading.Event) -> bool:
@@ -199,7 +199,7 @@ class Election:
             if not term:
                 self._stand_by()
             elif not stop.is_set() and term == self._resumed:
-                self._acting = True  # before anybody can act
+                self._acting = True  # before any controller can act
                 self._running = _Running(term, self._runnables, clock=self._clock, ended=self._wake)
             return
         if running.has_ended:
@@ -209,7 +209,7 @@ class Election:
             running.stop.set()
 
     def _end(self, running: _Running) -> None:
-        """Draw the conclusions from the end of everybody's work."""
+        """Draw the conclusions from the end of all work."""
         self._running = None
         self._acting = False
         if running.error is not None:
@@ -219,7 +219,7 @@ class Election:
         self._wake()
 
     def _stand_by(self) -> None:
-        """Be a candidate among whose controllers nobody is at work."""
+        """Be a candidate none of whose controllers is at work."""
         if self._elector.ended():
             self._wake()  # it may stand again
         if self._resumed > self._stood:
@@ -259,7 +259,7 @@ class Election:
             self._woken = False
 
     def _leave(self) -> None:
-        """Give the lease back: nobody is at work any more."""
+        """Give the lease back: no controller is at work any more."""
         self._elector.ended()
         self._elector.release(RELEASE_PATIENCE)
         self._tell(0)

@@ -1,8 +1,8 @@
-"""The elector: decides, writes the lease, and answers whoever asks whether this process leads.
+"""The elector: decides, writes the lease, and tells whether this process leads.
 
 Guarantees beyond those of `decision` and `lock`:
 - `fence` gives out a term only while this process may trust itself to lead; nothing has to run for that to end.
-- A new term does not begin while anybody of the last one may still be at work (`ended` says that nobody is), and the
+- A new term does not begin while a controller of the last one may still be at work (`ended` says that none is), and the
   lease is given back after that only.
 - Whether a write of the lease that was interrupted has come to be in the log is never guessed: a leader counts it as
   not renewed, a candidate waits to see.
@@ -38,7 +38,7 @@ comes next. So a client cannot push the term beyond what `leaseTransitions`, an 
 
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
-"""What a write of the lease may fail with and be tried again: somebody was quicker, or the database is away."""
+"""What a write of the lease may fail with and be tried again: another writer was first, or the database is away."""
 
 
 class Elector:
@@ -52,7 +52,7 @@ class Elector:
         self._clock = clock
         # Replaced as a whole, so that any thread may read it.
         self._term: Term | None = None
-        # Whether somebody of a term that began here may still be at work.
+        # Whether a controller of a term that began here may still be at work.
         self._at_work = False
         self._newest_term = 0  # that the log has been heard to be in
         self._tries_at = 0.0  # not before then again (monotonic seconds)
@@ -86,7 +86,7 @@ class Elector:
         return 0 if term is None else term.number
 
     def has_settled(self) -> bool:
-        """Whether it has been seen that somebody leads, be it this process."""
+        """Whether a leader has been seen, be it this process."""
         return self._settled
 
     def fence(self) -> Fence:
@@ -237,18 +237,18 @@ class Elector:
             self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
-        """Lead no longer, from now on; whoever is at work is to end, and then `ended` is to be called."""
+        """Lead no longer, from now on; controllers at work are to end, and then `ended` is to be called."""
         term, self._term = self._term, None
         if term is not None:
             log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
 
     def ended(self) -> bool:
-        """Learn that nobody of the last term is at work any more; return whether that is news."""
+        """Learn that no controller of the last term is at work any more; return whether that is news."""
         was_at_work, self._at_work = self._at_work, False
         return was_at_work
 
     def release(self, patience: float) -> None:
-        """Give the lease back, nobody being at work any more, and lead no longer."""
+        """Give the lease back, as no controller is at work any more, and lead no longer."""
         term = self._term
         if term is None or self._at_work:
             return

@@ -52,12 +52,12 @@ class LeaseLock:
         return self._append(seen, record, Fence(self.name, term, takeover=True), patience)
 
     def renew(self, seen: Object | None, term: Term, *, duration: float, session: str, patience: float) -> Object:
-        """Say that the holder lives; a lease that somebody has deleted is made anew."""
+        """Say that the holder lives; a lease that was deleted is made anew."""
         record = LeaseRecord(self.identity, term.number, duration, term.acquired_at, self._clock.now(), session)
         return self._append(seen, record, self.fence(term.number), patience)
 
     def release(self, seen: Object | None, term: Term, *, patience: float) -> Object:
-        """Give the lease back: whoever sees it may take it at once."""
+        """Give the lease back: a candidate that sees it may take it at once."""
         now = self._clock.now()
         record = LeaseRecord("", term.number, RELEASED_FOR, now, now)
         return self._append(seen, record, self.fence(term.number), patience)

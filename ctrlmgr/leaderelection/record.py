@@ -1,7 +1,7 @@
 """What a Lease (coordination.k8s.io/v1) says about who leads: read from an object, and written as one.
 
 Guarantees: what is written is what client-go's elector writes into a Lease (`tools/leaderelection/resourcelock`), so
-whoever reads leases reads these; labels, annotations and managers that others have put there stay.
+clients that read leases read these; labels, annotations and managers that others have put there stay.
 """
 
 from __future__ import annotations

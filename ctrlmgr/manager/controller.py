@@ -4,7 +4,7 @@ Guarantees:
 - A change that a watch maps to a key is followed by a reconcile of that key that began after the change was in
   the cache; however many changes were coalesced, the reconcile's `Cause` names each one's revision.
 - No key is reconciled by two workers at once.
-- A reconcile that raises harms nobody else: it is counted, logged once, and tried again with the same triggers,
+- A reconcile that raises harms no other: it is counted, logged once, and tried again with the same triggers,
   rate limited by key and overall. `TerminalError` is not tried again.
 - A reconcile that asks to be run again later and has written nothing leaves its triggers to that later one.
 - What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
@@ -65,7 +65,7 @@ class Watch:
     """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced.
 
     With `after_sync` a re-sync enqueues the keys of every object, changed or not. A controller that puts right what
-    others do to its own objects needs that for some watch: what it created and somebody deleted before its cache saw
+    others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
     either is no difference that a re-sync would tell.
     """
 
@@ -95,13 +95,15 @@ class Controller:
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
         limiter: RateLimiter[Key] | None = None,
+        kind: str = "",
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
         `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do.
+        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
         """
         self.name = name
+        self._labels = {"controller": name, **({"kind": kind} if kind else {})}
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
@@ -127,6 +129,10 @@ class Controller:
         watch.informer.add_handler(self._handler(watch))
         if watch.after_sync:
             watch.informer.add_sync_handler(self._sync_handler(watch))
+
+    def work_from(self, queue: WorkQueue[Key]) -> None:
+        """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
+        self.queue = queue
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
@@ -192,7 +198,7 @@ class Controller:
         try:
             with (
                 self._metrics.active_workers.track_inprogress(),
-                bound_contextvars(controller=self.name, key=str(delivery.item), attempt=delivery.attempt),
+                bound_contextvars(**self._labels, key=str(delivery.item), attempt=delivery.attempt),
             ):
                 self._process(delivery)
         finally:
@@ -323,7 +329,7 @@ class Controller:
 
 
 def _is_part_of_the_job(error: Exception) -> bool:
-    """Whether an error says nothing against the reconciler: somebody was quicker, or the database is away."""
+    """Whether an error says nothing against the reconciler: another writer was first, or the database is away."""
     if isinstance(error, OutcomeUnknown):
         return True  # the next reconcile sees what came of it
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)

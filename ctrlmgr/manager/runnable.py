@@ -3,7 +3,7 @@
 Guarantees:
 - Phases start upward: a runnable starts when everything in the phases below has started and synced.
 - Phases stop downward: a runnable is told to stop when everything in the phases above has ended or used up its
-  grace. So nobody loses the log or the caches while still working with them.
+  grace. So nothing loses the log or the caches while it still works with them.
 - The first error a runnable raises stops everything and is raised by `Manager.run`.
 - Nothing can keep the process from ending: each phase has `grace` seconds to stop, and who did not is named.
 """
@@ -34,7 +34,7 @@ class Phase(IntEnum):
     CACHES = 1
     SERVERS = 2
     MEMBERS = 3
-    """What every process does, whoever leads."""
+    """What every process does, leader or not."""
     LEADER = 4
 
 
@@ -46,7 +46,7 @@ class Runnable(Protocol):
         """What its thread and its log lines are called."""
 
     def run(self, stop: threading.Event) -> None:
-        """Block until `stop` is set; raising stops the manager, returning early stops nobody.
+        """Block until `stop` is set; raising stops the manager, returning early stops no other.
 
         The event is this runnable's own: it may set it itself, to wake whichever of its threads wait on it.
         """

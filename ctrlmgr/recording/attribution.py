@@ -8,7 +8,7 @@ whole seconds. Hence, in this order:
 
 1. an entry that is new, or whose time changed, is the writer's;
 2. else (the same second) an entry that gained fields is the writer's;
-3. else, if a value changed, the entry owning it is the writer's: anybody else would have gained it;
+3. else, if a value changed, the entry owning it is the writer's: any other writer would have gained it;
 4. else fields only went: their owner *probably* removed them, but nothing proves it (`certain` is False).
 """
 

@@ -1,4 +1,4 @@
-"""Time in a replay: it stands where the recording is, and nobody waits for it.
+"""Time in a replay: it stands where the recording is, and is not waited for.
 
 Guarantees: `ReplayClock` never goes back, moves only when it is told to or when its one thread waits, and never
 blocks. `LogClock` stamps events with that time but waits for databases in the machine's.

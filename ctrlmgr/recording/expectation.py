@@ -1,6 +1,6 @@
 """What a recording says our controllers must come to, and which of its changes are inputs instead.
 
-Of Endpoints, what the endpoints controller of the real cluster wrote is the expectation. What anybody else wrote (a
+Of Endpoints, what the endpoints controller of the real cluster wrote is the expectation. What any other client wrote (a
 client adding an annotation, the API server keeping the `kubernetes` Endpoints, the namespace controller emptying a
 namespace) is an input. Guarantee: the split depends on the recording
 alone, never on what our controllers did.

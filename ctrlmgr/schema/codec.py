@@ -13,7 +13,7 @@ a dict. Only what that refuses is looked at field by field (`schema.prune`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -41,6 +41,16 @@ _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class OtherVersion(BadRequest):
+    """A body is of another version than is asked for; what else is wrong with it, in its own version, is known."""
+
+    def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
+        """Take the `problems` that a caller may want to be warned of, and the refusal where these are errors."""
+        super().__init__(message)
+        self.problems = problems
+        self.strictly = strictly
 
 
 class Decoded(NamedTuple):
@@ -270,9 +280,9 @@ def _internal_package(api_version: str) -> str:
 
 
 def summary(data: bytes) -> str:
-    """Show the beginning of a body as Kubernetes does: JSON as text, anything else in hexadecimal."""
+    """Show the beginning of a body as Kubernetes does: an object as its text, anything else in hexadecimal."""
     if not data:
         return "<empty>"
     start = data[:30]
-    shown = quote(start.decode(errors="replace")) if start.startswith(b"{") else start.hex()
+    shown = start.decode(errors="replace") if start.startswith(b"{") else start.hex()
     return f"{shown} ..." if len(data) > 30 else shown

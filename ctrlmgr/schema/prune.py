@@ -1,6 +1,6 @@
 """Brings a decoded object into the form that its schema wants, and says what was wrong with it in Kubernetes' words.
 
-This is the slow path, taken for what `schema.structs` refuses: fields that nobody knows or that stand twice are
+This is the slow path, taken for what `schema.structs` refuses: fields that are unknown or stand twice are
 dropped and listed; null is what it is to Go (no value); a wrong type is an error.
 
 Rules and words are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.

@@ -1,4 +1,4 @@
-"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by anybody.
+"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by any program.
 
 Guarantees: whatever `decode` returns is made of dicts, lists, strings of Unicode scalars without NUL, bools, None,
 ints, and floats that are numbers, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -107,9 +107,29 @@ def _reason(message: str, data: bytes) -> str:
     is_trailing = "trailing" in message
     at = int(position[1]) - is_trailing
     character = repr(chr(data[at])) if at < len(data) else "EOF"
-    return (
-        f"invalid character {character} {'after top-level value' if is_trailing else 'looking for beginning of value'}"
-    )
+    return f"invalid character {character} {'after top-level value' if is_trailing else _expectation(data)}"
+
+
+def _expectation(data: bytes) -> str:
+    """Say what Go's scanner would be at where malformed JSON goes wrong."""
+    try:
+        json.loads(data.decode(errors="replace"))
+    except json.JSONDecodeError as error:
+        return GO_WORDS.get(error.msg, _VALUE)
+    except (ValueError, RecursionError):  # numbers or depths that Python does not read
+        pass
+    return _VALUE
+
+
+_VALUE = "looking for beginning of value"
+GO_WORDS: Final = {
+    "Expecting value": _VALUE,
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+"""What Go's scanner says where Python's says this."""
 
 
 class Repeated(dict[str, Any]):

@@ -6,7 +6,7 @@
   structs inlined, as in JSON), each with its Go type and whether a zero value is left out (`omitempty`, `omitzero`);
 - `discovery`: the groups there are (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
 
-What these functions return is shared: nobody changes it.
+What these functions return is shared: no caller changes it.
 """
 
 from __future__ import annotations

@@ -22,15 +22,16 @@ from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
+from ctrlmgr.controllers.bootstrap.priority_classes import SystemPriorityClasses
 from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -38,6 +39,9 @@ from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.serve.apps import Definitions
+from ctrlmgr.serve.apps import chosen as apps_of
+from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
@@ -75,7 +79,7 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
-        chosen = registry.enabled(settings.controllers.enabled)
+        apps, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
             log.warning(warning)
         self._role = settings.server.role
@@ -94,7 +98,8 @@ class Application(Fronted):
         authorization = ServingAuthorization(settings.authorization)
         authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
-        chain = new_chain(kinds, clock, settings.admission, authorizer)
+        own = [plugin_of(each) for app in apps for each in app.admissions]
+        chain = new_chain(kinds, clock, settings.admission, authorizer, own)
         backend = Backend(
             event_log,
             feed,
@@ -146,6 +151,7 @@ class Application(Fronted):
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
+        audit_log = AuditLog(settings, clock=clock, random=random)
         self.server = front.server(
             backend,
             pages,
@@ -153,6 +159,7 @@ class Application(Fronted):
             kinds=served,
             delay=settings.server.shutdown_delay,
             housekeeping=[self._turn],
+            auditing=audit_log.step,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -162,17 +169,21 @@ class Application(Fronted):
             port=self.server.port,
             ready=self.is_ready,
         )
-        self._roles = BootstrapRoles(parts.apiserver_client(), clock, registry.ALL)
+        self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
+        self._classes = SystemPriorityClasses(parts.apiserver_client())
 
         self.manager.add(probe, Phase.LOG)
         self.manager.add(feed, Phase.CACHES)
         self.manager.add(informers, Phase.CACHES)
         self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
+        self.manager.add(audit_log, Phase.CACHES)  # it ends after the server whose requests it writes down
         self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
         self.manager.add(self.server, Phase.SERVERS)
-        members = (*self._bootstrap.runnables, self._roles, parts.definitions())
+        members = (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
         members = () if self._role == CONTROLLERS_ONLY else members
         published = () if self._role == CONTROLLERS_ONLY else (cluster_authentication(parts, front),)
+        if apps and self._role != API_ONLY:
+            self.manager.add(Definitions(apps, parts.apiserver_client(), event_log, clock=clock), Phase.MEMBERS)
         for runnable in (*published, *members):
             self.manager.add(runnable, Phase.MEMBERS)
         for runnable in led if self._election is None else [self._election]:
@@ -233,6 +244,7 @@ class Application(Fronted):
         return [
             Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
             Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
+            Check(f"poststarthook/{SystemPriorityClasses.name}", lambda: self._classes.problem()),
         ]
 
     def _elected(self) -> list[Check]:
@@ -250,6 +262,6 @@ def _external(settings: Settings, port: int) -> str:
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
-    """Return the settings as anybody who may ask is shown them."""
+    """Return the settings as they are shown to users who may ask."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.jwt_configuration import Configuration
 from ctrlmgr.authentication.request_header import RequestHeaders
 from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.authentication.user import User
@@ -25,6 +27,7 @@ from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.bootstrap_tokens import BootstrapTokens
 from ctrlmgr.server.authn.client_certificates import ClientCertificates, FrontProxies
 from ctrlmgr.server.authn.issuer_pages import issuer_pages
+from ctrlmgr.server.authn.openid import ConfiguredTokens
 from ctrlmgr.server.authn.parts import Authenticator, TokenAuthenticator
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.server.authn.token_requests import TokenRequests
@@ -36,6 +39,13 @@ from ctrlmgr.settings import Settings
 
 _SHORTEST_LIMIT = 3600
 """Seconds that every token may live at least, whatever the limit."""
+
+
+class _Followed(Protocol):
+    """What is read from a file."""
+
+    def reload(self) -> bool:
+        """Take up the file if it has changed."""
 
 
 class ServingAuthentication:
@@ -88,18 +98,23 @@ class ServingAuthentication:
         tokens: list[TokenAuthenticator] = [self._tokens, self.service_accounts]
         if self._settings.enable_bootstrap_token_auth:
             tokens.append(BootstrapTokens(find, audiences, clock=clock))
+        self._admits_anonymous = _admits_anonymous(settings)
+        self._anonymous = Anonymous(enabled=self._admits_anonymous)
+        self._configured = self._read_configured(audiences, clock=clock)
+        if self._configured is not None:
+            tokens.append(self._configured)
         self.authenticator = Authentication(
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
             TokenUnion(tokens),
             audiences=audiences,
-            anonymous=Anonymous(enabled=_admits_anonymous(settings)),
+            anonymous=self._anonymous,
         )
 
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
         """What looks at files that may have changed."""
-        followed = [self._tokens.reload, self._clients.reload]
-        return followed if self._proxies is None else [*followed, self._proxies.reload]
+        followed: list[_Followed | None] = [self._tokens, self._clients, self._proxies, self._configured]
+        return [each.reload for each in followed if each is not None]
 
     def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:
         """Return the pages by which others verify our tokens; `keys_url` tells where the keys are."""
@@ -118,6 +133,19 @@ class ServingAuthentication:
             group_headers=said.requestheader_group_headers,
             extra_prefixes=said.requestheader_extra_headers_prefix,
         )
+
+    def _read_configured(self, audiences: Sequence[str], *, clock: Clock) -> ConfiguredTokens | None:
+        if not self._settings.config:
+            return None
+        file = Path(self._settings.config).expanduser()
+        return ConfiguredTokens(file, self._issuers, audiences, self._take, clock=clock)
+
+    def _take(self, said: Configuration) -> None:
+        """Let in without credentials whom a configuration lets in, or the settings if it says nothing of it."""
+        if said.anonymous is None:
+            self._anonymous.admit(enabled=self._admits_anonymous)
+        else:
+            self._anonymous.admit(enabled=said.anonymous, paths=said.anonymous_paths)
 
     def _front_proxies(self, clock: Clock) -> list[Authenticator]:
         if self._proxies is None:

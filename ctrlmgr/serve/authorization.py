@@ -60,7 +60,7 @@ class ServingAuthorization:
         cacher.feed(self._graph)
 
     def guard(self, admission: Admission) -> GuardedRights:
-        """Return admission that also sees to it that nobody grants what they do not have."""
+        """Return admission that also sees to it that users grant only what they have."""
         return GuardedRights(admission, self.authorizer, self.index)
 
     def rights(self, user: User, backend: Backend) -> UserRights:

@@ -20,6 +20,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.server import App, HttpServer, Pages
+from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.chain import Behind
 from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
@@ -30,7 +31,7 @@ ADMIN = User("system:admin", "system:admin", (MASTERS,))
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Addresses of nobody (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
+"""Addresses of no host (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
 
 
 class Front:
@@ -73,6 +74,7 @@ class Front:
         kinds: Kinds | None = None,
         delay: float = 0.0,
         housekeeping: Sequence[Callable[[], object]] = (),
+        auditing: Auditing | None = None,
     ) -> HttpServer:
         """Return the server of `backend`, which looks after its certificates and tokens and does `housekeeping`.
 
@@ -88,6 +90,7 @@ class Front:
             max_reads=self._settings.max_reads,
             max_writes=self._settings.max_writes,
             kinds=kinds,
+            auditing=auditing,
         )
         return HttpServer(
             app,

@@ -1,7 +1,7 @@
 """Which of the processes runs the controllers: the election, put together from the settings.
 
 Guarantees: with `leader_election.enabled` every write of a controller carries the fence of its term; without, this
-process runs the controllers whoever else does, and nothing is fenced.
+process runs the controllers whatever others do, and nothing is fenced.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Guarantees:
   stop.
 - Where a watchdog was asked for it is fed while the process is alive, twice in each of its periods, and not when it
   only looks so: its event loop must turn and its health checks hold.
-- Without a service manager nothing happens; one that does not listen is nobody's problem.
+- Without a service manager nothing happens; one that does not listen is passed over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOK_AGAIN: Final = 0.1
 
 
 class ServiceManager:
-    """Whoever started this process; a Runnable, which tells it that the process is ready and that it lives."""
+    """What started this process; a Runnable, which tells it that the process is ready and that it lives."""
 
     name = "service-manager"
 

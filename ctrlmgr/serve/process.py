@@ -23,6 +23,7 @@ from ctrlmgr import interpreter, logging
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
+from ctrlmgr.eventlog.sealing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import Application
@@ -50,11 +51,11 @@ def serve(
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
         # Not before all settings were found good and the database was found to be one: other files are not ours.
-        narrow(settings.data_path, filter(None, (settings.anchor_path, _database_file(settings.database_url))))
+        narrow(settings.data_path, _private_files(settings))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
-            # Not before signals are caught: whoever reads that it serves may stop it at once.
+            # Not before signals are caught: a parent that reads that it serves may stop it at once.
             application.announce()
             started(application)
             head = event_log.head().revision
@@ -88,9 +89,18 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
     log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)
 
 
-def _database_file(url: str) -> Path | None:
-    scheme, _, path = url.partition(":///")
-    return Path(path) if scheme == "sqlite" else None
+def _private_files(settings: Settings) -> Iterator[Path]:
+    """Yield what may lie outside the data directory: the database, its anchor, and the key that signs that."""
+    scheme, _, path = settings.database_url.partition(":///")
+    database = Path(path) if scheme == "sqlite" else None
+    yield from filter(None, (database, settings.anchor_path, settings.anchor_key_path))
+
+
+def _sealing(settings: Settings) -> Sealing | None:
+    key, database = settings.anchor_key_path, settings.database
+    if key is None:
+        return None
+    return Sealing(key, makes_key=True, command=database.anchor_command, every=database.anchor_command_every)
 
 
 @contextmanager
@@ -107,6 +117,7 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
         random=random,
         migrate=True,
         anchor=anchor,
+        sealing=_sealing(settings),
         pool_size=settings.database.pool_size,
     )
     try:

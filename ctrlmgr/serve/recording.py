@@ -2,7 +2,7 @@
 
 Guarantees:
 - No controllers run and no database is opened. What it keeps (certificates, its kubeconfig) is in a directory of its
-  own, `play` in the data directory, so nobody who uses a real server's kubeconfig ever comes here by accident.
+  own, `play` in the data directory, so a user of a real server's kubeconfig never comes here by accident.
 - What can be refused is refused before anything starts: a recording that cannot be used, an address that is taken.
 - With pretended writes, Leases are the clients' own: real ones in a log of their own, which counts its revisions by
   itself. Those recorded are not shown, for who held them then is not here to let go of them.
@@ -55,7 +55,7 @@ from ctrlmgr.ui import Process, Reader, Site
 
 log = structlog.get_logger(__name__)
 
-_READ_ONLY = "this is a recording, which nobody can change (--writes pretend answers as if one could)"
+_READ_ONLY = "this is a recording, which cannot be changed (--writes pretend answers as if it could)"
 _NO_HISTORY = (
     "A recording is played from memory. To look at its past, bring it into a log with `ctrlmgr import` and serve that."
 )

@@ -3,7 +3,7 @@
 In the order a request travels: `http` accepts it, `app` asks who may (`access`) and finds what it is about (`routes`,
 `endpoints`); `api` has the `driver` run what the engine makes of it, and shows the result (`presentation`) as it was
 asked for (`negotiation`), in one piece or many (`sending`). A watch goes on from there: `watching` until it has caught
-up, then in the `hub`, which tells everybody at once. What is no resource is among the `pages`.
+up, then in the `hub`, which tells all watchers at once. What is no resource is among the `pages`.
 """
 
 from ctrlmgr.server.app import App

@@ -9,16 +9,21 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias
+
+import msgspec
 
 from ctrlmgr.api import status
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.audit.event import Record
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
+    APPLY_PATCH,
     Body,
     GetOptions,
     ListOptions,
@@ -33,6 +38,7 @@ from ctrlmgr.engine.options import (
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
+from ctrlmgr.schema import yaml_document
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connecting import connect_options, has_no_log, object_name, unreachable
@@ -94,7 +100,29 @@ class Call:
 
     async def body(self, media_type: str) -> Body:
         """Read the body."""
-        return Body(media_type, await self.request.body())
+        return self.heard(Body(media_type, await self.request.body()))
+
+    def heard(self, body: Body) -> Body:
+        """Return a body that the audit log will hear of, if it wants to."""
+        record = self.request.audit
+        return body if record is None else body._replace(heard=partial(_hear, record))
+
+
+def _hear(record: Record, fields: Unstructured, encode: Callable[[], bytes]) -> None:
+    """Tell the audit log of a body that was decoded."""
+    record.named(fields)
+    if record.wants_request:
+        record.asked(encode())
+
+
+def _as_json(body: Body) -> bytes:
+    """Return a patch as JSON, whatever it is written in; as it is if that cannot be done."""
+    if body.media_type != APPLY_PATCH:
+        return body.data
+    try:
+        return msgspec.json.encode(yaml_document.decode(body.data)[0])
+    except (ValueError, TypeError):
+        return body.data
 
 
 _Handler: TypeAlias = Callable[[Call], Awaitable[None]]
@@ -206,10 +234,12 @@ class Api:
         fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
+        if body.heard is not None:
+            body.heard(fields, lambda: codec.encode(fields))
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
-        metadata = {"name": account.name, "namespace": account.namespace, "uid": account.uid}
-        fields["metadata"] = {**(fields.get("metadata") or {}), **metadata}
+        given = fields.get("metadata") or {}  # a uid that is not the account's is refused below
+        fields["metadata"] = {"uid": account.uid, **given, "name": account.name, "namespace": account.namespace}
         told = [*(problems if options.field_validation == "Warn" else ())]
         told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
         answer = self._tokens.answer(account, fields)
@@ -226,7 +256,9 @@ class Api:
     async def _patch(self, call: Call) -> None:
         request = call.request
         media_type = patch_type(request.header(b"content-type"), taken=call.patches)
-        body = await call.body(media_type)
+        body = Body(media_type, await request.body())
+        if request.audit is not None and request.audit.wants_request:
+            request.audit.asked(_as_json(body))
         options = parse_patch(request.query, media_type)
         await self._done(call, self._engine.patch(call.target, body, options, request.requester))
 
@@ -246,7 +278,7 @@ class Api:
 
     async def _delete_body(self, call: Call) -> Body | None:
         data = await call.request.body()
-        return Body(body_type(call.request.header(b"content-type")), data) if data else None
+        return call.heard(Body(body_type(call.request.header(b"content-type")), data)) if data else None
 
     async def _connect(self, call: Call) -> None:
         gvk = call.endpoint.shown
@@ -281,6 +313,8 @@ class Api:
             call.request.told.annotations.update(error.annotations)
             raise
         call.request.told.annotations.update(answer.annotations)
+        if call.request.audit is not None and answer.object is not None:
+            call.request.audit.revision = answer.object.revision
         if answer.object is not None:
             body = self._presentation(call).one(answer.object)
         else:

@@ -1,12 +1,13 @@
 """The application: it leads each request through the chain, and whatever happens there, it answers.
 
 Guarantees:
-- Every error is answered with a `Status`; one that nobody expected is logged and answered as 500 without details.
+- Every error is answered with a `Status`; an unexpected one is logged and answered as 500 without details.
 - Every request about a resource is counted and timed, once, under kube-apiserver's metric names.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.server import limits
+from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.chain import Behind, Chain
 from ctrlmgr.server.endpoints import Places
@@ -51,17 +53,20 @@ class App:
         max_reads: int = limits.READS,
         max_writes: int = limits.WRITES,
         kinds: Kinds | None = None,
+        auditing: Auditing | None = None,
     ) -> None:
         """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
 
         Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
-        At most `max_reads` reads and `max_writes` writes are worked on at a time.
+        `auditing` writes requests down. At most `max_reads` reads and `max_writes` writes are worked on at a time.
         """
         self._backend = backend
         self._clock = clock
         self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
-        self._chain = Chain(backend, pages, authenticator, authorizer, InFlightLimits(max_reads, max_writes))
+        in_flight = InFlightLimits(max_reads, max_writes)
+        self._auditing = auditing
+        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing)
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -76,16 +81,24 @@ class App:
             await self._refuse(request, status.api_error(error))
         except Exception:
             log.exception("request failed", method=request.method, path=place.location.path)
+            if request.audit is not None:
+                request.audit.panicked = True
             await self._refuse(request, InternalError(_UNEXPECTED))
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
+            if request.audit is not None and self._auditing is not None:
+                self._auditing.end(request, request.audit)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; requests are answered only while it is."""
         async with self._backend.running():
-            yield
+            looking = asyncio.create_task(self._chain.standing.run(), name="credentials of watches")
+            try:
+                yield
+            finally:
+                looking.cancel()
 
     def drain(self) -> None:
         """Let go of who would stay for long: the server stops."""
@@ -95,6 +108,8 @@ class App:
         if request.code:
             log.warning("an answer was cut short", path=request.location.path, error=str(error))
             return
+        if request.audit is not None:
+            request.audit.answered(error.code, status.encode(status.failure(error)))
         await request.respond(refused(error, self._how(request)), warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:

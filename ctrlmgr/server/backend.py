@@ -15,9 +15,10 @@ from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Call, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -25,6 +26,7 @@ from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
@@ -67,6 +69,7 @@ class Backend:
         self.kinds = kinds
         # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
         self.workers, self._readers, self._followers = Workers(), Workers(), Workers(_FOLLOWERS)
+        self._bounded = BoundedWork(clock)
         cacher = Cacher(event_log, feed, window=window)
         self._hub = Hub(cacher, clock=clock, rewinds=rewinds)
         self._follower = Follower(event_log, feed, cacher, self._followers)
@@ -75,14 +78,22 @@ class Backend:
             kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(kinds, clock)
         )
         self._caller = Caller(clock)
-        self._driver = Driver(event_log, self._follower, self._readers, cacher, rewinds=rewinds, caller=self._caller)
+        self._driver = Driver(
+            event_log,
+            self._follower,
+            self._readers,
+            cacher,
+            bounded=self._bounded,
+            rewinds=rewinds,
+            caller=self._caller,
+        )
         self.last_used = LastUsed(self.engine, self._driver, clock=clock)
         """Notes the use of tokens that are kept in Secrets."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
             self._driver,
-            Watches(self._hub, cacher, event_log, self._readers, clock=clock, random=random),
+            Watches(self._hub, cacher, event_log, self._readers, self._driver, clock=clock, random=random),
             Presentations(clock),
             Sender(self.workers),
             reviews,
@@ -122,9 +133,9 @@ class Backend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop; what fails here fails whoever it works for."""
+        """Be at work on the running event loop; what fails here fails the caller."""
         self._loop = asyncio.get_running_loop()
-        for workers in (self.workers, self._readers, self._followers):
+        for workers in (self.workers, self._readers, self._followers, self._bounded):
             workers.start()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -137,7 +148,7 @@ class Backend:
         finally:
             self._loop = None
             await self._caller.close()
-            for workers in (self.workers, self._readers, self._followers):
+            for workers in (self.workers, self._readers, self._followers, self._bounded):
                 workers.stop()
 
     def end_watches(self, parting: Parting = Parting.CLOSING) -> None:

@@ -22,7 +22,7 @@ import httpx
 
 from ctrlmgr import __version__
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.operations import Call, Reply
+from ctrlmgr.engine.calls.call import Call, Reply
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are read."""

@@ -4,6 +4,7 @@
 |---|---|---|
 | request info | what the request is about, whether or not that exists | |
 | authentication | who sends it | 401 |
+| audit | how much of it is written down; the record grows with the steps, and ends when it is answered | |
 | impersonation | for whom it is made, if not for its sender | 400, 403 |
 | fairness | whether there is room for it now | 429 |
 | authorization | whether that may be done | 403 |
@@ -13,6 +14,7 @@ Guarantees:
 - A client learns nothing of what is here before it is known who it is and that it may ask: 401 and 403 come before 404.
 - A step that needs no other process is passed without waiting.
 - What was acknowledged before a request came counts for it: rights that were taken are gone, on any connection.
+- A watch lasts no longer than the credentials that it was begun with, but for a minute.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -23,6 +25,8 @@ from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from ctrlmgr.audit.event import DEPRECATED
+from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_user
@@ -30,8 +34,10 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.refusals import forbidden, not_found
 from ctrlmgr.server.api import Call
+from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.standing import Standing
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import warnings
@@ -80,14 +86,18 @@ class Chain:
         authenticator: Authenticator,
         authorizer: Authorizer,
         limits: InFlightLimits,
+        auditing: Auditing | None = None,
     ) -> None:
-        """Lead to `backend` for resources and to `pages` for all else."""
+        """Lead to `backend` for resources and to `pages` for all else; `auditing` writes requests down."""
+        self._auditing = auditing
         self._backend = backend
         self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
+        self.standing = Standing(authenticator)
+        """Ends watches whose credentials have ended."""
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
@@ -95,25 +105,40 @@ class Chain:
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
         try:
-            request.user = await self._authenticator.authenticate(parts)
+            sender = request.user = await self._authenticator.authenticate(parts)
+        except CredentialsRefused:
+            if self._auditing is not None:
+                self._auditing.begin(request, attributes, None)
+            raise
         finally:
             if request.told.warnings:
                 request.headers = warnings(request.told.warnings)
+        if self._auditing is not None:
+            self._auditing.begin(request, attributes, request.user)
         if _impersonates(request):
             await self._impersonate(request, attributes)
-        with self._limits.seat(request.method, attributes):
+        with self._limits.seat(request.method, attributes, request.user) as request.seat:
             verdict = self._authorizer.authorize(request.user, attributes)
             if verdict is None:
                 verdict = await self._authorizer.ask(request.user, attributes)
+            if request.audit is not None:
+                request.audit.decide("allow" if verdict.allows else "forbid", verdict.reason)
             if not verdict.allows:
                 raise refusal(request.user, attributes, verdict.reason)
-            await self._perform(request, place, attributes)
+            if attributes.verb == "watch":
+                with self.standing.holding(request, parts, sender):
+                    await self._perform(request, place, attributes)
+            else:
+                await self._perform(request, place, attributes)
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
         """Have a request made for the user that its headers name."""
         wanted = wanted_user(request.raw_headers)
         if wanted is not None:
-            request.user = (await self._impersonation.impersonate(request.user, wanted, attributes)).user
+            taken = await self._impersonation.impersonate(request.user, wanted, attributes)
+            request.user = taken.user
+            if request.audit is not None:
+                request.audit.impersonated, request.audit.constraint = taken.user, taken.constraint
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Answer a request that may be made."""
@@ -124,6 +149,8 @@ class Chain:
             await request.respond(self._pages.nowhere(request.location))
         else:
             request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+            if endpoint.headers and request.audit is not None:
+                request.audit.annotations[DEPRECATED] = "true"
             if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
                 await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:

@@ -50,7 +50,7 @@ def unreachable(target: Target, obj: Object, view: View) -> ApiError:
             if spec is None or not spec.node_name:
                 return BadRequest(f"pod {target.name} does not have a host assigned")
             if view.get(_NODES, Key("", spec.node_name)) is None:
-                return not_found(_NODES, spec.node_name)
+                return not_found(target.kind.resource, spec.node_name)  # Kubernetes' confusion, too
             return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
     return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
 

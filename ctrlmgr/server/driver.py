@@ -17,12 +17,14 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.operations import Append, Await, CallOut, Command, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.calls.call import CallOut
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.turns import Turns
 from ctrlmgr.server.watch.follower import Follower
@@ -47,10 +49,13 @@ class Driver:
         workers: Workers,
         view: View,
         *,
+        bounded: BoundedWork,
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
         """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
+
+        What takes long is done by `bounded`.
 
         What is decided at the last moment is decided on `view`, which `follower` keeps current.
 
@@ -59,6 +64,7 @@ class Driver:
         self._log = event_log
         self._follower = follower
         self._workers = workers
+        self._bounded = bounded
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
         self._turns = Turns(view, self._submitted, self._current)
@@ -92,6 +98,8 @@ class Driver:
                 return await self._append(command, cause, fence)
             case Read(call):
                 return await self._read(call)
+            case Compute(call):
+                return await self._bounded.run(call)
             case CallOut(calls):
                 return await self._caller.call(calls)
             case Consult(ask):
@@ -107,7 +115,7 @@ class Driver:
             await self._follower.catch_up()
 
     async def _read(self, call: Callable[[], Any]) -> Any:
-        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer anybody."""
+        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer at all."""
         reading = asyncio.ensure_future(self._workers.run(call))
         try:
             while not (await asyncio.wait((reading,), timeout=READ_PATIENCE))[0]:
@@ -142,7 +150,7 @@ class Driver:
             self._ended.append((outcome, pending))
             if not self._settling:
                 self._settling = True
-                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                with suppress(RuntimeError):  # the loop is closed: no caller waits any more
                     loop.call_soon_threadsafe(self._settle)
 
         pending.add_done_callback(ended)

@@ -1,15 +1,21 @@
-"""In-flight limits: so many requests at a time and no more, reads and writes apart.
+"""In-flight limits: so many requests at a time and no more, reads and writes apart, and of one user half of them.
 
-Guarantees: whoever is refused is told when to come back (429, Retry-After); requests that last (watches) are not
-counted, nor are health checks and requests about a lease, which keep leaders alive while everything else waits: a
-leader reads its lease before it renews it (apiserver `pkg/server/filters/maxinflight.go`).
+Guarantees:
+- A refused client is told when to come back (429, Retry-After).
+- One user cannot take all the places: the others keep half of them. `system:masters` are not counted, so that an
+  administrator can always find out what goes on.
+- A request has no place while its body is awaited, so a client that withholds it takes none.
+- Requests that last (watches) are not counted, nor are health checks and requests about a lease, which keep leaders
+  alive while everything else waits: a leader reads its lease before it renews it (apiserver
+  `pkg/server/filters/maxinflight.go`).
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from typing import Self
 
 from ctrlmgr.api.resource import LEASES
+from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.errors import StatusDetails, TooManyRequests
 from ctrlmgr.metrics import in_flight
@@ -20,9 +26,11 @@ READS = 400
 WRITES = 200
 """Writes at a time (kube-apiserver's --max-mutating-requests-inflight)."""
 
+MASTERS = "system:masters"
+"""The group that is not counted."""
+
 _RETRY_AFTER = 1
 _READING = frozenset({"GET", "HEAD"})
-_UNCOUNTED: AbstractContextManager[None] = nullcontext()
 
 
 class InFlight:
@@ -31,19 +39,61 @@ class InFlight:
     def __init__(self, kind: str, limit: int) -> None:
         """Admit `limit` at a time; `kind` (`readOnly`, `mutating`) is what the metric calls them."""
         self._limit = limit
+        self._share = -(-limit // 2)
         self._count = 0
+        self._of: dict[str, int] = {}
         in_flight(kind).set_function(lambda: self._count)
 
-    def __enter__(self) -> None:
-        """Take a place; raises `TooManyRequests` when there is none."""
-        if self._count >= self._limit:
+    def take(self, user: str) -> None:
+        """Take a place for a user; raises `TooManyRequests` when there is none."""
+        own = self._of.get(user, 0)
+        if self._count >= self._limit or own >= self._share:
             raise TooManyRequests(
                 "too many requests, please try again later", details=StatusDetails(retry_after_seconds=_RETRY_AFTER)
             )
         self._count += 1
+        self._of[user] = own + 1
+
+    def give_back(self, user: str) -> None:
+        """Give a place back that was taken for a user."""
+        self._count -= 1
+        left = self._of[user] - 1
+        if left:
+            self._of[user] = left
+        else:
+            del self._of[user]
+
+
+class Seat:
+    """A user's place among the requests that are worked on, or none for a request that is not counted."""
+
+    __slots__ = ("_among", "_is_taken", "_user")
+
+    def __init__(self, among: InFlight | None = None, user: str = "") -> None:
+        """Take no place before it is entered."""
+        self._among = among
+        self._user = user
+        self._is_taken = False
+
+    def __enter__(self) -> Self:
+        """Take the place; raises `TooManyRequests`."""
+        self.take()
+        return self
 
     def __exit__(self, *error: object) -> None:
-        self._count -= 1
+        self.leave()
+
+    def take(self) -> None:
+        """Take the place, again after `leave`; raises `TooManyRequests`."""
+        if self._among is not None:
+            self._among.take(self._user)
+            self._is_taken = True
+
+    def leave(self) -> None:
+        """Give the place back: nothing is worked on for now."""
+        if self._among is not None and self._is_taken:
+            self._is_taken = False
+            self._among.give_back(self._user)
 
 
 class InFlightLimits:
@@ -54,10 +104,10 @@ class InFlightLimits:
         self._reads = InFlight("readOnly", reads)
         self._writes = InFlight("mutating", writes)
 
-    def seat(self, method: str, attributes: Attributes) -> AbstractContextManager[None]:
+    def seat(self, method: str, attributes: Attributes, user: User) -> Seat:
         """Return what a request is counted in; pages, and what lasts or keeps leaders alive, are not."""
-        if not attributes.is_resource or attributes.verb == "watch":
-            return _UNCOUNTED
+        if not attributes.is_resource or attributes.verb == "watch" or MASTERS in user.groups:
+            return Seat()
         if attributes.resource == LEASES.plural and attributes.group == LEASES.group and attributes.verb != "list":
-            return _UNCOUNTED
-        return self._reads if method in _READING else self._writes
+            return Seat()
+        return Seat(self._reads if method in _READING else self._writes, user.name)

@@ -1,7 +1,7 @@
 """Where a path leads: the URL space of the Kubernetes API, read by one parser.
 
 Guarantees:
-- A path is decoded once. One that would mean something else to somebody who decodes it again or normalises it (`..`,
+- A path is decoded once. One that would mean something else to a program that decodes it again or normalises it (`..`,
   `//`, an encoded slash or NUL) leads nowhere.
 - What a path is about does not depend on what is served here, so that who may not ask learns nothing
   (apiserver `pkg/endpoints/request/requestinfo.go`).

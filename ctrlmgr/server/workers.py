@@ -1,6 +1,6 @@
 """Threads for what may wait: database reads and compression, so that the event loop never does.
 
-Guarantees: calls are begun in the order they were given, a few at a time; whoever awaits one gets its result or what
+Guarantees: calls are begun in the order they were given, a few at a time; the awaiter of one gets its result or what
 it raised; stopping lets the calls that were given run to their end.
 """
 
@@ -60,7 +60,7 @@ class Workers:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[..., None], *arguments: Any) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with suppress(RuntimeError):  # the loop is closed: no caller waits any more
         loop.call_soon_threadsafe(settle, *arguments)
 
 

@@ -45,6 +45,17 @@ class AuthenticationSettings:
             metavar="BOOL",
         ),
     ] = True
+    config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file (YAML or JSON, AuthenticationConfiguration of apiserver.config.k8s.io/v1) that names issuers of "
+            "JSON web tokens (OpenID Connect) that are believed, and the paths where one may be anonymous; then "
+            "anonymous_auth does not count. The file is followed as it changes.",
+            flag="--authentication-config",
+            metavar="FILE",
+        ),
+    ] = ""
     enable_bootstrap_token_auth: Annotated[
         bool,
         SWITCH,

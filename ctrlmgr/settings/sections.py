@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
+from ctrlmgr.settings.audit import AuditSettings
 from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
@@ -102,6 +103,29 @@ class DatabaseSettings:
             metavar="FILE",
         ),
     ] = ""
+    anchor_key: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The file with the Ed25519 key that signs the anchor; `verify` also takes the public half. Empty: "
+            "beside the anchor, as ANCHOR.key, which `serve` makes.",
+            flag="--anchor-key",
+            metavar="FILE",
+        ),
+    ] = ""
+    anchor_command: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A command that is given each new anchor, one line of JSON, on its standard input: to keep it where "
+            "nobody who can write the database can, for example 'ssh vault tee -a anchors'. No shell reads it.",
+            flag="--anchor-command",
+            metavar="COMMAND",
+        ),
+    ] = ""
+    anchor_command_every: Annotated[
+        float, DURATION, Setting("The shortest time between two runs of the anchor's command.")
+    ] = 60.0
     pool_size: Annotated[
         int,
         whole(2),
@@ -205,7 +229,7 @@ class ServiceSettings:
         one_of("lease", "master-count", "none"),
         Setting(
             'Whose addresses the `kubernetes` service leads to: "lease" those of the processes that are '
-            'alive, "master-count" a fixed number that each process joins, "none" nobody\'s, because somebody '
+            'alive, "master-count" a fixed number that each process joins, "none" no addresses, because another '
             "else keeps its Endpoints."
         ),
     ] = "lease"
@@ -228,6 +252,16 @@ class ControllerSettings:
             metavar="LIST",
         ),
     ] = ("*",)
+    apps: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Apps whose controllers run, too, as `module:attribute` or by the name under which a package has installed "
+            "one. Their kinds are defined when they are not. Modules are looked for in the working directory first.",
+            flag="--app",
+            metavar="MODULE:APP",
+        ),
+    ] = ()
     start_interval: Annotated[
         float,
         DURATION,
@@ -254,7 +288,7 @@ class ControllerSettings:
 class LeaderElectionSettings:
     """Who runs the controllers when several processes could; the durations are in seconds, see `leaderelection`.
 
-    With `enabled` false this process runs them whoever else does.
+    With `enabled` false this process runs them whatever others do.
     """
 
     enabled: Annotated[
@@ -262,7 +296,7 @@ class LeaderElectionSettings:
         SWITCH,
         Setting(
             "Whether processes that share a database agree on one that runs the controllers. false: this one "
-            "does, whoever else does; for one process alone.",
+            "does, whatever others do; for one process alone.",
             flag="--leader-elect",
             metavar="BOOL",
         ),
@@ -315,7 +349,7 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after it has last changed. "0s": until somebody deletes it.'),
+        Setting('How long an Event is kept after it has last changed. "0s": until a client deletes it.'),
     ] = 3600.0
 
 
@@ -401,6 +435,7 @@ class Settings:
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
@@ -421,6 +456,14 @@ class Settings:
     def database_url(self) -> str:
         """The database's URL, spelled out."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
+
+    @property
+    def anchor_key_path(self) -> Path | None:
+        """The file with the key that signs the anchor: beside it, so that all who share it share the key."""
+        if self.database.anchor_key:
+            return Path(self.database.anchor_key).expanduser()
+        anchor = self.anchor_path
+        return anchor.with_name(f"{anchor.name}.key") if anchor else None
 
     @property
     def data_path(self) -> Path:

@@ -1,14 +1,14 @@
 """A clock that stands still until a test steps it.
 
 Guarantees:
-- Time moves only in `step` and `set`, and never in the middle of somebody's turn by itself.
+- Time moves only in `step` and `set`, and never in the middle of a thread's turn by itself.
 - A step fires the deadlines it passes one after the other, each at its own moment: who waits until 30 and then
   until 50 sees 30 and then 50, however far the step goes.
 - A waiter that a step has woken is forgotten at once; it counts again only when it has blocked again. So
   `wait_for_waiters(1); step(30); wait_for_waiters(1); step(20)` cannot overtake the thread it drives.
-- A single thread that never blocks (`get(timeout=0)`) needs nobody to step for it.
+- A single thread that never blocks (`get(timeout=0)`) needs no other to step for it.
 
-What it cannot see is a thread that somebody else has notified and that has not run yet: it still counts as
+What it cannot see is a thread that another has notified and that has not run yet: it still counts as
 waiting.
 """
 
@@ -102,7 +102,7 @@ class FakeClock:
                 raise TimeoutError(f"{len(self._waiters)} of {n} threads wait on the clock")
 
     def next_deadline_in(self) -> float | None:
-        """Return the seconds until the earliest deadline anybody waits for, None if nobody has one."""
+        """Return the seconds until the earliest deadline that is waited for, None if there is none."""
         with self._changed:
             deadlines = [waiter.deadline for waiter in self._waiters if waiter.deadline is not None]
             return (min(deadlines) - self._elapsed) / _MICROSECONDS if deadlines else None
@@ -113,7 +113,7 @@ class FakeClock:
             return min(due, default=None)
 
     def _wake(self, deadline: int) -> Collection[threading.Thread]:
-        """Wake everybody due, and forget them.
+        """Wake all that are due, and forget them.
 
         A condition can only wake all of its waiters, so those that are not due are woken and forgotten with the
         others; to them it looks like a notification, after which every caller looks again.

@@ -159,7 +159,7 @@ class PostgresCluster:
             self.port = _free_port(self.address)
             try:
                 self.start()
-            except subprocess.CalledProcessError:  # somebody took the port between our look and the start
+            except subprocess.CalledProcessError:  # another process took the port between our look and the start
                 if not tries_left:
                     raise
             else:
@@ -241,7 +241,7 @@ class PostgresCluster:
 
     @contextmanager
     def database(self, name: str, *, template: str = "template1") -> Iterator[str]:
-        """Create a database from a template, yield its URL, drop it with whoever is still connected."""
+        """Create a database from a template, yield its URL, drop it with all that are still connected."""
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         try:
             yield self.url(name)

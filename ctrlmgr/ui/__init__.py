@@ -4,7 +4,8 @@ Guarantees:
 - What it shows of the log it asks through `ctrlmgr.inspection`, on connections that can only read, in threads of its
   own: the event loop never waits for a database, and the API's own reads do not wait behind a page's.
 - Every answer is bounded, in rows and in time.
-- The page itself holds no data and is for everybody; what is below `/ui/api` takes the credentials everything takes.
+- The page itself holds no data and is open to every client; what is below `/ui/api` takes the credentials everything
+  takes.
 - It needs nothing but this server: no other host, no inline script, nothing to build.
 
 `site` answers requests, `assets` with files, the others with JSON: `timeline` and `density` tell what happened when,

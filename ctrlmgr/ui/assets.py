@@ -1,7 +1,7 @@
 """The files of the page, as they lie in `static`: read once, packed once, never stale.
 
 Guarantees: a browser asks whether a file has changed before it uses the one it has (`ETag`, 304), so a page is never
-put together from two versions; the headers let it load nothing from anywhere else and be framed by nobody.
+put together from two versions; the headers let it load nothing from anywhere else and not be framed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""What every answer of the page has: it runs its own scripts alone, and tells nobody where it was."""
+"""What every answer of the page has: it runs its own scripts alone, and tells no other site where it was."""
 
 _ASK_AGAIN: Header = (b"cache-control", b"no-cache")
 _VARY: Header = (b"vary", b"accept-encoding")

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A block is counted once: what is in the log never changes. When compaction takes something, counting starts again.
-- Counting goes on for `PATIENCE` at a time; what is not counted yet is told (`Counted.until`), so that whoever asks
-  again gets further, however long the log is.
+- Counting goes on for `PATIENCE` at a time; what is not counted yet is told (`Counted.until`), so that a client that
+  asks again gets further, however long the log is.
 """
 
 from __future__ import annotations

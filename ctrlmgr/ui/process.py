@@ -65,7 +65,7 @@ class Process:
         return {**fields, "head": head, "headAt": head_at}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the numbers of every workqueue of this process; whoever asks again can tell rates."""
+        """Return the numbers of every workqueue of this process; two answers tell rates."""
         readings = queue_readings()
         return {"now": self._clock.now(), "queues": [_queue(name, reading) for name, reading in readings.items()]}
 

@@ -1,7 +1,7 @@
 """The way to the database: a few read-only connections, and threads that wait for them instead of the event loop.
 
 Guarantees:
-- Nothing is opened before somebody asks; a connection that failed is replaced when somebody asks again.
+- Nothing is opened before the first question; a connection that failed is replaced at the next question.
 - A query that takes longer than `PATIENCE` is given up, and no more than `QUEUE` requests wait: `RequestTimeout`,
   `TooManyRequests`.
 - Of a log in memory nothing can be asked: `HistoryUnavailable` says so.

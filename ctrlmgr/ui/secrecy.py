@@ -1,7 +1,7 @@
 """What the page keeps to itself though it could read it: the values of Secrets, for a page is shown to others.
 
 Guarantees: no value of `data` or `stringData` of a Secret is told, nor what an annotation repeats of it; that it was
-changed is. kubectl and `ctrlmgr get` show what this hides to whoever may see it.
+changed is. kubectl and `ctrlmgr get` show what this hides to users who may see it.
 """
 
 from __future__ import annotations

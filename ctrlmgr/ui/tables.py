@@ -16,6 +16,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.custom import CustomKindsAt
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.ui.parameters import Parameters
@@ -77,7 +78,8 @@ class Tables:
             moments.refuse_expired(database, at, resource)
             objects = [Object(resource, body.encode(), revision) for revision, body in found]
             now = self._clock.now() if at == head else moments.recorded_at(database, at)
-            return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit)
+            custom = CustomKindsAt(database, at)
+            return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit, custom)
 
         return self._reader.ask(answer)
 
@@ -112,10 +114,14 @@ def _kinds() -> Kinds:
     return builtin_kinds()
 
 
-def _table(objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int) -> dict[str, Any]:
+def _table(
+    objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int, custom: CustomKindsAt
+) -> dict[str, Any]:
     shown = objects[:limit]
     gvk = _gvk(shown[0]) if shown else GroupVersionKind("", "v1", "")
     table = _kinds().printer_of(gvk)
+    if shown and _kinds().by_gvk(gvk) is None and (kind := custom.kind_of(shown[0])) is not None:
+        table, shown = kind.printer, [custom.shown(obj) for obj in shown]
     there = {(obj.namespace, obj.name) for obj in objects}
     last = shown[-1] if len(objects) > limit else None
     return {

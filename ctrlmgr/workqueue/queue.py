@@ -1,6 +1,6 @@
 """One queue, one lock, three sets; see the package for what it guarantees.
 
-There is no thread here that waits for delays: whoever waits in `get` waits no longer than until the earliest
+There is no thread here that waits for delays: a caller waits in `get` no longer than until the earliest
 delayed item, and moves it into the queue itself.
 """
 
@@ -130,7 +130,7 @@ class WorkQueue(Generic[K]):
         return self._limiter.num_requeues(item)
 
     def get(self, timeout: float | None = None) -> Delivery[K] | None:
-        """Take the next item; whoever gets it must call `done`.
+        """Take the next item; the caller must call `done`.
 
         Waits up to `timeout` seconds (None: for ever) and returns None when nothing came. Raises `ShutDown` once
         the queue is shut down and empty.
@@ -150,7 +150,7 @@ class WorkQueue(Generic[K]):
         return Delivery(item, _ascending(triggers), 1 + self._limiter.num_requeues(item) if limited else 1)
 
     def done(self, item: K) -> None:
-        """Give `item` back; if it was added meanwhile it is queued again. Raises ValueError if nobody has it."""
+        """Give `item` back; if it was added meanwhile it is queued again. Raises ValueError if it was not taken."""
         self._acquire()
         try:
             started_at = self._processing.pop(item, None)

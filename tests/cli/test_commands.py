@@ -18,6 +18,7 @@ import pytest
 from ctrlmgr import __version__, cli, errors
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
+from ctrlmgr.eventlog.sealing import Sealing, load_seal
 from tests.cli.conftest import Run, config_map
 
 PROGRAM = [sys.executable, "-m", "ctrlmgr"]
@@ -310,3 +311,33 @@ def test_a_deleted_object_can_be_purged(run: Run, database: str) -> None:
     finished = run("purge", "configmap/a", "--superseded", "--database", database, "--yes")
     assert (finished.code, finished.err) == (0, ""), finished.err
     assert "purged" in run("verify", "--database", database).out
+
+
+# Anchors that were shipped elsewhere.
+
+
+def test_the_log_is_held_against_every_anchor_that_was_shipped(run: Run, database: str, tmp_path: Path) -> None:
+    file, shipped = file_of(database), tmp_path / "anchors"
+    anchor = file.with_name(file.name + "-anchor").read_bytes()
+    shipped.write_bytes(anchor * 3)
+    told = ("verify", "--database", database, "--anchor", str(shipped))
+    assert "3 anchors hold, signatures not checked" in run(*told).out
+    wrong = json.loads(anchor)
+    shipped.write_bytes(anchor + json.dumps({**wrong, "hash": "00" * 32}).encode() + b"\n")
+    finished = run(*told)
+    assert finished.code == 1
+    assert "line 2, remembers" in finished.out
+    assert len(shipped.read_bytes().splitlines()) == 2, "evidence is not touched"
+    assert run("verify", "--database", database, "--anchor", str(tmp_path / "none")).code == 2
+
+
+def test_an_anchor_must_be_signed_where_a_key_is_named(run: Run, database: str, tmp_path: Path) -> None:
+    sealing = Sealing(tmp_path / "my.key", makes_key=True)
+    assert load_seal(sealing) is not None
+    told = ("verify", "--database", database, "--anchor-key", str(sealing.key))
+    finished = run(*told)
+    assert (finished.code, "not signed with the key" in finished.out) == (1, True)
+    log = open_log(database, clock=SystemClock(), random=random.Random(1), sealing=sealing)
+    log.close()
+    finished = run(*told)
+    assert (finished.code, "1 anchor holds, signed with key" in finished.out) == (0, True), finished.out

@@ -121,7 +121,8 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
         assert (status, text) == (
             200,
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/bootstrap-controller ok\n"
-            "[+]poststarthook/rbac/bootstrap-roles ok\n[+]leader-election ok\n"
+            "[+]poststarthook/rbac/bootstrap-roles ok\n"
+            "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n[+]leader-election ok\n"
             + "".join(f"[+]controller/{name} ok\n" for name in running)
             + "[+]shutdown ok\nreadyz check passed\n",
         )

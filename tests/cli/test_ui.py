@@ -40,12 +40,18 @@ def test_it_prints_a_link(run: Run, tmp_path: Path, user: dict[str, str], link: 
 
 def test_it_opens_a_browser_where_there_is_a_screen(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
+    pages: list[str] = []
 
     def open_it(link: str) -> bool:
         opened.append(link)
+        if link.startswith("file://"):
+            file = Path(link.removeprefix("file://"))
+            assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+            pages.append(file.read_text())
         return True
 
     monkeypatch.setattr("webbrowser.open", open_it)
+    monkeypatch.setattr("ctrlmgr.cli.looking.ui.SHOWN_FOR", 0.0)
     file = kubeconfig(tmp_path, {"token": "t"})
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
@@ -54,7 +60,12 @@ def test_it_opens_a_browser_where_there_is_a_screen(run: Run, tmp_path: Path, mo
     assert not opened
     monkeypatch.setenv("DISPLAY", ":0")
     assert run("ui", "--kubeconfig", str(file), "--open").code == ExitCode.OK
-    assert opened == ["http://127.0.0.1:6443/ui/#token=t"]
+    assert "token" not in opened[0], "other users see what a browser is started with"
+    assert 'content="0; url=http://127.0.0.1:6443/ui/#token=t"' in pages[0]
+    assert not Path(opened[0].removeprefix("file://")).exists(), "it is gone again"
+    kubeconfig(tmp_path, {})
+    assert run("ui", "--kubeconfig", str(file), "--open").code == ExitCode.OK
+    assert opened[1:] == ["http://127.0.0.1:6443/ui/"]
 
 
 def test_without_a_server_it_says_what_to_do(run: Run, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
+from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
@@ -29,8 +30,10 @@ class WorkedStage(Stage):
 
     ACTOR = "system:controller:tested"
 
-    def __init__(self, make: Callable[[WorkedStage], Controller]) -> None:
-        super().__init__()
+    def __init__(
+        self, make: Callable[[WorkedStage], Controller], *, caller: Callable[[Call], Reply] | None = None
+    ) -> None:
+        super().__init__(caller=caller)
         self.random = Random(1)
         rights = NamedRights(lambda: self.controller.name)
         self.engine_client = EngineClient(self.engine, self._run, Requester(self.ACTOR), rights=rights)

@@ -427,3 +427,18 @@ def test_a_handler_that_raises_ends_the_run(log: SharedLog, informers: Informers
     running = Running(informers, clock)
     running.join()
     assert [str(error) for error in running.raised] == ["a bug"]
+
+
+def test_a_handler_that_another_adds_hears_at_once_of_what_is_there(log: SharedLog, informers: Informers) -> None:
+    pods, told = informers.informer(PODS), list[str]()
+
+    def begin(change: Change) -> None:
+        pods.add_handler(lambda change: told.append(f"{change.type.name} {change.object.name}"))
+
+    informers.informer(SERVICES).add_handler(begin)
+    log.put(thing("first"))
+    informers.sync()
+    log.put(thing("s", kind="Service"))
+    log.put(thing("second"))
+    step_all(informers)
+    assert told == ["ADDED first", "ADDED second"]

@@ -22,7 +22,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.options import Requester
-from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.strategy import Context, Strategy, View
 from ctrlmgr.errors import Invalid
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.testing import FakeClock
@@ -32,7 +32,9 @@ KINDS = builtin_kinds()
 
 
 class Objects:
-    """A `View` of given objects."""
+    """A `State` of given objects."""
+
+    revision = 1
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
@@ -43,6 +45,15 @@ class Objects:
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         found = [obj for (each, key), obj in self._objects.items() if each == resource]
         return [obj for obj in found if namespace in (None, obj.namespace)]
+
+
+class Now:
+    """A `State` that shows what a `View` does."""
+
+    revision = 1
+
+    def __init__(self, view: View) -> None:
+        self.get, self.list = view.get, view.list
 
 
 def find_kind(path: str) -> Kind:
@@ -162,7 +173,7 @@ class Stage:
             metadata["name"],
             operation,
             Requester("alice"),
-            ctx.view,
+            Now(ctx.view),
             ctx.now,
             ctx.random,
             new,

@@ -4,11 +4,14 @@ import pytest
 
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.classes import IngressClassStrategy, PriorityClassStrategy, StorageClassStrategy
+from ctrlmgr.kinds.node.runtime_class import RuntimeClassStrategy
+from tests.engine.stage import Stage
 from tests.kinds.write import create, update
 
 PRIORITY = PriorityClassStrategy()
 INGRESS = IngressClassStrategy()
 STORAGE = StorageClassStrategy()
+RUNTIME = RuntimeClassStrategy()
 METADATA = {"name": "c"}
 RESERVED = (
     "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -172,3 +175,37 @@ def test_what_volumes_are_made_with_stays() -> None:
         "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
         'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({}, "handler: Required value"),
+        ({"handler": "Bad_"}, 'handler: Invalid value: "Bad_": a lowercase RFC 1123 label'),
+        ({"handler": "h", "overhead": {"podFixed": {"cpu": "-1"}}}, 'overhead.limits[cpu]: Invalid value: "-1"'),
+        ({"handler": "h", "scheduling": {"nodeSelector": {"a b": "c"}}}, "scheduling.nodeSelector: Invalid value"),
+        (
+            {"handler": "h", "scheduling": {"tolerations": [{"operator": "Exists"}, {"operator": "Exists"}]}},
+            "scheduling.tolerations[1]: Duplicate value",
+        ),
+    ],
+)
+def test_what_a_runtime_class_may_not_be(fields: dict[str, Any], problem: str) -> None:
+    made = create(RUNTIME, {"metadata": METADATA, **fields}, namespaced=False)
+    assert problem in made.messages[0]
+
+
+def test_a_runtime_class_keeps_its_handler() -> None:
+    old = {"metadata": METADATA, "handler": "h"}
+    changed = update(RUNTIME, old, {"handler": "other"}, namespaced=False)
+    assert changed.messages == ['handler: Invalid value: "other": field is immutable']
+
+
+def test_priority_classes_of_the_system_stay() -> None:
+    stage = Stage()
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    name = "system-node-critical"
+    assert stage.send("POST", path, {"metadata": {"name": name}, "value": 2_000_001_000}).code == 201
+    refused = stage.send("DELETE", f"{path}/{name}")
+    assert refused.code == 403
+    assert refused.message.endswith("is forbidden: this is a system priority class and cannot be deleted")

@@ -23,6 +23,7 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
+from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
@@ -64,6 +65,7 @@ def make(
     window: int = 10_000,
     max_reads: int = 400,
     tokens: TokenRequests | None = None,
+    auditing: Auditing | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -75,7 +77,8 @@ def make(
     reviews = Reviews(authenticator, authorizer)
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
-    return Made(App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads), log, backend)
+    app = App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads, auditing=auditing)
+    return Made(app, log, backend)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class CertificateSigning(_Guarded):
     subresource = "status"
 
     def validate(self, attributes: Attributes) -> Operation[None] | None:
-        """Refuse a certificate or conditions of others; a status that says the same is anybody's."""
+        """Refuse a certificate or conditions of others; a status that says the same is anyone's."""
         new, old = attributes.fields.get("status") or {}, (attributes.old or {}).get("status") or {}
         if all((new.get(field) or None) == (old.get(field) or None) for field in _DECIDED):
             return None

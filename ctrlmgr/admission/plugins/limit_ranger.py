@@ -16,7 +16,7 @@ from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, is_pod_level
+from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, default_pod_resources, is_pod_level
 
 LIMIT_RANGES = Resource("", "limitranges")
 CLAIMS = Resource("", "persistentvolumeclaims")
@@ -51,6 +51,9 @@ class LimitRanger(Plugin):
         if attributes.resource == PODS:
             for limits in _limit_ranges(attributes):
                 set_defaults(attributes.fields, limits)
+            spec = attributes.fields.get("spec") or {}
+            if spec.get("resources") is not None:  # a pod that says for itself what its containers come to
+                default_pod_resources(spec)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse what is below a minimum, above a maximum, or too far apart."""

@@ -10,6 +10,7 @@ Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -19,11 +20,15 @@ from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, c
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.admission.webhooks.review import shown
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.calls.call import Calling, CallOut, Reply
+from ctrlmgr.engine.conversion import converting
+from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.errors import ApiError, InternalError
 
@@ -93,13 +98,13 @@ class MutatingAdmissionWebhook(Plugin):
         hook, note = invocation.hook, _Note(attributes, index)
         seconds, changed = 0.0, False
         try:
-            asking = ask(attributes, invocation, self._kinds)
+            asking = yield from converting(lambda: ask(attributes, invocation, self._kinds), attributes.around)
             if asking.endpoint.problem:
                 reply = Reply(problem=asking.endpoint.problem)
             else:
                 (reply,) = yield CallOut([asking.call])
             seconds = reply.seconds
-            changed = self._apply(asking, reply, attributes, note)
+            changed = yield from self._apply(asking, reply, attributes, note)
             count(hook, "admit", attributes, seconds, None)
         except CallFailed as failure:
             count(hook, "admit", attributes, seconds, failure)
@@ -114,7 +119,7 @@ class MutatingAdmissionWebhook(Plugin):
             note.add("mutation.webhook.admission.k8s.io", compact({**where, "mutated": changed}))
         return changed
 
-    def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> bool:
+    def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> Operation[bool]:
         """Change the object as a hook says; returns whether that changed anything."""
         verdict, hook = answer(asking, reply, attributes, mutates=True), asking.hook
         if not verdict.patch:
@@ -130,19 +135,24 @@ class MutatingAdmissionWebhook(Plugin):
             raise _final(f'admission webhook "{hook.name}" {detail}')
         if verdict.patch_type != "JSONPatch":
             raise CallFailed(hook, f'unsupported patch type "{verdict.patch_type}"')
-        before = shown(attributes, attributes.object, asking.invocation.kind, self._kinds)
+        before = yield from self._seen(attributes, asking.invocation)
         assert before is not None  # there is an object
         try:
             patched = json_patch(before, operations)
-            attributes.object = self._stored(attributes, asking.invocation, patched)
+            attributes.object = yield from self._stored(attributes, asking.invocation, patched)
         except ApiError as problem:
             raise _final(str(problem)) from problem
         patch = {"patch": operations, "patchType": "JSONPatch"}
         where = {"configuration": hook.configuration, "webhook": hook.name}
         note.add("patch.webhook.admission.k8s.io", compact({**where, **patch}))
-        return before != shown(attributes, attributes.object, asking.invocation.kind, self._kinds)
+        return before != (yield from self._seen(attributes, asking.invocation))
 
-    def _stored(self, attributes: Attributes, invocation: Invocation, patched: Unstructured) -> Unstructured:
+    def _seen(self, attributes: Attributes, invocation: Invocation) -> Calling[Unstructured | None]:
+        """Return the object in the version in which the hook wants it."""
+        seen = partial(shown, attributes, attributes.object, invocation.kind, self._kinds)
+        return (yield from converting(seen, attributes.around))
+
+    def _stored(self, attributes: Attributes, invocation: Invocation, patched: Unstructured) -> Calling[Unstructured]:
         """Return a patched object in the stored version, with its defaults."""
         if attributes.operation is Verb.CONNECT:
             return patched
@@ -150,10 +160,23 @@ class MutatingAdmissionWebhook(Plugin):
             return self._kinds.codec_for(attributes.body_kind).read(patched).fields
         kind = invocation.kind
         fields = kind.codec.read(patched).fields
+        if kind.converts_last:
+            return (yield from _back(attributes, kind, fields))
         if kind.to_storage is not None:
             fields = kind.to_storage(fields)
         kind.strategy.default(fields)
         return fields
+
+
+def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[Unstructured]:
+    """Return a custom object that a hook has seen as `kind` in the version of the request."""
+    show = attributes.kind.from_storage
+    if kind is attributes.kind or show is None:
+        return fields
+    obj = Object(kind.storage, kind.codec.encode(fields))
+    shown_again = yield from converting(lambda: show(obj), attributes.around)
+    fields = msgspec.json.decode(shown_again.body)
+    return fields
 
 
 class _Note:

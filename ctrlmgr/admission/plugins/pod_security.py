@@ -22,6 +22,8 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import InternalError
 
+_ENFORCED = "pod-security.kubernetes.io/enforce-policy"
+"""The annotation that says what a pod was held to."""
 _IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
 """Subresources of pods that change no pod's spec; any other one is looked at."""
 _CHECKED = 3000
@@ -138,7 +140,10 @@ class PodSecurity(Plugin):
 
     def _validate_pod(self, attributes: Attributes) -> None:
         policy, error = self._policy(attributes)
-        if policy is None or (policy.is_privileged and not error):
+        if policy is None:
+            return
+        if policy.is_privileged and not error:
+            attributes.annotations[_ENFORCED] = "privileged:latest"
             return
         old = attributes.old
         if attributes.operation is Verb.UPDATE and old is not None and not _is_significant(attributes.fields, old):
@@ -179,7 +184,7 @@ class PodSecurity(Plugin):
             attributes.annotations["pod-security.kubernetes.io/error"] = f"Failed to parse policy: {error}"
         refused = evaluate(policy.enforce, pod) if enforces else []
         if enforces:
-            attributes.annotations["pod-security.kubernetes.io/enforce-policy"] = str(policy.enforce)
+            attributes.annotations[_ENFORCED] = str(policy.enforce)
         if audited := evaluate(policy.audit, pod):
             violation = f"would {_violates(policy.audit, audited)}"
             attributes.annotations["pod-security.kubernetes.io/audit-violations"] = violation

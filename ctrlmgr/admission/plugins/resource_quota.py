@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.configuration import Document
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.quota.amounts import are_equal
 from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured
@@ -25,6 +24,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.settings.documents import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
 

@@ -12,7 +12,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/serviceaccount/admission.go`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,6 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
-from ctrlmgr.engine.strategy import State
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -105,7 +104,7 @@ class ServiceAccount(Plugin):
 
     def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
         """Wait for the account `default`: its controller may just be about to make it."""
-        state, now, idle = cast(State, attributes.view), self._clock.monotonic, 0
+        state, now, idle = attributes.view, self._clock.monotonic, 0
         deadline = now() + _PATIENCE
         while _find(attributes, _DEFAULT) is None and idle < _TRIES and now() < deadline:
             seen = state.revision

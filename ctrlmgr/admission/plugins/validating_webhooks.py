@@ -1,7 +1,7 @@
 """ValidatingAdmissionWebhook: asks other processes whether a write may be made, all at the same time.
 
 Guarantees: every hook that a write matches is asked, whatever the others say; of several refusals the first in the
-hooks' order is the answer. Nobody else waits while hooks think.
+hooks' order is the answer. No other request waits while hooks think.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """
@@ -9,6 +9,7 @@ Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from ctrlmgr.admission.plugin import Decision, Plugin
@@ -17,8 +18,10 @@ from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.calls.call import CallOut, Reply
+from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import CallOut, Operation, Reply
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError
 
 
@@ -54,7 +57,8 @@ class ValidatingAdmissionWebhook(Plugin):
         askings: list[tuple[int, Asking]] = []
         for index, invocation in enumerate(invocations):
             try:
-                askings.append((index, ask(attributes, invocation, self._kinds)))
+                question = partial(ask, attributes, invocation, self._kinds)
+                askings.append((index, (yield from converting(question, attributes.around))))
             except (ApiError, CallFailed) as error:
                 refusals += _refusal(attributes, index, invocation.hook, error, 0.0)
         replies = yield from _replies([asking for _, asking in askings])

@@ -14,9 +14,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
-from ctrlmgr.admission.webhooks.endpoint import Endpoint, endpoint_of
 from ctrlmgr.admission.webhooks.hooks import Hook
 from ctrlmgr.admission.webhooks.matching import Invocation
 from ctrlmgr.admission.webhooks.review import (
@@ -28,25 +25,14 @@ from ctrlmgr.admission.webhooks.review import (
     version_for,
 )
 from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.engine.calls.endpoint import Endpoint, endpoint_of
+from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import new_uid
-from ctrlmgr.engine.operations import Call, Reply
 from ctrlmgr.engine.validation.names import qualified_name
 from ctrlmgr.errors import ApiError, BadRequest, DeniedByWebhook, InternalError, StatusCause, StatusDetails
 from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUESTS, WEBHOOK_SECONDS
-
-_REPLIES = {
-    400: "the server rejected our request for an unknown reason",
-    401: "the server has asked for the client to provide credentials",
-    404: "the server could not find the requested resource",
-    405: "the server does not allow this method on the requested resource",
-    409: "the server reported a conflict",
-    422: "the server rejected our request due to an error in our request",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
-}
-"""What client-go says of an answer that is not a Status."""
 
 
 class CallFailed(Exception):
@@ -119,31 +105,12 @@ def _verdict(asking: Asking, reply: Reply, *, mutates: bool) -> Verdict:
     hook = asking.hook
     if reply.problem:
         raise CallFailed(hook, f'failed to call webhook: Post "{asking.call.url}": {reply.problem}')
-    if not 200 <= reply.code <= 206:
-        raise CallFailed(hook, f"failed to call webhook: {_unexpected(reply)}")
+    if not is_success(reply):
+        raise CallFailed(hook, f"failed to call webhook: {unexpected(reply)}")
     try:
         return read_verdict(asking.question, reply.body, mutates=mutates)
     except UnusableAnswer as problem:
         raise CallFailed(hook, f"received invalid webhook response: {problem}") from problem
-
-
-def _unexpected(reply: Reply) -> str:
-    """Say what client-go says of an answer with such a status code."""
-    try:
-        status = msgspec.json.decode(reply.body)
-    except msgspec.DecodeError:
-        status = None
-    if isinstance(status, dict) and status.get("kind") == "Status":
-        return str(status.get("message") or "unknown")
-    is_text = not reply.media_type or reply.media_type.startswith("text/")
-    said = reply.body.decode(errors="replace").strip() if is_text else "unknown"
-    if reply.code in _REPLIES:
-        return _REPLIES[reply.code]
-    if reply.code == 403:
-        return said
-    if reply.code >= 500:
-        return f'an error on the server ("{said}") has prevented the request from succeeding'
-    return f"the server responded with the status code {reply.code} but did not return more information"
 
 
 def _denied(name: str, result: Mapping[str, Any]) -> DeniedByWebhook:

@@ -1,4 +1,4 @@
-"""What it takes to grant rights: nobody grants what they do not have themselves.
+"""What it takes to grant rights: users grant only what they have themselves.
 
 Rules: `pkg/registry/rbac/validation/rule.go` (`ConfirmNoEscalation`), `pkg/registry/rbac/escalation_check.go`.
 """

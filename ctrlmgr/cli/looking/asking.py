@@ -17,9 +17,9 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
-    from ctrlmgr.inspection.questions import questions
+    from ctrlmgr.inspection.questions import audit_questions, questions
 
-    question = questions().get(name)
+    question = questions().get(name) or audit_questions().get(name)
     if question is None:
         raise click.UsageError(f"there is no question {name!r}; --list lists them")
     now = SystemClock().now()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Revision
     from ctrlmgr.inspection.database import Database
     from ctrlmgr.inspection.names import Named
 
@@ -19,16 +20,17 @@ class Chosen(NamedTuple):
     name: str | None
 
 
-def chosen(database: Database, arguments: Sequence[str]) -> list[Chosen]:
-    """Read `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
+def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[Chosen]:
+    """Read `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`, by the names of a revision.
 
     Several kinds and names mean each name of each kind. Raises `NotFound` for a kind that there is not, and
     `click.UsageError` for forms that are mixed.
     """
-    return list(_pairs(database, arguments) if any("/" in each for each in arguments) else _all(database, arguments))
+    read = _pairs if any("/" in each for each in arguments) else _all
+    return list(read(database, arguments, at))
 
 
-def _pairs(database: Database, arguments: Sequence[str]) -> Iterator[Chosen]:
+def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
     from ctrlmgr.inspection import names
 
     for each in arguments:
@@ -37,14 +39,14 @@ def _pairs(database: Database, arguments: Sequence[str]) -> Iterator[Chosen]:
             raise click.UsageError(f"KIND/NAME stands for itself, so {each!r} has no meaning beside it")
         if not (kind and name) or "/" in name:
             raise click.UsageError(f"{each!r} is not KIND/NAME")
-        yield Chosen(names.find(database, kind), name)
+        yield Chosen(names.find(database, kind, at), name)
 
 
-def _all(database: Database, arguments: Sequence[str]) -> Iterator[Chosen]:
+def _all(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
     from ctrlmgr.inspection import names
 
     kinds, *wanted = arguments
     of_each: Sequence[str | None] = wanted or [None]
-    for named in names.find_all(database, kinds):
+    for named in names.find_all(database, kinds, at):
         for name in of_each:
             yield Chosen(named, name)

@@ -16,6 +16,8 @@ from ctrlmgr.settings import Loaded
 if TYPE_CHECKING:
     from ctrlmgr.api.object import Object
     from ctrlmgr.api.resource import Revision
+    from ctrlmgr.engine.tables.printer import Printer
+    from ctrlmgr.inspection.custom import CustomKindsAt
     from ctrlmgr.inspection.database import Database
     from ctrlmgr.inspection.names import Named
 
@@ -51,14 +53,17 @@ def get(
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection.custom import CustomKindsAt
 
     with opened(loaded) as database:
-        asked = chosen(database, wanted)
+        revision = moment(database, at) if at else None
+        asked = chosen(database, wanted, revision)
         if all_namespaces and any(each.name for each in asked):
             raise click.UsageError("an object is in one namespace: a NAME and --all-namespaces exclude each other")
-        revision = moment(database, at) if at else None
         place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
-        found, missing = _look(database, asked, place, revision)
+        custom = CustomKindsAt(database, revision)
+        found, missing = _look(database, asked, place, revision, custom)
+        tables = [_printer(objects[0], custom) for _, objects in found] if output in ("table", "wide") else []
         now = SystemClock().now() if revision is None else moments.recorded_at(database, revision)
     if output in ("json", "yaml"):
         items = [_fields(obj, show_managed_fields) for _, objects in found for obj in objects]
@@ -70,7 +75,7 @@ def get(
                 click.echo(f"{named.singular}/{obj.name}")
     else:
         several = len({each.named for each in asked}) > 1
-        _write_tables(found, now, kinds=several, wide=output == "wide", namespaces=all_namespaces)
+        _write_tables(found, tables, now, kinds=several, wide=output == "wide", namespaces=all_namespaces)
         if not found and not missing:
             click.echo(_nothing(asked, place), err=True)
     if missing:
@@ -82,7 +87,7 @@ Found: TypeAlias = "list[tuple[Named, list[Object]]]"
 
 
 def _look(
-    database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None
+    database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None, custom: CustomKindsAt
 ) -> tuple[Found, list[Chosen]]:
     """Return what there is of what is asked for, and what there is not though it was asked for by name."""
     from ctrlmgr.inspection import past
@@ -93,6 +98,8 @@ def _look(
         named, name = each
         within = place if named.namespaced else None
         objects = past.objects(database, named.resource, namespace=within, name=name, at=revision)
+        if named.is_custom:
+            objects = [custom.shown(obj) for obj in objects]
         if objects:
             found.setdefault(named, []).extend(objects)
         elif name is not None:
@@ -124,23 +131,35 @@ def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=4096), nl=False)
 
 
-def _write_tables(found: Found, now: int, *, kinds: bool, wide: bool, namespaces: bool) -> None:
+def _write_tables(
+    found: Found, tables: Sequence[Printer], now: int, *, kinds: bool, wide: bool, namespaces: bool
+) -> None:
     """Print a table a kind, with an empty line between two; with `kinds` names say of which they are."""
-    for index, (named, objects) in enumerate(found):
+    for index, ((named, objects), table) in enumerate(zip(found, tables, strict=True)):
         if index:
             click.echo()
         prefix = f"{named.singular}/" if kinds else ""
-        _write_table(objects, now, prefix, wide=wide, namespaces=namespaces and named.namespaced)
+        _write_table(objects, now, table, prefix, wide=wide, namespaces=namespaces and named.namespaced)
 
 
-def _write_table(objects: Sequence[Object], now: int, prefix: str, *, wide: bool, namespaces: bool) -> None:
-    from ctrlmgr.cli.output import columns
+def _printer(obj: Object, custom: CustomKindsAt) -> Printer:
+    """Return the columns of an object's kind, as they are or were."""
     from ctrlmgr.engine.kind import GroupVersionKind
     from ctrlmgr.kinds.builtin import builtin_kinds
 
-    first = objects[0].to_dict()
-    group, _, version = first["apiVersion"].rpartition("/")
-    table = builtin_kinds().printer_of(GroupVersionKind(group, version, first["kind"]))
+    fields, builtin = obj.to_dict(), builtin_kinds()
+    group, _, version = fields["apiVersion"].rpartition("/")
+    gvk = GroupVersionKind(group, version, fields["kind"])
+    if builtin.by_gvk(gvk) is None and (kind := custom.kind_of(obj)) is not None:
+        return kind.printer
+    return builtin.printer_of(gvk)
+
+
+def _write_table(
+    objects: Sequence[Object], now: int, table: Printer, prefix: str, *, wide: bool, namespaces: bool
+) -> None:
+    from ctrlmgr.cli.output import columns
+
     kept = [index for index, column in enumerate(table.columns) if wide or not column.priority]
     header = [table.columns[index].name.upper() for index in kept]
     rows = []

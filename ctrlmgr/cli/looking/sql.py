@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Ask what the file says, query after query; - is stdin.",
 )
+@click.option("--audit", is_flag=True, help="Ask the requests that were audited (table `requests`) instead of the log.")
 @click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
 @click.option("--datasette", is_flag=True, help="Print what Datasette should be told of this log (-m), as JSON.")
 @output_option("table", "json", "csv")
@@ -37,6 +38,7 @@ def sql(
     parameters: tuple[str, ...],
     query: str | None,
     file: TextIO | None,
+    audit: bool,
     listed: bool,
     datasette: bool,
     output: str,
@@ -51,11 +53,15 @@ def sql(
     ctrlmgr sql hot_objects limit=5
     ctrlmgr sql history resource=endpoints namespace=default name=web -o json
     ctrlmgr sql -c "SELECT namespace, count(*) FROM objects_at(1200) WHERE resource = 'pods' GROUP BY namespace"
+    ctrlmgr sql audit refused=yes
+    ctrlmgr sql --audit -c "SELECT verb, count(*) FROM requests GROUP BY verb"
     ctrlmgr sql --datasette > log.json; datasette ctrlmgr.db -m log.json
     ctrlmgr sql
     """
     from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.inspection.questions import audit_questions
+    from ctrlmgr.inspection.requests import open_requests
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
         raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
@@ -63,7 +69,9 @@ def sql(
     if listed:
         _list(output)
         return
-    with open_database(loaded.settings.database_url) as database:
+    audit = audit or question in audit_questions()
+    opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
+    with opened as database:
         database.refuse_power()
         if datasette:
             _tell_datasette(database, loaded.settings.database_url)
@@ -91,9 +99,10 @@ def _tell_datasette(database: Database, url: str) -> None:
 def _list(output: str) -> None:
     from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection.database import Rows
-    from ctrlmgr.inspection.questions import questions
+    from ctrlmgr.inspection.questions import audit_questions, questions
 
-    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in questions().values()]
+    asked = (*questions().values(), *audit_questions().values())
+    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in asked]
     answers.write(Rows(("question", "answer"), rows), output)
 
 

@@ -37,7 +37,7 @@ _COMMANDS = (".ask", ".help", ".list", ".output", ".quit", ".views")
 
 
 class Shell:
-    """What the lines that somebody types mean."""
+    """What the lines that a user types mean."""
 
     def __init__(self, database: Database, output: str) -> None:
         """Ask `database`; print as `output` says until told otherwise."""

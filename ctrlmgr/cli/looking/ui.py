@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import os
 import sys
+import tempfile
+import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +18,9 @@ import click
 from ctrlmgr.cli.options import configure_logging, takes_settings
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
+
+SHOWN_FOR = 30.0
+"""Seconds for which the file is there that the browser is to read."""
 
 
 @click.command(short_help="Open the page that shows the log.")
@@ -28,8 +36,9 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
     """Print a link to the page of a running server, and open it if there is a browser.
 
     The link holds the kubeconfig's token, so keep it to yourself: the page takes it out of the address at once and
-    forgets it with the tab. Where a browser does not trust the server's certificate, or the kubeconfig has no token, go
-    through `kubectl proxy`.
+    forgets it with the tab. A browser is not given it on its command line, which all users of the machine can read, but
+    in a file that only you can read and that is gone after half a minute. Where a browser does not trust the server's
+    certificate, or the kubeconfig has no token, go through `kubectl proxy`.
 
     \b
     ctrlmgr ui
@@ -44,16 +53,43 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
     access = load([file])
     scheme, _, token = access.headers().get("authorization", "").partition(" ")
     link = f"{access.server}/ui/" + (f"#token={quote(token, safe='')}" if scheme == "Bearer" else "")
+    opening = sys.stdout.isatty() if opens is None else opens
     click.echo(link)
     click.echo("or, for a browser that does not trust its certificate:", err=True)
     click.echo(f"  kubectl --kubeconfig {file} proxy    then http://127.0.0.1:8001/ui/", err=True)
-    if sys.stdout.isatty() if opens is None else opens:
-        _open(link)
+    if opening:
+        _open(link, is_secret=scheme == "Bearer")
 
 
-def _open(link: str) -> None:
+def _open(link: str, *, is_secret: bool) -> None:
     """Open a browser where there is a screen for it; a terminal's own would take the terminal."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         click.echo("there is no screen here to open it on", err=True)
-    elif not webbrowser.open(link):
-        click.echo("no browser could be opened", err=True)
+    elif not is_secret:
+        _show(link)
+    else:
+        with _in_a_file(link) as address:
+            if _show(address):
+                click.echo("waiting for the browser to read it (Ctrl-C when the page is there)", err=True)
+                threading.Event().wait(SHOWN_FOR)
+
+
+def _show(address: str) -> bool:
+    if webbrowser.open(address):
+        return True
+    click.echo("no browser could be opened", err=True)
+    return False
+
+
+@contextmanager
+def _in_a_file(link: str) -> Iterator[str]:
+    """Yield the address of a page that leads to `link`, which only this user can read; then it is gone."""
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # its mode is 0700
+        file = Path(folder) / "open.html"
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as page:
+            page.write(
+                '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+                f'<meta http-equiv="refresh" content="0; url={html.escape(link)}"><title>ctrlmgr</title>'
+            )
+        yield file.as_uri()

@@ -29,7 +29,8 @@ def why(
     """Show what led to an object's newest change.
 
     That is the reconcile that made it, all the changes that this reconcile answered (a workqueue makes one reconcile
-    of many; every one of them is in the tree), and what led to those. With --effects the tree goes the other way:
+    of many; every one of them is in the tree), and what led to those; at the ends stand the requests that wrote what
+    no reconcile did, if they were audited and are still kept. With --effects the tree goes the other way:
     which reconciles answered the change, and what they wrote.
 
     \b
@@ -38,12 +39,16 @@ def why(
     """
     from ctrlmgr.cli.output import change_lines, trees
     from ctrlmgr.inspection import causes
+    from ctrlmgr.inspection.requests import requests_if_kept
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
         revision = causes.newest_event(database, named.resource, key, until=arguments.moment(database, at))
-        follow = causes.effects if effects else causes.why
-        tree = follow(database, revision, depth=depth)
+        if effects:
+            tree = causes.effects(database, revision, depth=depth)
+        else:
+            with requests_if_kept(loaded.settings.data_path) as requests:
+                tree = causes.why(database, revision, depth=depth, requests=requests)
     if output == "json":
         change_lines.write_json(causes.as_json(tree))
         return

@@ -63,7 +63,7 @@ def plain(difference: Difference) -> dict[str, Any]:
 
 def written_by(author: Author) -> str:
     """Say who wrote something: `alice (kubectl/v1.36)`."""
-    actor = escape(author.actor) or "somebody"
+    actor = escape(author.actor) or "an unknown user"
     return f"{actor} ({escape(author.user_agent)})" if author.user_agent else actor
 
 

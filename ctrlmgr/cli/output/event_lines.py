@@ -1,7 +1,7 @@
 """How `ctrlmgr events` prints: columns for people, JSON for machines.
 
 Guarantees: each event is printed as soon as it is known; control characters in names and actors, which come from
-whoever wrote them, are printed as escapes; `jsonl` lines are what a recording holds, and a little more.
+wherever they come from, are printed as escapes; `jsonl` lines are what a recording holds, and a little more.
 """
 
 from __future__ import annotations

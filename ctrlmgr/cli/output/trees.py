@@ -14,6 +14,7 @@ from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.causes import Node, Run
 from ctrlmgr.inspection.differences import content, differences
+from ctrlmgr.inspection.requests import Request
 from ctrlmgr.logging import escape
 
 _MOST = 4
@@ -24,6 +25,8 @@ _WIDEST = 80
 def causes(node: Node) -> Iterator[str]:
     """Yield an event, its changes, the reconcile that wrote it, and below that what the reconcile answered."""
     yield from _event(node)
+    if node.request:
+        yield f"└─ {_request(node.request)}"
     if node.run:
         alone = "" if node.links or node.cut else "; nothing asked for it: a retry, or its time had come"
         yield f"└─ {_reconcile(node.run, node)}{alone}"
@@ -60,7 +63,7 @@ def _event(node: Node) -> Iterator[str]:
     which, by = subject(change.object.resource, change.object.key), written_by(change.author)
     yield f"{node.revision}  {which}  {change.type.name}  {format_time(change.recorded_at)}  {by}{_cut(node)}"
     found = list(differences(content(change.before), content(change.object))) if change.before else []
-    bar = "│  " if node.run or node.links else "   "
+    bar = "│  " if node.run or node.links or node.request else "   "
     for difference in found[:_MOST]:
         yield f"{bar}{told(difference, widest=_WIDEST)}"
     if len(found) > _MOST:
@@ -69,6 +72,13 @@ def _event(node: Node) -> Iterator[str]:
 
 def _cut(node: Node) -> str:
     return {"": "", "repeated": "  (see above)", "too deep": "  (more with --depth)"}[node.cut]
+
+
+def _request(request: Request) -> str:
+    who = request.username + (f" for {request.acts_for}" if request.acts_for else "")
+    source = f" from {escape(request.source)}" if request.source else ""
+    what = f"{request.verb} {escape(request.uri)} by {escape(who)}{source}"
+    return f"request {escape(request.id)}: {what}, {request.code}"
 
 
 def _reconcile(run: Run, node: Node) -> str:

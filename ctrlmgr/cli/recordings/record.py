@@ -103,7 +103,7 @@ def record(
         _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction)
         return
     configure_logging(loaded.settings)
-    access = _access(kubeconfig, context)
+    access = access_of(kubeconfig, context)
     with _files(output, rotate) as files:
         recorder = _recorder(access, files, namespace, (resources or DEFAULT_RESOURCES).split(","), redaction)
         with _stopping() as stop, _progress(hidden=no_progress) as tell:
@@ -113,7 +113,8 @@ def record(
     _say_done(files)
 
 
-def _access(kubeconfig: Path | None, context: str) -> Access:
+def access_of(kubeconfig: Path | None, context: str) -> Access:
+    """Return how to reach a cluster, as kubectl finds it; raises `SettingsError`."""
     from ctrlmgr.recording.capture.kubeconfig import default_files, in_cluster, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())

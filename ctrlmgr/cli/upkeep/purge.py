@@ -11,7 +11,7 @@ from ctrlmgr.settings import Loaded
 
 @click.command(short_help="Take what an object was out of the log.")
 @arguments.takes_object
-@takes_settings(*DATABASE, "database.anchor")
+@takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option("--superseded", is_flag=True, help="Of an object that exists, what it was before; its state stays.")
 @click.confirmation_option("--yes", help="Do not ask.", prompt="Remove every payload of it? There is no way back.")
 def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, superseded: bool) -> None:

@@ -37,7 +37,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     """Compare the Services with the claims on ClusterIPs and node ports, and repair what can be repaired.
 
     `ctrlmgr serve` does the same every three minutes and once at the start; it may be running meanwhile. Missing and
-    wrong claims are repaired, claims that nobody uses are released. What only a person can decide is reported, here
+    wrong claims are repaired, unused claims are released. What only a person can decide is reported, here
     and as an Event: exit code 1 if anything of the kind is left, or with --dry-run if anything is wrong at all.
 
     \b

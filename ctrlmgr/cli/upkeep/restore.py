@@ -12,7 +12,7 @@ _MARGIN = 1_000_000
 
 
 @click.command(short_help="Go on with a database that lost its newest events.")
-@takes_settings(*DATABASE, "database.anchor")
+@takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option(
     "--above", type=click.IntRange(min=0), metavar="REV", help="Newest revision the lost history can have used."
 )
@@ -24,7 +24,7 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """Accept a database that is older than its anchor as a new incarnation of the log.
 
     A database restored from a backup lacks its newest events, and their revisions must never be given to other
-    events: somebody may have seen them. So the log goes on far above, under a new UUID, and every reader lists
+    events: clients may have seen them. So the log goes on far above, under a new UUID, and every reader lists
     again. By default the anchor says where; without one, give --above.
 
     \b
@@ -33,9 +33,12 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.anchor import Anchor
+    from ctrlmgr.eventlog.sealing import Sealing
 
     path = loaded.settings.anchor_path
-    known = Anchor(path, SystemClock()).read() if path else None
+    key = loaded.settings.anchor_key_path
+    sealing = Sealing(key) if key else None
+    known = Anchor(path, SystemClock(), sealing).read() if path else None
     if above is None:
         if known is None:
             raise click.UsageError("there is no anchor to tell how far the log had come; give --above REV")

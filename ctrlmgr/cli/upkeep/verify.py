@@ -1,4 +1,7 @@
-"""`ctrlmgr verify`: whether the log is still what was written."""
+"""`ctrlmgr verify`: whether the log is still what was written.
+
+Guarantees: nothing is written by it, neither to the log nor to an anchor, which may be the only evidence there is.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +9,87 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ctrlmgr.cli import ExitCode
-from ctrlmgr.cli.options import DATABASE, opened_log, output_option, takes_settings
-from ctrlmgr.errors import LogCorrupt, LogRolledBack
-from ctrlmgr.settings import Loaded
+from ctrlmgr.cli.options import DATABASE, opened_for_reading, output_option, takes_settings
+from ctrlmgr.errors import LogCorrupt, LogRolledBack, SettingsError
+from ctrlmgr.settings import Loaded, Settings
+
+if TYPE_CHECKING:
+    from ctrlmgr.eventlog.sqllog import SQLLog
 
 
 @click.command(short_help="Check the log against its hash chain and its anchor.")
-@takes_settings(*DATABASE, "database.anchor")
+@takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @output_option("text", "json")
 def verify(loaded: Loaded, output: str) -> int:
-    """Check every event of the log against its hash chain, and its end against the anchor.
+    """Check every event of the log against its hash chain, and the log against its anchor.
 
     The chain shows a changed, missing, added or reordered event; the anchor, a small file outside the database,
-    shows that the newest events are gone. Exit code 1 and the first damaged revision when something is wrong.
+    shows that the newest events are gone, and that the whole chain was made anew. Where anchors were shipped
+    elsewhere, one a line, --anchor names that file, and the log is held against each of them. Their signatures are
+    checked with the key in --anchor-key, of which the public half is enough. Exit code 1 and the first damaged
+    revision when something is wrong.
 
     \b
     ctrlmgr verify
-    ctrlmgr verify --database sqlite:///copy.db --anchor /mnt/elsewhere/ctrlmgr.anchor
+    ctrlmgr verify --database sqlite:///copy.db --anchor /mnt/elsewhere/anchors --anchor-key anchor.pub
     """
     from ctrlmgr import eventlog
 
     try:
-        with opened_log(loaded) as log, _progress(log.head().revision) as progress:
+        with opened_for_reading(loaded) as log, _progress(log.head().revision) as progress:
             sound = eventlog.verify(log, progress=progress)
+            held = _hold(log, loaded.settings)
     except (LogCorrupt, LogRolledBack) as error:
         return _report_damage(error, output)
     if output == "json":
         head = {"uuid": sound.head.uuid, "revision": sound.head.revision, "hash": sound.head.hash.hex()}
-        click.echo(json.dumps({"ok": True, "events": sound.events, "purged": sound.purged, "head": head}))
+        counted = {"events": sound.events, "purged": sound.purged, **held._asdict()}
+        click.echo(json.dumps({"ok": True, **counted, "head": head}))
     else:
         purged = f" ({sound.purged:,} purged)" if sound.purged else ""
         click.echo(f"ok: {sound.events:,} events{purged}, head {sound.head.revision}, hash {sound.head.hash.hex()}")
+        click.echo(_about_anchors(held))
     return ExitCode.OK
+
+
+class _Held(NamedTuple):
+    """What a log was held against: so many anchors, and the fingerprint of the key that has signed them all."""
+
+    anchors: int
+    key: str = ""
+
+
+def _hold(log: SQLLog, settings: Settings) -> _Held:
+    """Hold a log against its anchors; raises `LogCorrupt` or `LogRolledBack` when they differ."""
+    from ctrlmgr.eventlog.anchor import check, parse
+    from ctrlmgr.eventlog.sealing import fingerprint, read_public_key
+
+    path, key = settings.anchor_path, settings.anchor_key_path
+    if path is None or not path.exists():
+        if settings.database.anchor:
+            raise SettingsError(f"database.anchor: there is no file {path}")
+        return _Held(0)
+    public = read_public_key(key) if key and (settings.database.anchor_key or key.exists()) else ""
+    head, lines = log.head(), [line for line in path.read_bytes().splitlines() if line.strip()]
+    for number, line in enumerate(lines, 1):
+        source = str(path) if len(lines) == 1 else f"{path}, line {number},"
+        anchored = parse(line, path)
+        if public and not anchored.is_signed_by(public):
+            raise LogCorrupt(f"{source} is not signed with the key in {key}")
+        check(anchored.head, head, log.hash_at, source)
+    return _Held(len(lines), fingerprint(public) if public else "")
+
+
+def _about_anchors(held: _Held) -> str:
+    if not held.anchors:
+        return "no anchor: that nothing is missing at the end cannot be told"
+    anchors = "1 anchor holds" if held.anchors == 1 else f"{held.anchors:,} anchors hold"
+    return f"{anchors}, {f'signed with key {held.key}' if held.key else 'signatures not checked: no key'}"
 
 
 def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
@@ -55,7 +103,7 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr if somebody looks at it; yields what takes the number of events checked."""
+    """Show a bar on stderr if that is a terminal; yields what takes the number of events checked."""
     if not sys.stderr.isatty():
         yield lambda events: None
         return

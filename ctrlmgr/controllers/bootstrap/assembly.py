@@ -46,7 +46,7 @@ from ctrlmgr.manager import Controller, Periodic, Watch
 from ctrlmgr.settings import ServiceSettings
 
 _AFTER_A_CHANGE: Final = 1.0
-"""Seconds from when somebody deletes or changes something to when it is put right. Kubernetes takes what is left of a
+"""Seconds from when a client deletes or changes something to when it is put right. Kubernetes takes what is left of a
 period, up to 10 s or 60 s."""
 
 Keys = Callable[[Change], Iterable[Key]]
@@ -182,7 +182,7 @@ def _gone(names: Iterable[Key], task: Key) -> Keys:
 
 
 def _changed(change: Change) -> Iterable[Key]:
-    """Ask for the service when what it leads to was deleted or changed; nobody else creates it."""
+    """Ask for the service when what it leads to was deleted or changed; nothing else creates it."""
     return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
 
 

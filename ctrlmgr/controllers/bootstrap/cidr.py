@@ -1,7 +1,7 @@
 """The ServiceCIDR `kubernetes`: what the settings say that ClusterIPs come from, for the API's clients to see.
 
-Guarantees: it is created when missing and made dual-stack when the settings are; otherwise its ranges are nobody's to
-change. Its condition Ready is set once, when the ranges are the settings', and never taken from whoever set it
+Guarantees: it is created when missing and made dual-stack when the settings are; otherwise its ranges are not to be
+changed. Its condition Ready is set once, when the ranges are the settings', and never taken from another that set it
 otherwise. A contradiction is told of once, in the log and as an Event.
 
 Kubernetes: `pkg/controlplane/controller/defaultservicecidr`.
@@ -122,5 +122,5 @@ class DefaultServiceCIDR:
             "reason": "",
             "message": _READY_MESSAGE,
         }
-        with suppress(Conflict):  # whoever has changed it: the next look sees to it
+        with suppress(Conflict):  # another writer was first: the next look sees to it
             client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")

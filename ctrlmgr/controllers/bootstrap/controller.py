@@ -4,7 +4,7 @@ Guarantees:
 - Before anything else (`prepare`): the system namespaces and the default ServiceCIDR exist, our own address is not
   published, and both repairs have gone a round. If a repair fails, so does the process: it is never ready.
 - The process being ready for the first time, the `kubernetes` service exists with the right type and ports, and leads
-  to this process among others; from then on all of it is looked at in fixed periods, and a moment after somebody has
+  to this process among others; from then on all of it is looked at in fixed periods, and a moment after a client has
   deleted or changed it.
 - After `stop` this process publishes nothing any more, and its address and lease are gone; that takes at most twice
   the interval, or is given up.
@@ -62,7 +62,7 @@ class Presence:
         self._began = self._reset = self._stopped = False
 
     def sync(self, client: Client) -> float | None:
-        """Make it true; return in how many seconds to look again, None: when anybody says so."""
+        """Make it true; return in how many seconds to look again, None: when asked to."""
         with self._lock:
             if self._stopped:
                 return None
@@ -197,7 +197,7 @@ class Bootstrap:
     def stop(self) -> None:
         """Publish nothing any more and take our address back; returns after at most twice the interval.
 
-        Called by `run` at its end, and by whoever wants it earlier: before the server stops taking requests.
+        Called by `run` at its end, and by a caller that wants it earlier: before the server stops taking requests.
         """
         with self._changed:
             is_first, self._stopping = not self._stopping, True

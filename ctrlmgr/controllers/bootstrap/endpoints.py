@@ -2,7 +2,7 @@
 
 Guarantees:
 - The addresses are those of the servers. The ports of an Endpoints object with one subset stay as they are unless
-  they are to be reset, whatever somebody made of them; more than one subset, or none, and it is made anew.
+  they are to be reset, whatever clients made of them; more than one subset, or none, and it is made anew.
 - The EndpointSlice says what the Endpoints say. Nothing is written when both are right.
 - There is one subset, which is what tools look at, so servers at different addresses must answer at the same port, as
   with Kubernetes; if they do not, the lowest is told. Servers at one address and several ports, which Kubernetes does
@@ -32,7 +32,7 @@ from ctrlmgr.informer import Lister
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""How often something is written that somebody else wrote at the same time."""
+"""How often something is written that another process wrote at the same time."""
 
 Fields = dict[str, Any]
 

@@ -4,7 +4,7 @@ Guarantees:
 - A lease that is not renewed for as long as it is good for is removed, on one condition: that nothing has happened to
   it since it was last seen. So no process removes a lease that its holder has just renewed.
 - How long ago a lease was renewed is measured by this process' own clock, from when its cache was told; no two
-  machines' clocks are ever compared. A process that has just started gives everybody their full time.
+  machines' clocks are ever compared. A process that has just started gives every lease its full time.
 
 Kubernetes keeps these outside of its API too, under `/masterleases` in etcd, with etcd's own expiry. Here they are
 objects of an internal resource: in the log and in SQL, not in the API.

@@ -1,8 +1,8 @@
 """Whose addresses the `kubernetes` service leads to: three ways to know (`--endpoint-reconciler-type`).
 
 - `lease`: those of the processes whose leases have not run out.
-- `master-count`: our own and what is there already, up to a number; who dies stays until somebody else needs the room.
-- `none`: nobody's; somebody else takes care.
+- `master-count`: our own and what is there already, up to a number; a dead one's stays until another needs the room.
+- `none`: no addresses; another component sees to them.
 
 Kubernetes: `pkg/controlplane/reconcilers`.
 """
@@ -108,7 +108,7 @@ def counted(there: Collection[str], own: str, count: int) -> list[str]:
 
 
 class NoReconciler:
-    """Nobody's addresses."""
+    """No addresses."""
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
         """Do nothing."""

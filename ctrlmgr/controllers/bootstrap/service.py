@@ -1,7 +1,7 @@
 """The Service `kubernetes` in `default`: how pods find the API.
 
 Guarantees: it has the first address of the primary range and a port 443 called https that leads to the secure port; it
-is single-stack. It is created when missing. Its type and ports are made right once, at the start; what anybody changes
+is single-stack. It is created when missing. Its type and ports are made right once, at the start; what a client changes
 later stays until the next start, and so does everything else about it.
 
 Kubernetes: `pkg/controlplane/controller/kubernetesservice`.

@@ -1,6 +1,6 @@
 """The controller of `kube-system/extension-apiserver-authentication`: every serving process sees that it is right.
 
-Guarantees: it is there soon after the process serves, and put right within a minute when somebody changes it or an
+Guarantees: it is there soon after the process serves, and put right within a minute when a client changes it or an
 authority's file changes.
 
 Rules: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.

@@ -1,7 +1,7 @@
 """The cluster role aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
 
 Guarantees:
-- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what somebody else writes into the
+- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what another client writes into the
   rules of an aggregated role is put right, everything else about it is left alone.
 - Any change of any ClusterRole has all aggregated ones looked at; one that has its rules is not written.
 
@@ -46,7 +46,8 @@ class ClusterRoleAggregator:
         rules = desired_rules(role, self._roles.list())
         if rules is None:
             return
-        head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role.name}}
+        metadata = {"name": role.name, "uid": role.uid}  # the uid, so that a role that has just gone is not made anew
+        head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
         # Without a rule nothing is said of rules: what others gave the role stays, as in Kubernetes.
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 

@@ -2,7 +2,7 @@
 
 Guarantees, Kubernetes' (`pkg/controller/cronjob`):
 - A run has one Job: its name is the lock, and one that is there already is taken for it.
-- Nobody looks every minute: a CronJob is looked at when it or a Job of it changes, and a moment after its next run.
+- It does not look every minute: a CronJob is looked at when it or a Job of it changes, and a moment after its next run.
 - What the status says is decided from the log, not the cache: what was written a moment ago is not written again.
 """
 

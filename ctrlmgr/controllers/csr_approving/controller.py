@@ -1,4 +1,4 @@
-"""The approving controller: approves what kubelets may have without asking anybody.
+"""The approving controller: approves what kubelets may have without an administrator's word.
 
 Guarantees: a request is approved only if it is one of a kubelet for its client's certificate, and who asks may create
 `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own. Nothing is ever denied. One that may not

@@ -1,4 +1,4 @@
-"""Removes certificate signing requests that nobody waits for any more."""
+"""Removes certificate signing requests that no requester waits for any more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="certificatesigningrequest-cleaner-controller",
     aliases=("csrcleaner",),
     account="certificate-controller",
-    does="requests for certificates that nobody waits for any more",
+    does="requests for certificates whose requester no longer waits",
     watches=(Resource("certificates.k8s.io", "certificatesigningrequests"),),
     builder="ctrlmgr.controllers.csr_cleaner.controller:build",
     options=NoOptions,

@@ -1,8 +1,8 @@
-"""The cleaner of certificate signing requests: they go when nobody waits for them any more.
+"""The cleaner of certificate signing requests: they go when no requester waits for them any more.
 
 Guarantees: a request goes an hour after it was approved, if it has its certificate, after it was denied or has failed;
 a day after it came if nothing was decided; and when its certificate has expired. The very request that was looked at
-goes, no other of its name. Whoever has the certificate has it.
+goes, no other of its name. A certificate that was issued stays with its holder.
 
 Rules: `pkg/controller/certificates/cleaner/cleaner.go`.
 """
@@ -37,7 +37,7 @@ _ALL: Final = Key("", "all")
 
 
 def is_over(request: Object, now: int) -> bool:
-    """Say whether nobody waits for a request any more at `now` (microseconds since 1970)."""
+    """Say whether no requester waits for a request any more at `now` (microseconds since 1970)."""
     view = request.view(SigningRequest)
     conditions, certificate = view.status.conditions, view.status.certificate
     if not conditions:
@@ -79,7 +79,7 @@ class Cleaner:
         return [_ALL]
 
     def reconcile(self, key: Key, client: Client) -> Result:
-        """Remove what nobody waits for; raises what `client` raises."""
+        """Remove what no requester waits for; raises what `client` raises."""
         for request in self._requests.list():
             if is_over(request, self._clock.now()):
                 try:

@@ -3,13 +3,13 @@
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpointslice_controller.go`):
 - The slices that carry the label of this controller and name the service are those of `desired_changes`. Nothing is
   written when they are right already; so the trigger time changes only together with something else.
-- A service without a selector, or an ExternalName, is left alone: its slices are somebody else's, or were left behind
+- A service without a selector, or an ExternalName, is left alone: its slices are another's, or were left behind
   when it became so.
 - Nothing is created for a service that is being deleted, nor in a namespace that is.
-- A slice that somebody edits or deletes is put right at once. One whose label was changed to another manager or
+- A slice that a client edits or deletes is put right at once. One whose label was changed to another manager or
   service is replaced; slices in the course of their deletion do not count.
-- The slices of a service that is gone go too, unless they were orphaned: whoever took their owner reference away wants
-  to keep them. (In Kubernetes the garbage collector deletes them. Whichever comes first does here.)
+- The slices of a service that is gone go too, unless they were orphaned: the client that took their owner reference
+  away wants to keep them. (In Kubernetes the garbage collector deletes them. Whichever comes first does here.)
 """
 
 from __future__ import annotations

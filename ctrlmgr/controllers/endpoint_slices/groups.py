@@ -43,7 +43,7 @@ class Group(NamedTuple):
 def address_types(service: Service) -> list[str]:
     """Return the families of which a service has slices, the primary one first; both if nothing tells.
 
-    Only objects from before dual-stack services leave it to their cluster IP, or to nobody.
+    Only objects from before dual-stack services leave it to their cluster IP, or to none.
     """
     families = [family for family in service.spec.ip_families or () if family in (IPV4, IPV6)]
     if families:

@@ -6,7 +6,7 @@ Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdis
 - `spec.trafficDistribution`: an endpoint is for its own zone, with `PreferSameNode` for its own node too.
 - The annotation `service.kubernetes.io/topology-mode: Auto`, which comes first: an endpoint is for one zone, mostly its
   own. A zone gets endpoints in proportion to its CPU, and may have a fifth too few at most; where that cannot be, or
-  somebody's zone is unknown, there are no hints.
+  one endpoint's zone is unknown, there are no hints.
 - Slices whose hints are good enough stay as they are, so that few have to be written.
 
 Where Go takes any of several zones that are as good, here it is the first by name.

@@ -2,7 +2,7 @@
 
 Guarantees:
 - A body is what Go would write: fields in its order, labels and annotations sorted, empty lists as `null`.
-- The generation counts every write (`pkg/registry/discovery/endpointslice`); finalizers stay whoever put them there.
+- The generation counts every write (`pkg/registry/discovery/endpointslice`); finalizers stay, wherever they come from.
 - A slice has the labels of its service, whatever they are, but for those that say whose it is (`setEndpointSliceLabels`
   in Kubernetes' `k8s.io/endpointslice/utils.go`).
 """

@@ -1,7 +1,7 @@
 """How endpoints are spread over slices so that few slices have to be written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- Afterwards every wanted endpoint is in exactly one slice, and none holds more than `MAX_ENDPOINTS`, unless somebody
+- Afterwards every wanted endpoint is in exactly one slice, and none holds more than `MAX_ENDPOINTS`, unless a client
   else made it so.
 - An endpoint stays in the slice that it is in. A slice without a change is not written; one that loses everything goes.
 - What is new goes, in this order: into slices that are written anyway, the fullest first; all that is left, if it is

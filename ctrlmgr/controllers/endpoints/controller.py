@@ -6,7 +6,7 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpoint/endpoints_co
   but for the last change's trigger time and a mark on an object from which addresses were left out.
 - Nothing is written when subsets, labels and that mark are right already. So the trigger time changes only together
   with something else, and what a client adds to the annotations stands.
-- A service without a selector, or an ExternalName, is left alone: its Endpoints are somebody else's, or were left
+- A service without a selector, or an ExternalName, is left alone: its Endpoints are another's, or were left
   behind when it became so. The annotation `service.alpha.kubernetes.io/tolerate-unready-endpoints` means nothing any
   more; `spec.publishNotReadyAddresses` does. A pod's restart policy plays no part, only its phase.
 - The Endpoints of a service that is gone go too. One that is deleted comes back at once. One that a client edits
@@ -57,7 +57,7 @@ HEADLESS = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
-"""Marks an Endpoints object that is somebody's leader election lock."""
+"""Marks an Endpoints object that is a leader election lock."""
 
 _OURS = frozenset((MANAGED_BY, HEADLESS))
 """The labels that Endpoints have beyond their service's."""
@@ -141,7 +141,7 @@ def desired_annotations(
 
 
 def _same_subsets(current: msgspec.Raw, subsets: list[EndpointSubset], encoded: bytes) -> bool:
-    """Compare subsets whoever wrote them: not by their bytes alone, and not by the versions of the pods they name."""
+    """Compare subsets of any origin: not by their bytes alone, and not by the versions of the pods they name."""
     if encoded == bytes(current):
         return True
     return [_canonical(subset) for subset in _decode_subsets(current) or ()] == subsets
@@ -218,7 +218,7 @@ class EndpointsReconciler:
         return None
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return whose Endpoints to look at after some have changed: those that somebody else has deleted."""
+        """Return whose Endpoints to look at after some have changed: those that another client has deleted."""
         is_own = any(self._writes.is_own(key, change) for key in _key(change))
         return _key(change) if change.type is EventType.DELETED and not is_own else ()
 

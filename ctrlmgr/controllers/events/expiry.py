@@ -1,7 +1,7 @@
 """The end of Events: each goes once nothing has happened to it for as long as the settings say, one hour by default.
 
 Guarantees:
-- Whoever watches is told DELETED, as when a lease of etcd's runs out; no finalizer holds an Event.
+- Watchers receive DELETED, as when a lease of etcd's runs out; no finalizer holds an Event.
 - How old an Event is the log knows, by when its newest state was recorded; so a restart makes none older or younger,
   and an Event that is counted once more begins anew.
 - One that changes at that very moment stays.
@@ -69,7 +69,7 @@ class EventExpiry:
             return
         with self._lock:
             heapq.heappush(self._states, (change.new.revision, change.new.key))
-            if len(self._states) > self._room:  # while another process leads, nobody takes any away
+            if len(self._states) > self._room:  # while another process leads, none are taken away
                 self._states = [state for state in self._states if self._event(state) is not None]
                 heapq.heapify(self._states)
                 self._room = 2 * len(self._states) + ROOM

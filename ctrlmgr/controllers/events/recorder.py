@@ -4,7 +4,7 @@ Guarantees:
 - Telling costs a controller an append to a list: it never waits and never fails. When 1,000 things wait to be written
   already, what comes next is dropped, and logged.
 - What is written is what client-go's recorder writes (`tools/record/event.go`): similar things are combined, the same
-  thing is counted, and nobody can flood a namespace (`event_correlation`).
+  thing is counted, and no component can flood a namespace (`event_correlation`).
 - When the log cannot be reached everything waits for it, for up to 12 tries; what the log refuses is dropped: a
   namespace that is on its way out takes no Events.
 - After `close` what waits is tried once more each.
@@ -62,7 +62,7 @@ class Recorder(Protocol):
 
 
 class Silent:
-    """A recorder for whoever has nobody to tell."""
+    """A recorder that keeps nothing."""
 
     def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
         """Do nothing."""
@@ -75,7 +75,7 @@ SILENT: Final[Recorder] = Silent()
 def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
     """Have it told of `subject` when the API refuses something in the block, and the refusal raised all the same.
 
-    That somebody was quicker is not worth telling: a controller looks again. When the log itself fails, it takes no
+    That another writer was first is not worth telling: a controller looks again. When the log itself fails, it takes no
     Event either.
     """
     try:
@@ -232,7 +232,7 @@ class EventBroadcaster:
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:
-    """Whether another try would come to the same, as opposed to a log that is away or busy, or somebody quicker."""
+    """Whether another try would come to the same, as opposed to a log that is away or busy, or another writer."""
     if isinstance(error, Conflict | TooManyRequests):
         return False
     return isinstance(error, ApiError | Fenced)

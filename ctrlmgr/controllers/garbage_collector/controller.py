@@ -1,4 +1,4 @@
-"""The garbage collector: deletes what nobody owns any more, and ends foreground and orphaning deletions.
+"""The garbage collector: deletes what has no owner any more, and ends foreground and orphaning deletions.
 
 Guarantees:
 - An object is deleted only if each of its owners is gone or waits for it, and only if it is, at that moment, what was

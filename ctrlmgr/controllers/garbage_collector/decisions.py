@@ -91,7 +91,7 @@ def _standing(owner: OwnerReference, obj: Object, graph: Graph) -> _Standing:
     """Judge an owner by its place and uid.
 
     A namespaced owner is sought in the dependent's own namespace, so one in another counts as absent. That of a
-    cluster-scoped dependent is UNKNOWN and protects it for ever, as does a kind nobody serves.
+    cluster-scoped dependent is UNKNOWN and protects it for ever, as does a kind that is not served.
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:
@@ -108,7 +108,7 @@ def _waits(graph: Graph, item: Item) -> bool:
 
 
 def _propagation(obj: Object) -> str:
-    """Return what its own finalizers ask for, should somebody have put them there beforehand."""
+    """Return what its own finalizers ask for, should a client have put them there beforehand."""
     finalizers = obj.metadata.finalizers or ()
     if ORPHAN in finalizers:
         return "Orphan"

@@ -4,9 +4,9 @@ Guarantees:
 - Folding an event costs as much as it has references; an object without any leaves no trace.
 - Owners need no nodes. A reference names its owner's place, and the store knows who is there now; so an owner that
   was never seen and one that is gone are the same, and neither has to be asked for again (Kubernetes' virtual nodes).
-- An owner that is not in its store is gone for good. Its uid was given before anybody could refer to it, and the
-  stores follow the log in order, so whoever sees the reference would see the owner. That does not hold while a sync
-  replaces one store after the other: see `Informers.epoch`.
+- An owner that is not in its store is gone for good. Its uid was given before any object could refer to it, and the
+  stores follow the log in order, so a reader that sees the reference would see the owner. That does not hold while a
+  sync replaces one store after the other: see `Informers.epoch`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Graph:
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
         """Return where the owner of an object in `namespace` ("": cluster-scoped) would be.
 
-        None when nobody can say: its kind is not one of ours, or it is namespaced and the dependent is not.
+        None when that cannot be said: its kind is not one of ours, or it is namespaced and the dependent is not.
         """
         scope = self._scopes.get((reference.api_version, reference.kind))
         if scope is None or (scope.namespaced and not namespace):

@@ -1,4 +1,4 @@
-"""Retires tokens of service accounts that were made unasked and that nobody has used for a year."""
+"""Retires tokens of service accounts that were made unasked and have not been used for a year."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The EndpointSlice mirroring controller: slices for Endpoints that somebody else than a controller keeps.
+"""The EndpointSlice mirroring controller: slices for Endpoints that no controller keeps.
 
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslicemirroring`):
 - Endpoints are mirrored if there is a service of their name that has no selector, unless they have the label
-  `endpointslice.kubernetes.io/skip-mirror: "true"` or are somebody's leader election lock. Else the slices that
+  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Else the slices that
   mirrored them go.
 - There is one slice for each family and set of ports that `mirrored_groups` finds, and none for an empty one.
 - A slice has the labels and annotations of its Endpoints, but for the trigger time and what `kubectl apply` keeps.
 - Slices that carry the label of this controller and name the Endpoints are taken over; what is too many goes. One that
-  somebody edits or deletes is put right at once.
+  a client edits or deletes is put right at once.
 - Nothing is written when the slices are right already. Nothing is created for Endpoints that are being deleted, nor in
   a namespace that is.
 

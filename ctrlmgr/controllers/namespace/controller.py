@@ -3,13 +3,13 @@
 Guarantees:
 - Only what lies in that namespace is touched, and only while it is terminating; every deletion names the uid it means,
   so an object made anew under the same name is never taken for the old one. Nor is what is in a namespace that was made
-  anew, while somebody else finished off the old one.
+  anew, while another process finished off the old one.
 - Pods go first: nothing else is deleted while one is left (KEP-5080, ordered namespace deletion).
 - The `kubernetes` finalizer is removed only after a pass that found every kind empty, in a namespace in which nothing
   can be created any more.
 - The five conditions say what is left and why; they are written only when they change.
-- For some seconds after it was deleted a namespace is left as it is, as Kubernetes leaves it, so that whoever saw it
-  alive a moment ago can finish.
+- For some seconds after it was deleted a namespace is left as it is, as Kubernetes leaves it, so that a client that saw
+  it alive a moment ago can finish.
 
 It looks again whenever content goes, and not at fixed times: a pod that has its grace left is the one thing it waits
 for by the clock.

@@ -1,7 +1,7 @@
 """The node IPAM controller: writes `spec.podCIDR` and `spec.podCIDRs` of nodes that have none.
 
 Guarantees, those of Kubernetes' range allocator: what nodes have already is taken before anything is given, the ranges
-of Services too; a node that has a range keeps it, whoever gave it; the ranges of a node that goes come back. One
+of Services too; a node that has a range keeps it, wherever it came from; the ranges of a node that goes come back. One
 worker: what is taken needs no lock. A node for which there is no range is told so in an Event and tried again.
 """
 

@@ -77,7 +77,7 @@ class NodeLifecycle:
         self._unmarked: set[str] = set()  # nodes some of whose pods could not be marked as not ready
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with the first round, having forgotten what was seen before: nobody has looked for a while."""
+        """Begin with the first round, having forgotten what was seen before: it has not looked for a while."""
         for kept in (self._known, self._health, self._zones, self._queues):
             kept.clear()
         self._unmarked.clear()

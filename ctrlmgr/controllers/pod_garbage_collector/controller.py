@@ -1,4 +1,4 @@
-"""The pod garbage collector: removes pods that nobody else will ever remove.
+"""The pod garbage collector: removes pods that nothing else will ever remove.
 
 Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`); every twenty seconds
 - of the pods that have ended all beyond a threshold go: evicted ones first, then the oldest;
@@ -171,7 +171,7 @@ class Quarantine:
         self._missed: dict[str, float] = {}
 
     def clear(self) -> None:
-        """Forget what was seen before: nobody has looked for a while."""
+        """Forget what was seen before: it has not looked for a while."""
         self._missed.clear()
 
     def gone(self, missing: Iterable[str]) -> list[str]:

@@ -133,7 +133,7 @@ def address_claim(use: Use) -> Object:
 
 
 def _corrected(use: Use, claim: Object) -> Object:
-    """Return `claim` as the Service's; labels that are somebody's own stay."""
+    """Return `claim` as the Service's; labels of other origin stay."""
     fields = claim.to_dict()
     wanted = address_claim(use)
     fields["metadata"]["labels"] = {**claim.labels, **wanted.labels}

@@ -2,10 +2,10 @@
 
 Guarantees:
 - What it decides on is one revision of the log, so a Service that is being created or deleted is never half seen. It
-  reads the log itself, not a cache: what somebody did to the database behind everybody's back is found too.
+  reads the log itself, not a cache: what was changed in the database by hand is found too.
 - A claim that is missing is made, one that names the wrong holder is corrected in the same place (at no revision is
-  the value anybody's), each only if nothing has happened to it since. Losing to somebody else means looking again.
-- A claim that nobody uses is released when it was seen so three times in a row, never before.
+  the value free), each only if nothing has happened to it since. Losing to another writer means looking again.
+- An unused claim is released when it was seen so three times in a row, never before.
 - A value of two Services, one that is out of range or no address at all is told of by an Event; nothing is taken
   from a Service.
 
@@ -44,7 +44,7 @@ INTERVAL: Final = 180.0
 SIGHTINGS: Final = 3
 """How often a leaked claim must be seen before it is released (`numRepairsBeforeLeakCleanup`)."""
 ATTEMPTS: Final = 5
-"""How often a round begins again because somebody else was quicker."""
+"""How often a round begins again because another writer was first."""
 
 CLUSTER_IPS: Final = "cluster-ips"
 NODE_PORT: Final = "node-ports"
@@ -123,7 +123,7 @@ class Repair:
         self._log = event_log
         self._recorder = recorder
         self._metrics = metrics
-        # How often in a row each claim was seen without anybody using it.
+        # How often in a row each claim was seen unused.
         self._sightings: dict[_Identity, int] = {}
 
     def findings(self) -> Sequence[Finding]:

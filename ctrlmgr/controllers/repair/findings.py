@@ -4,7 +4,7 @@ Guarantees:
 - Pure: the same listings give the same findings in the same order; nothing is read, written or remembered.
 - A value that several Services have is whose claim on it says so; without such a claim it is the first one's, in the
   order of the listing. Nothing is ever found against that one.
-- A claim that is used by nobody is a finding each time; whether it has been seen often enough to be released is for
+- An unused claim is a finding each time; whether it has been seen often enough to be released is for
   `controllers.repair` to know.
 
 `repair_addresses` and `repair_ports` say what a Service has, and put findings into Kubernetes' words.
@@ -24,7 +24,7 @@ class Action(enum.Enum):
     """What a repair does about a finding."""
 
     REPORT = "report"
-    """Nothing: somebody has to decide."""
+    """Nothing: an administrator has to decide."""
     CLAIM = "claim"
     """Create the claim that is missing."""
     CORRECT = "correct"
@@ -65,7 +65,7 @@ class Words(NamedTuple):
     unclaimed: Callable[[Use], Finding]
     """There is no claim."""
     misclaimed: Callable[[Use, Object], Finding]
-    """The claim is somebody's who does not use it."""
+    """The claim's owner does not use it."""
     blemished: Callable[[Use, Object], Finding | None]
     """The claim is the right one's; None if nothing else is wrong with it."""
     duplicate: Callable[[Use], Finding]

@@ -1,7 +1,7 @@
 """The root CA publisher: every active namespace has a ConfigMap with the certificate to verify this server by.
 
 Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): one that is deleted comes back,
-one whose data somebody changed is put right, and has a description whatever it says; in a namespace that is being
+one whose data was changed is put right, and has a description whatever it says; in a namespace that is being
 deleted nothing is created.
 """
 
@@ -83,7 +83,7 @@ class RootCAPublisher:
 
 
 def _namespace_of_changed(change: Change) -> Iterable[Key]:
-    """Return the namespace whose ConfigMap somebody has changed or deleted; nobody but us creates it."""
+    """Return the namespace whose ConfigMap was changed or deleted; only we create it."""
     old = change.old
     return (
         (Key("", old.namespace),) if change.type is not EventType.ADDED and old is not None and old.name == NAME else ()

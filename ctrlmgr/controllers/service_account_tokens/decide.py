@@ -1,6 +1,6 @@
 """What a Secret that is to hold a token of a service account should be.
 
-Guarantees: what is there is kept, whoever made it: a token is only made where none is. The certificate of the
+Guarantees: what is there is kept, whatever made it: a token is only made where none is. The certificate of the
 authority is put right, the namespace is filled in, and annotations say whose token it is.
 
 Rules: `pkg/controller/serviceaccount/tokens_controller.go`.

@@ -31,7 +31,7 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
 _NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
-"""Somebody was quicker, or the namespace is on its way out, or gone."""
+"""Another writer was first, or the namespace is on its way out, or gone."""
 
 
 def namespace_is_active(namespace: Object | None) -> bool:

@@ -1,4 +1,4 @@
-"""Whom claims belong to, which says when they go: nobody, the StatefulSet, or the pod that was scaled away.
+"""Whom claims belong to, which says when they go: none, the StatefulSet, or the pod that was scaled away.
 
 Rules come from Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it
 (KEP 1847).

@@ -1,4 +1,4 @@
-"""The token cleaner: bootstrap tokens go when their time is over, or when nobody can tell when that is.
+"""The token cleaner: bootstrap tokens go when their time is over, or when that cannot be told.
 
 Rules: `pkg/controller/bootstrap/tokencleaner.go`.
 """

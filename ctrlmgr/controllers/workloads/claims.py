@@ -27,7 +27,7 @@ Matches = Callable[[Object], bool]
 
 
 class Claims(NamedTuple):
-    """What a controller is to do about objects that are its own or nobody's."""
+    """What a controller is to do about objects that are its own or have no controller."""
 
     kept: Sequence[Object] = ()
     adopted: Sequence[Object] = ()

@@ -4,7 +4,7 @@ Guarantees:
 - metadata.managedFields is what Kubernetes would have written, to the order of its keys.
 - Nothing given is changed, and results share structure with what was given: who goes on to change a result in place
   does so to a copy. What comes back has fresh dicts for the object and its metadata only.
-- Nobody owns what the server sets: `update` sees what the request says, before strategies and allocation.
+- What the server sets has no owner: `update` sees what the request says, before strategies and allocation.
 - A write that changes nothing leaves managedFields as they are stored, so that there is nothing to write.
 
 How the engine calls a kind's `FieldManager`, in the order of apiserver's handlers and registry store:

@@ -1,4 +1,4 @@
-"""Apply conflicts: fields that somebody else manages and that would change, and how the API refuses to do that.
+"""Apply conflicts: fields that another manager owns and that would change, and how the API refuses to do that.
 
 Source: structured-merge-diff `merge/conflict.go`, apimachinery `managedfields/internal/conflict.go`.
 """

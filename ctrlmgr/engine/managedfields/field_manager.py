@@ -2,7 +2,7 @@
 
 `update` is called on every create, update and patch, so it does nothing twice: a set of fields is made straight in
 the form in which it is stored, unchanged parts of an object are skipped as soon as they compare equal, and entries
-that nobody touched are stored as they were. `merge` holds what an apply needs beyond that.
+that were not touched are stored as they were. `merge` holds what an apply needs beyond that.
 Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
 """
 
@@ -20,11 +20,12 @@ from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed,
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
-from ctrlmgr.errors import BadRequest, UnknownError
+from ctrlmgr.engine.managedfields.versions import Touched, Translate, Translation
+from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
-"""The manager of what an object held when nobody was known to manage it and it was first applied to."""
+"""The manager of what an object held when no manager was known and it was first applied to."""
 
 
 _REMEMBERED = 64
@@ -44,12 +45,14 @@ class FieldManager:
         kind: str = "",
         versions: Collection[str] = (),
         resets: Mapping[str, Filter] | None = None,
+        translate: Translate | None = None,
     ) -> None:
         """Take the kind's schema, or the shape that was made of it, and `apps/v1`.
 
         `kind` is what the schema's definition is called if not given (a shape has none); `versions` are the other
         apiVersions whose entries are kept, all others' being dropped as Kubernetes drops those of versions it does not
-        know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`).
+        know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`);
+        `translate` is needed where versions differ in their fields.
         """
         group, _, version = api_version.rpartition("/")
         self._shape = schema if isinstance(schema, Root) else shape_of(schema)
@@ -57,7 +60,8 @@ class FieldManager:
         self._gvk = f"{group}/{version}, Kind={self._kind}"
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
-        # What was found of new objects of late, by all that they say but their names, which nobody owns: replicas of
+        self._translation = translate and Translation(translate, self._shape, api_version, self._versions)
+        # What was found of new objects of late, by all that they say but their names, which have no owner: replicas of
         # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
         self._created: dict[bytes, Difference] | None = {} if "spec" in self._shape.fields else None
         if resets is None:
@@ -84,6 +88,8 @@ class FieldManager:
                 entries = []
         except ShapeError:
             pass  # the live object's entries stand (UpdateNoErrors)
+        except ConversionFailed:
+            entries = []  # what other versions' managers have cannot be told any more (UpdateNoErrors)
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
@@ -110,7 +116,8 @@ class FieldManager:
         difference = self._shape.compare(live, new) if live else self._creation(new)
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
-        result = self._without(managed, field_set.union(changed, removed or {})) if managed else {}
+        elsewhere = self._elsewhere(live, new, difference, managed, who.subresource)
+        result = self._without(managed, field_set.union(changed, removed or {}), elsewhere) if managed else {}
         if changed:
             before = result.get(who)
             fields = field_set.union(changed, before.fields) if before else changed
@@ -141,10 +148,28 @@ class FieldManager:
         added, modified, removed = difference
         return (added and reset(added), modified and reset(modified), removed and reset(removed))
 
-    def _without(self, managed: Managed, fields: FieldSet) -> Managed:
-        """Return the entries without `fields`, and without those that are then empty or of an unknown version."""
+    def _elsewhere(
+        self, live: Unstructured, new: Unstructured, here: Difference, managed: Managed, subresource: str
+    ) -> Mapping[str, Touched] | None:
+        """Return what a write changes and removes in each version; None where that is the same in all of them."""
+        if self._translation is None or not live:
+            return None
+        found = self._translation.differences(live, new, here, managed.values())
+        filtered = {version: self._filtered(difference, subresource) for version, difference in found.items()}
+        return {
+            version: Touched(field_set.union(added or {}, modified or {}), removed or {})
+            for version, (added, modified, removed) in filtered.items()
+        }
+
+    def _without(self, managed: Managed, fields: FieldSet, elsewhere: Mapping[str, Touched] | None = None) -> Managed:
+        """Return the entries without `fields`, and without those that are then empty or of an unknown version.
+
+        Where versions differ, it is what is touched `elsewhere`, in the entry's own version, that the entry loses.
+        """
         result = {}
         for manager, entry in managed.items():
+            if elsewhere is not None:
+                fields = elsewhere[entry.api_version].all if entry.api_version in elsewhere else {}
             rest = field_set.difference(entry.fields, fields)
             if rest and entry.api_version in self._versions:
                 result[manager] = entry if rest is entry.fields else entry._replace(fields=rest, raw=None)
@@ -165,7 +190,8 @@ class FieldManager:
         """Return `live` with what was applied merged into it, and with its metadata.managedFields.
 
         `applied` is the body as decoded, neither pruned nor defaulted; the result has to be read by the codec and
-        defaulted next. What `manager` applied before and does not apply now is gone from it, if nobody else has it.
+        defaulted next. What `manager` applied before and does not apply now is gone from it, if no other manager has
+        it.
 
         Raises `ApplyConflict` for fields that others manage (unless `force` takes them), `BadRequest` for a body of
         another kind or with managedFields, `UnknownError` for what does not fit the schema, be it what is stored.
@@ -239,16 +265,24 @@ class FieldManager:
         before = managed.get(who)
         merged: Unstructured = self._shape.merge(live, applied)
         if before is not None and field_set.difference(before.fields, fields):
-            kept = [entry.fields for manager, entry in managed.items() if manager != who]
-            merged = self._pruned(merged, before.fields, [said, *kept])
-        added, modified, removed = self._filtered(self._shape.compare(live, merged), who.subresource)
+            kept = [entry for manager, entry in managed.items() if manager != who]
+            if self._translation is not None:
+                merged = self._translation.pruned(merged, before, said, kept)
+            else:
+                merged = self._pruned(merged, before.fields, [said, *(entry.fields for entry in kept)])
+        difference = self._shape.compare(live, merged)
+        added, modified, removed = self._filtered(difference, who.subresource)
         others = {manager: entry for manager, entry in managed.items() if manager != who}
         changed = field_set.union(added or {}, modified or {})
-        lost = {manager: field_set.intersection(entry.fields, changed) for manager, entry in others.items()}
+        elsewhere = self._elsewhere(live, merged, difference, others, who.subresource)
+        lost = {
+            manager: field_set.intersection(entry.fields, _changed(elsewhere, entry, changed))
+            for manager, entry in others.items()
+        }
         lost = {manager: paths for manager, paths in lost.items() if paths}
         if lost and not force:
             raise Conflicts.of(lost)
-        result = self._without(others, field_set.union(changed, removed or {}))
+        result = self._without(others, field_set.union(changed, removed or {}), elsewhere)
         if fields:
             unchanged = before is not None and before.fields == fields and before.api_version == self._api_version
             entry = before if unchanged else Entry(fields, self._api_version, before.time if before else None)
@@ -256,10 +290,10 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without what was applied last time, is not now, and nobody owns.
+        """Return the merged object without what was applied last time, is not now, and has no owner.
 
         What is removed is at first too much: all that was applied, with what is in it. Of that comes back what
-        somebody owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
+        a manager owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
         """
         shape = self._shape
         last = shape.named(last)
@@ -273,6 +307,13 @@ class FieldManager:
         gone = field_set.intersection(field_set.difference(everything, rest), last)
         pruned: Unstructured = shape.remove(merged, gone)
         return pruned
+
+
+def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:
+    """Return what a write changes, as the version of an entry has it."""
+    if elsewhere is None:
+        return changed
+    return elsewhere[entry.api_version].changed if entry.api_version in elsewhere else {}
 
 
 def _entries(fields: Unstructured | None) -> list[Unstructured]:

@@ -1,6 +1,6 @@
 """Who manages which fields: the entries of metadata.managedFields, decoded, and what holds for them as a whole.
 
-Guarantees: an entry that nobody touched is written as it was read, the very same dict; entries stand in Kubernetes'
+Guarantees: an entry that was not touched is written as it was read, the very same dict; entries stand in Kubernetes'
 order; at most `MAX_UPDATERS` of them are from updates (the oldest are then thrown together).
 Source: apimachinery `managedfields/internal/managedfields.go`, `capmanagers.go`.
 """
@@ -66,7 +66,7 @@ Managed: TypeAlias = "dict[Manager, Entry]"
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a request says that nobody manages anything: an empty list, or one with one empty entry."""
+    """Whether a request takes all managers away: an empty list, or one with one empty entry."""
     return entries in ([], [{}])
 
 

@@ -57,7 +57,7 @@ def item(value: Any) -> str:
 
 
 def canonical(element: str) -> str | None:
-    """Return the spelling of an element as Kubernetes writes it, None for kinds that nobody knows (they are ignored).
+    """Return the spelling of an element as Kubernetes writes it, None for unknown kinds (they are ignored).
 
     Raises ValueError for what is no element.
     """

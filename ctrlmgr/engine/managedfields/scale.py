@@ -1,7 +1,7 @@
 """The managedFields of `/scale`, which shows of an object only who manages its replicas, and writes only that back.
 
-Guarantees: what a write to `/scale` did not take from anybody stays theirs; who takes the replicas gets an entry for
-the subresource `scale`, without a time, as Kubernetes leaves it. One thing is put right: an update's entry that has
+Guarantees: what a write to `/scale` did not take from another manager stays its; who takes the replicas gets an entry
+for the subresource `scale`, without a time, as Kubernetes leaves it. One thing is put right: an update's entry that has
 replicas among other fields is kept whole, where Kubernetes makes two of it that are told apart by nothing.
 Source: apimachinery `managedfields/scalehandler.go`.
 """

@@ -42,7 +42,7 @@ class Shape(ABC):
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node that whoever applies a value owns, None for nothing; raises ShapeError."""
+        """Return the node that the applier of a value owns, None for nothing; raises ShapeError."""
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:
@@ -112,7 +112,8 @@ class Scalar(Leaf):
     def check(self, value: Any, path: str) -> Iterator[str]:
         """Yield what is wrong with its type."""
         if type(value) not in self._types:
-            yield f"{path}: {_EXPECTED[self._kind].format(_value(value))}"
+            shown = _go_type(value) if self._kind == "numeric" else _value(value)
+            yield f"{path}: {_EXPECTED[self._kind].format(shown)}"
 
 
 class Atomic(Leaf):
@@ -148,6 +149,12 @@ class AtomicList(Leaf):
 def _value(value: Any) -> str:
     """Write a value as Go prints structured-merge-diff's wrapper of one."""
     return f"&{{{plain(value)}}}"
+
+
+def _go_type(value: Any) -> str:
+    """Return what Go calls the type of a decoded value that is no number."""
+    named = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool"}
+    return named.get(type(value), "<nil>")
 
 
 _SCALARS: dict[str, tuple[type, ...]] = {

@@ -25,7 +25,7 @@ class ItemList(Shape):
         """Return the path element of an item; raises ShapeError if it has none."""
 
     def _index(self, items: Any) -> dict[str, list[Any]]:
-        """Return the items by element; several have the same only where nobody merged them."""
+        """Return the items by element; several have the same only where they were not merged."""
         index: dict[str, list[Any]] = {}
         for item in items or ():
             index.setdefault(self.element(item), []).append(item)

@@ -2,7 +2,7 @@
 
 Which lists are merged and which are owned as a whole is what `x-kubernetes-list-type` says, or else the patch
 strategy; objects and maps are merged unless they are `x-kubernetes-map-type: atomic`.
-Source: kube-openapi `pkg/schemaconv`; apimachinery `managedfields/internal/stripmeta.go` for what nobody owns.
+Source: kube-openapi `pkg/schemaconv`; apimachinery `managedfields/internal/stripmeta.go` for what has no owner.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNOWNED_METADATA = frozenset(
         "resourceVersion",
     }
 )
-"""What nobody ever owns of an object: it is the server's, or says which object it is."""
+"""What no manager ever owns of an object: it is the server's, or says which object it is."""
 
 UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
 """The same as a set."""
@@ -56,13 +56,13 @@ class Root(Struct):
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: Shape | None = None
     ) -> None:
-        """Take what makes its fields, the names of those nobody owns, and what a field is that is not declared."""
+        """Take what makes its fields, the names of those without owners, and what a field is that is not declared."""
         super().__init__(fields, rest)
         self._unowned = unowned
 
     @cached_property
     def compared(self) -> Mapping[str, Field]:
-        """The fields that somebody may own."""
+        """The fields that may have owners."""
         return {name: field for name, field in self.fields.items() if name not in self._unowned}
 
 

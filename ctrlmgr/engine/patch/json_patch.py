@@ -69,7 +69,8 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     _check_types(operations, "", "jsonpatch.Patch", "jsonpatch.Operation")
     if operations and len(operations) > MAX_OPERATIONS:
         raise RequestEntityTooLarge(
-            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+            "Request entity too large: The allowed maximum operations in a JSON patch is"
+            f" {MAX_OPERATIONS}, got {len(operations)}"
         )
     patching = _Patching(document)
     try:

@@ -48,6 +48,8 @@ def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request
         raise codec.refuse_strictly(problems)
     if request.options.field_validation == "Warn":
         request.warnings += problems
+    if body.heard is not None:
+        body.heard(fields, lambda: codec.encode(fields))
     return fields
 
 

@@ -40,6 +40,7 @@ SCALES = Resource("autoscaling", "scales")
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS = ("spec", "replicas")
+_UNKNOWN_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/apiserver/customresource_handler.go:781"'
 _UNSET = -(2**31)
 """Stands for the replicas of an object that does not say how many it wants."""
 
@@ -52,7 +53,7 @@ class ScaleHandler(Handler):
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the Scale of an object."""
-        obj = yield from reading.get(engine.state, target, options)
+        obj = yield from reading.get(engine.around, target, options)
         return _scale_of(engine, target, obj)
 
     def update(
@@ -60,7 +61,7 @@ class ScaleHandler(Handler):
     ) -> Operation[Answer]:
         """Replace a Scale."""
         request = engine.request(target, options, requester)
-        wanted = decode(engine, _SCALE, body, request)
+        wanted = _decoded(engine, body, request)
         check_place(request, wanted)
         manager = _manager(engine)
 
@@ -89,6 +90,16 @@ class ScaleHandler(Handler):
             return codec.read(merged).fields
 
         return _write(engine, request, applied if patch.is_apply else patched)
+
+
+def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
+    """Decode a Scale; Kubernetes finds no words for what is wrong with that of a custom kind."""
+    try:
+        return decode(engine, _SCALE, body, request)
+    except BadRequest as error:
+        if request.plan.kind.is_custom:
+            raise BadRequest(_UNKNOWN_SCALE) from error
+        raise
 
 
 def _manager(engine: Requests) -> FieldManager:

@@ -56,13 +56,13 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
             tries += 1
             decision = yield from _decided(request, decide)
             if not decision.proposals:
-                return _answer(request, decision, ())
+                return (yield from _answer(request, decision, ()))
             try:
                 events: Sequence[Event] = yield Append(decision.proposals, request.requester.author, decision.late)
             except (AlreadyExists, Conflict, NotFound):
                 limit = max(limit, _SHARED_RETRIES) if decision.late else limit
                 continue
-            return _answer(request, decision, events)
+            return (yield from _answer(request, decision, events))
         raise conflict(request.plan.resource, request.target.name)
     except ApiError as error:
         error.warnings = error.warnings or request.told()
@@ -94,7 +94,7 @@ def _decided(request: Request, decide: Decide) -> Operation[Decision]:
     return decision
 
 
-def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Answer:
+def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Operation[Answer]:
     obj = decision.object if decision.shown is None or not events else events[decision.shown].object
-    shown = request.plan.shown(obj) if obj is not None else None
+    shown = (yield from request.shown(obj)) if obj is not None else None
     return Answer(decision.code, shown, decision.status, tuple(decision.warnings), request.annotations)

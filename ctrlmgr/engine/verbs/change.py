@@ -29,7 +29,7 @@ from ctrlmgr.engine.verbs.creation import create
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
-from ctrlmgr.errors import UnknownError
+from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 Update = Callable[[Context, Object], Unstructured]
@@ -79,10 +79,12 @@ def change(
     if current is None:
         assert new is not None  # or it would have been a 404
         request.upserts = True
-        return (yield from create(request, new(), managed=managed))
+        return (yield from create(request, (yield from request.worked(new)), managed=managed))
+    yield from _seen(request, current)
+    size = len(current.body)
     old = plan.read(current)
     ctx = request.context(old)
-    fields = update(ctx, current)
+    fields = yield from request.converting(lambda: update(ctx, current), size)
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
@@ -98,13 +100,25 @@ def change(
     _prepare(ctx, fields, old)
     _keep_system_metadata(metadata_of(fields), old["metadata"])
     metadata_of(fields)["resourceVersion"] = str(current.revision)
-    _validate(ctx, fields, old)
+    yield from request.worked(lambda: _validate(ctx, fields, old), size)
     plan.strategy.canonicalize(fields)
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
-    decision = _replace(request, ctx, fields, old, current)
+    decision = yield from _replace(request, ctx, fields, old, current)
     return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
+
+
+def _seen(request: Request, current: Object) -> Operation[None]:
+    """Have the served version of what is there, which is remembered from here on.
+
+    Kubernetes still has it from before when a hook begins to fail, and fails on the way back.
+    """
+    try:
+        yield from request.shown(current)
+    except ConversionFailed as failed:
+        group, version, name = request.plan.kind.gvk
+        raise failed.of(f"{group}/{version}, Kind={name}") from failed
 
 
 def _attributes(
@@ -213,9 +227,12 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 
-def _replace(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> Decision:
+def _replace(
+    request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object
+) -> Operation[Decision]:
     plan = request.plan
-    obj = plan.encode(keep_timestamps(old, new))
+    kept = keep_timestamps(old, new)
+    obj = yield from request.converting(lambda: plan.encode(kept))
     warnings = request.told(ctx)
     if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)

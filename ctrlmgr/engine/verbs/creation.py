@@ -42,7 +42,8 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
         metadata.pop(name, None)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
-    fields = plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
+    given = fields
+    fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     yield from request.admission.admit(attributes)
     fields = attributes.fields
@@ -54,11 +55,16 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     if generated:
         metadata["name"] = _free_name(request, metadata)
     _prepare(ctx, fields)
-    _validate(ctx, fields)
+    yield from request.worked(lambda: _validate(ctx, fields))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
-    return _add(request, ctx, attributes)
+    return (yield from _add(request, ctx, attributes))
+
+
+def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
+    plan = request.plan
+    return plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
 
 
 def _free_name(request: Request, metadata: dict[str, Any]) -> str:
@@ -94,16 +100,19 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 
-def _add(request: Request, ctx: Context, attributes: Attributes) -> Decision:
+def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:
     plan, fields = request.plan, attributes.fields
     metadata = fields["metadata"]
-    if metadata.pop("resourceVersion", "").lstrip("0").isdecimal() and not request.options.dry_run:
+    given = metadata.pop("resourceVersion", "").lstrip("0")
+    if given.isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
-    obj = plan.encode(fields)
+    obj = yield from request.converting(lambda: plan.encode(fields))
     there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
+        if given.isdecimal():  # which nothing has looked at, then
+            obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
     return Decision(201, proposals, 0, warnings=request.told(ctx), late=attributes.late)

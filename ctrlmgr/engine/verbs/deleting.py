@@ -1,7 +1,7 @@
 """Deleting: from what `engine.deletion` decides to the proposals that mark or remove an object.
 
 Guarantees: an object's end is in the log together with the release of what it held; an object whose grace period is
-nothing is marked and removed in one append, so that who watches sees both and nobody comes between.
+nothing is marked and removed in one append, so that a watcher sees both and no writer comes between.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def delete(
     current = request.current()
     if current is None:
         raise not_found(plan.resource, request.target.name)
+    if plan.kind.calls_out:  # which has to work, as the object is looked at first
+        yield from request.shown(current, anew=True)
     own_words = plan.strategy.own_preconditions
     deletion.check_preconditions(current, options, plan.resource, plan.kind.name, own_words=own_words)
     going = deletion.decide(current, options, plan.strategy, request.now)
@@ -41,7 +43,7 @@ def delete(
         yield from _admit(request, ctx, options, current)
     if going.goes_now and going.grace is None:
         return _remove(request, ctx, current, changed or current)
-    marked = _marked(request, ctx, changed or current, going)
+    marked = yield from _marked(request, ctx, changed or current, going)
     if going.goes_now:
         return _remove(request, ctx, current, marked)
     if marked.body == current.body:
@@ -53,7 +55,7 @@ def delete(
 
 def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Object) -> Operation[None]:
     """Let admission have its say: both halves of it, as there is nothing that the first could change."""
-    old = request.plan.read(current)
+    old = yield from request.converting(lambda: request.plan.read(current))
     old["metadata"]["resourceVersion"] = str(current.revision)
     attributes = request.attributes(ctx, Verb.DELETE, None, old)
     attributes.options = options
@@ -63,11 +65,11 @@ def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Obje
     yield from request.admission.validate(attributes)
 
 
-def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Object:
-    fields = request.plan.read(obj)
+def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Operation[Object]:
+    fields = yield from request.converting(lambda: request.plan.read(obj))
     going.mark(fields["metadata"], request.now)
     request.plan.strategy.begin_termination(ctx, fields)
-    return request.plan.encode(fields)
+    return (yield from request.converting(lambda: request.plan.encode(fields)))
 
 
 def _remove(request: Request, ctx: Context, current: Object, last: Object) -> Decision:

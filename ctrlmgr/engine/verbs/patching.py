@@ -6,7 +6,7 @@ patch's errors come after the object's own (404) and before those of its new sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +25,10 @@ from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, stra
 from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import ObjectCodec
+from ctrlmgr.schema.prune import json_kind
 from ctrlmgr.schema.schema import Schema
+
+_YAML_ERRORS = "yaml: unmarshal errors:\n"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -82,7 +85,15 @@ class Patch:
         """Return what to warn of in an apply's body, or raise `BadRequest`; asked once it has been merged."""
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
-        return repeated if self._directive == "Warn" else ()
+        return told(repeated) if self._directive == "Warn" else ()
+
+
+def told(problems: Iterable[str]) -> list[str]:
+    """Return problems as a client is warned of them: those of a YAML document one by one (`parseYAMLWarnings`)."""
+    found: list[str] = []
+    for each in problems:
+        found += [line.strip() for line in each.removeprefix(_YAML_ERRORS).split("\n")]
+    return found
 
 
 def _unreadable(patched: str, reason: str) -> Invalid:
@@ -102,6 +113,13 @@ def _merge(
     live: Unstructured, data: bytes, schema: Schema | None, directive: str
 ) -> tuple[Unstructured, tuple[str, ...]]:
     patch, problems = _decoded(data, directive, "error decoding patch: " if directive != "Ignore" else "")
+    if not isinstance(patch, dict) and patch is not None:
+        raise BadRequest(
+            f"error decoding patch: json: cannot unmarshal {json_kind(patch)} into Go value of type"
+            " map[string]interface {}"
+            if directive != "Ignore"
+            else "Invalid JSON Patch"
+        )
     return merge_patch(live, patch), problems
 
 
@@ -115,7 +133,7 @@ def _strategic(
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
-    """Decode a patch; what stands twice in it is only looked for when somebody wants to know."""
+    """Decode a patch; what stands twice in it is only looked for when the caller wants to know."""
     try:
         value = strict_json.decode(data)
     except ValueError as error:

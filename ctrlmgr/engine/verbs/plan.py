@@ -7,6 +7,7 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -18,9 +19,12 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
+from ctrlmgr.schema.codec import OtherVersion
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.Encoder().encode
 
 
 class Plan:
@@ -50,7 +54,9 @@ class Plan:
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
         versions |= kind.versions
         name, version = kind.gvk.kind, kind.gvk.api_version
-        self.manager = FieldManager(kind.shape, version, kind=name, versions=versions, resets=kind.resets)
+        self.manager = FieldManager(
+            kind.shape, version, kind=name, versions=versions, resets=kind.resets, translate=kind.translate
+        )
         self._encode = stored.codec.encode
         self._reads_served = kind.converts_last
         self._to_storage = None if kind.converts_last else kind.to_storage
@@ -58,13 +64,33 @@ class Plan:
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
-        fields, problems = self.codec.decode(body.data, body.media_type)
+        try:
+            fields, problems = self.codec.decode(body.data, body.media_type)
+        except OtherVersion as error:
+            if error.problems and options.field_validation == "Strict":
+                raise error.strictly from error
+            error.warnings = told(error.problems) if options.field_validation == "Warn" else ()
+            raise
         if problems:
             if options.field_validation == "Strict":
                 raise self.codec.refuse_strictly(problems)
             if options.field_validation == "Warn":
-                warnings += problems
+                warnings += told(problems)
+        if body.heard is not None:
+            body.heard(fields, lambda: self._echo(fields))
         return fields
+
+    def _echo(self, fields: Unstructured) -> bytes:
+        """Return what a decoded body says, with its defaults, in the served version; `fields` stays as it is."""
+        version = (fields.get("metadata") or {}).get("resourceVersion")
+        if self.kind.calls_out:  # what a hook would make of it is not asked for
+            return self.codec.encode(self.stored(deepcopy(fields)))
+        body = self.shown(self.encode(self.stored(deepcopy(fields)))).body
+        if not version:
+            return body
+        echoed = _decode(body)
+        echoed["metadata"]["resourceVersion"] = version
+        return _encode(echoed)
 
     def owned(
         self, live: Unstructured | None, fields: Unstructured, manager: str, now: str, subresource: str

@@ -1,7 +1,7 @@
 """Reading: one object, lists and their pages, the beginning of a watch, at every revision the log still has.
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
-- "" is the newest state there is, whoever wrote it; "0" whatever is at hand; a number something not older, or with
+- "" is the newest state there is, from any writer; "0" whatever is at hand; a number something not older, or with
   `Exact` that very state. What is in the future is waited for, three seconds.
 - The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
   token to go on with the newest one.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from random import Random
 from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.field import invalid
@@ -18,6 +19,8 @@ from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.conversion import converting, shown, shown_all
 from ctrlmgr.engine.history import History, read_history
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import REFRESH, Await, Listing, Operation, Read, Target
@@ -49,8 +52,9 @@ class _Range(NamedTuple):
     revision: Revision
 
 
-def get(state: State, target: Target, options: GetOptions) -> Operation[Object]:
+def get(around: Surroundings, target: Target, options: GetOptions) -> Operation[Object]:
     """Return an object in the served version; raises `NotFound`."""
+    state = around.view
     kind, namespace, name, _ = target
     version = options.resource_version
     if not version:
@@ -60,11 +64,13 @@ def get(state: State, target: Target, options: GetOptions) -> Operation[Object]:
     obj = state.get(kind.storage, Key(namespace, name))
     if obj is None:
         raise not_found(kind.resource, name)
+    if kind.calls_out:
+        return (yield from shown(kind, obj, around, anew=True))
     return kind.from_storage(obj) if kind.from_storage is not None else obj
 
 
 def list_objects(
-    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions
+    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions, random: Random
 ) -> Operation[Listing]:
     """Return a list, or a page of one."""
     selection = Selection(kind, namespace, options.labels, options.fields)
@@ -78,11 +84,14 @@ def list_objects(
     else:
         found = yield from _first(cacher, log, kind, span, options)
     limit = options.limit if options.resource_version != "0" else 0
-    return _page(found, selection, limit)
+    if kind.calls_out:
+        return (yield from _converted_page(found, selection, limit, Surroundings(cacher, random)))
+    page = _page(found, selection, limit)
+    return page._replace(objects=_shown(selection, page.objects))
 
 
 def start_watch(
-    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions
+    cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions, random: Random
 ) -> Operation[Start]:
     """Return how a watch begins.
 
@@ -100,8 +109,12 @@ def start_watch(
         yield from _retained(cacher, log, kind, revision or cacher.revision)
         return Start(selection, (), revision or cacher.revision, False)
     objects = cacher.span(kind.storage, _span(selection))
-    found = [selection.shown(obj) for obj in objects if selection.matches(obj)]
-    return Start(selection, found, cacher.revision, bool(initial))
+    revision = cacher.revision
+    if kind.calls_out:
+        found: Sequence[Object] = yield from _converted(objects, selection, Surroundings(cacher, random))
+    else:
+        found = [selection.shown(obj) for obj in objects if selection.matches(obj)]
+    return Start(selection, found, revision, bool(initial))
 
 
 def history(log: EventLog, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
@@ -184,20 +197,38 @@ def _exactly(cacher: Cacher, log: EventLog, kind: Kind, span: Span, revision: Re
 
 
 def _page(found: _Range, selection: Selection, limit: int) -> Listing:
+    """Return a page of objects as they are stored."""
     objects, revision, selected = found.objects, found.revision, selection.filter
     if limit <= 0:
-        return Listing(revision, _shown(selection, objects if selected is None else filter(selected, objects)))
+        return Listing(revision, list(objects if selected is None else filter(selected, objects)))
     if selected is None:
         page, left = list(islice(objects, limit)), len(objects) - limit
     else:
         page, left = _selected(objects, selected, limit)
     if left <= 0:
-        return Listing(revision, _shown(selection, page))
+        return Listing(revision, page)
     start = path_of(page[-1].key)
     if selection.kind.namespaced and selection.namespace:
         start = start.removeprefix(f"{selection.namespace}/")
     token = encode_continue(Place(revision, start + "\0"))
-    return Listing(revision, _shown(selection, page), token, left if selected is None else None)
+    return Listing(revision, page, token, left if selected is None else None)
+
+
+def _converted_page(found: _Range, selection: Selection, limit: int, around: Surroundings) -> Operation[Listing]:
+    """Return a page of objects of a kind whose versions a hook turns into one another."""
+    if not selection.fields.is_empty:  # then each of them has to be seen
+        yield from shown_all(selection.kind, found.objects, around)
+    page = yield from converting(lambda: _page(found, selection, limit), around)
+    return page._replace(objects=(yield from shown_all(selection.kind, page.objects, around)))
+
+
+def _converted(objects: Iterable[Object], selection: Selection, around: Surroundings) -> Operation[Sequence[Object]]:
+    """Return what is selected of the objects of such a kind."""
+    found = list(objects)
+    if not selection.fields.is_empty:
+        yield from shown_all(selection.kind, found, around)
+    matching = yield from converting(lambda: [obj for obj in found if selection.matches(obj)], around)
+    return (yield from shown_all(selection.kind, matching, around))
 
 
 def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
@@ -211,7 +242,7 @@ def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int)
     return page, 0
 
 
-def _shown(selection: Selection, objects: Iterable[Object]) -> Sequence[Object]:
+def _shown(selection: Selection, objects: Sequence[Object]) -> Sequence[Object]:
     if selection.kind.from_storage is None:
-        return objects if isinstance(objects, list) else list(objects)
+        return objects
     return [selection.shown(obj) for obj in objects]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Admission, Attributes, Verb
+from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import Timestamps
-from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
 from ctrlmgr.engine.verbs.plan import Plan
+
+T = TypeVar("T")
+
+LARGE: Final = 64 * 1024
+"""Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 
 class Requests(Protocol):
@@ -24,6 +31,10 @@ class Requests(Protocol):
 
     kinds: Kinds
     state: State
+
+    @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan."""
@@ -45,6 +56,7 @@ class Request:
         "plan",
         "random",
         "requester",
+        "size",
         "state",
         "target",
         "upserts",
@@ -79,11 +91,37 @@ class Request:
         """Whether it is to update or to apply, and creates because nothing is there."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
+        self.size = 0
+        """How many bytes were sent for it: what is done for a large one others need not wait for."""
         self._attempt: Context | None = None
+
+    def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
+        """Return what `call` returns, which is pure and takes time in proportion to what was sent, or to `size`."""
+        if self.size <= LARGE and size <= LARGE:
+            return call()
+        result: T = yield Compute(call)
+        return result
 
     def current(self) -> Object | None:
         """Return what is there now, as stored."""
         return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
+
+    @property
+    def around(self) -> Surroundings:
+        """What it takes to have an object converted."""
+        return Surroundings(self.state, self.random)
+
+    def converting(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
+        """Return what `call` returns, as `worked` does; it may need conversions, and may be called several times."""
+        if not self.plan.kind.calls_out:
+            return (yield from self.worked(call, size))
+        return (yield from converting(call, self.around))
+
+    def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
+        """Return a stored object in the served version; with `anew` that is asked for whatever was known before."""
+        if not self.plan.kind.calls_out:
+            return self.plan.shown(obj)
+        return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
 
     def context(self, old: Unstructured | None = None) -> Context:
         """Return what a strategy sees of this attempt."""

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL, and what their failures mean.
 
 Guarantees:
-- A call on a connection that nobody answers any more ends: dead peers are noticed by the network's timeouts
+- A call on a connection that is not answered any more ends: dead peers are noticed by the network's timeouts
   (`postgres_url`), a server that is alive but stuck by the call's own.
 - A failure is definite (`LogUnavailable` and the errors that stop us: nothing was written) only if the server itself
   has said so. Everything else is `OutcomeUnknown`.
@@ -44,7 +44,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
         """Wait for the server; see psycopg."""
-        if timeout is not None:  # somebody wants to know what has come until then
+        if timeout is not None:  # the caller wants to know what has come until then
             return super().wait(gen, interval, timeout)
         try:
             return super().wait(self._guarded(gen), _LOOK)
@@ -70,7 +70,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def is_open(connection: BoundedConnection) -> bool:
-    """Whether an idle connection still leads to the primary, as far as can be told without asking anybody."""
+    """Whether an idle connection still leads to the primary, as far as can be told without asking it."""
     if connection.closed or connection.is_former():
         return False
     try:

@@ -1,7 +1,7 @@
 """The event log in a PostgreSQL database: any number of processes append to it and follow it, from any host.
 
 Guarantees beyond the protocol's:
-- An append is one round trip (`postgres_writer`), so a client stopped anywhere holds up nobody; compaction, which
+- An append is one round trip (`postgres_writer`), so a client stopped anywhere holds up no other; compaction, which
   needs several, is thrown out by the server when it stands still for a second.
 - A dropped connection or a restarted server costs time, not an append and not a read: within `patience` seconds
   everything is tried again, and what an interrupted append has done is found out, never guessed.
@@ -21,7 +21,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -36,6 +35,7 @@ from sqlalchemy.sql.selectable import FromClause
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
+from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.postgres.connection import BoundedConnection, read_failure
 from ctrlmgr.eventlog.postgres.servers import POOL_SIZE, Servers, open_engine
@@ -125,7 +125,7 @@ class PostgresEventLog(SQLLog):
         clock: Clock,
         random: Random,
         patience: float = 10.0,
-        anchor: Path | None = None,
+        anchor: Anchor | None = None,
         pool_size: int = POOL_SIZE,
     ) -> None:
         """Open a migrated database with up to `pool_size` connections for reading; see `SQLLog`."""

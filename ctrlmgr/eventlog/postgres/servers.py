@@ -7,7 +7,7 @@ Guarantees:
   the timelines tell; and one that is older than a primary this process has seen is never used again.
 - A primary whose log is not the one this process knows is refused: a log of another incarnation, one that ends
   earlier, or one that has another event at a revision which this process has seen (`LogRolledBack`).
-- When the primary is another server than before, connections to the former one are not used any longer, and nobody
+- When the primary is another server than before, connections to the former one are not used any longer, and no caller
   waits for its answer.
 """
 
@@ -30,7 +30,7 @@ from ctrlmgr.eventlog.postgres.connection import BoundedConnection
 from ctrlmgr.eventlog.postgres.url import Place, parse_url
 
 POOL_SIZE: Final = 8
-"""How many connections for reading there are at the most, if nobody says."""
+"""How many connections for reading there are at the most, by default."""
 
 _POOL_PATIENCE: Final = 3.0
 _LOCK_PATIENCE: Final = "4s"
@@ -80,7 +80,7 @@ class Servers:
         self._dialect = target.url.get_dialect()()
 
     def saw(self, head: Head) -> None:
-        """Take note of a place in the log that whoever is the primary must have, too."""
+        """Take note of a place in the log that any primary must have, too."""
         with self._guard:
             if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
                 self._known = head
@@ -115,7 +115,7 @@ class Servers:
         return connection
 
     def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
-        """Open an autocommit connection to the primary, for somebody who keeps it until it fails.
+        """Open an autocommit connection to the primary, for a caller that keeps it until it fails.
 
         For `patience` seconds it waits for a word of an answer, `role` is added to the application name, `defaults` are
         connection parameters for what the URL leaves open. With `standby` one of those will do, too, if there is no
@@ -222,7 +222,7 @@ class Servers:
         try:
             row = connection.execute(_WHERE_LOG_IS, (known.revision,)).fetchone()
         except (UndefinedTable, UndefinedColumn):
-            return  # whoever reads or writes it will say what is wrong
+            return  # the next read or write will say what is wrong
         if row is not None:
             _compare(known, row[0], row[1], row[2])
 

@@ -3,7 +3,7 @@
 Guarantees beyond those of `session`:
 - A server that restarts loses all sessions, of the living too. So one counts as ended only when it was missing for
   `_MISSING` seconds of looks, in which the living come back.
-- Behind a pooler that hands its connections around, locks outlive their owners: there nobody holds a session.
+- Behind a pooler that hands its connections around, locks outlive their owners: there no process holds a session.
 - No call waits for the database longer than a few seconds, and none at all for a while after one that was in vain.
 """
 
@@ -28,7 +28,7 @@ _PAUSE: Final = 1.0
 """Seconds: between looks, until a session counts as ended, for an answer, for a connection, between connections."""
 
 _CLASS: Final = 0x63746C72
-"""The first half of the locks' keys, so that they are nobody else's: `ctlr` in ASCII."""
+"""The first half of the locks' keys, so that they are no other program's: `ctlr` in ASCII."""
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
 _LOOK: Final = """
@@ -76,7 +76,7 @@ class PostgresSessions:
         return self._held
 
     def has_ended(self, session: str) -> bool:
-        """Whether nobody has had that lock for a while."""
+        """Whether that lock has been free for a while."""
         kind, _, number = session.partition(":")
         if kind != "postgres" or not number.isdecimal() or not self._is_missing(int(number)):
             self._missing = ""

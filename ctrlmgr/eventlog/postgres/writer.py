@@ -21,9 +21,9 @@ import psycopg
 from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransaction
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.errors import BadRequest, CtrlmgrError, LogUnavailable, OutcomeUnknown
+from ctrlmgr.errors import BadRequest, CtrlmgrError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
-from ctrlmgr.eventlog.chain import Place
+from ctrlmgr.eventlog.chain import Place, link
 from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.eventlog.pending import PendingAppend
@@ -55,6 +55,8 @@ class PostgresWriter:
         self._growing = threading.Lock()
         # The group last tried for the first time, and what was known then; None once it has been answered.
         self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
+        self._last: tuple[Revision, bytes] | None = None  # the newest event of ours, and its hash
+        self._damage: LogCorrupt | None = None
 
     def saw(self, revision: Revision) -> None:
         """Take note that the log has reached `revision`; from any thread."""
@@ -65,6 +67,8 @@ class PostgresWriter:
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
         """Commit a group; see `GroupWriter`."""
+        if self._damage is not None:
+            raise LogCorrupt(str(self._damage), revision=self._damage.revision)
         connection = self._open()
         known = self._known_before(group, since)
         try:
@@ -82,7 +86,24 @@ class PostgresWriter:
             raise failure from error
         self.saw(row[0])
         self._first_try = None
-        return _answers(group, row)
+        answers = _answers(group, row)
+        self._require_our_past(group, row)
+        return answers
+
+    def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
+        """Raise `LogCorrupt` if what was appended right behind our last event is chained to another one."""
+        _, _, _, _, revisions, previouses, hashes = row
+        placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
+        if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
+            return
+        first = placed[0]
+        if self._last is not None and revisions[first] == self._last[0] + 1:
+            digests = list(chain.from_iterable(pending.digests for pending in group))
+            if link(self._last[1], revisions[first], previouses[first], digests[first]) != hashes[first]:
+                text = f"revision {self._last[0]} is not what this process remembers: the log was rewritten"
+                self._damage = LogCorrupt(text, revision=self._last[0])
+                raise self._damage
+        self._last = revisions[placed[-1]], hashes[placed[-1]]
 
     def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
         """Return the newest revision known to be from before the first try of `group`.

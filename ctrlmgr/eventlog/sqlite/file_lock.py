@@ -1,10 +1,10 @@
 """Whose turn it is to write a SQLite file, among the processes of one host, and how far they have got.
 
 Guarantees:
-- One holder at a time, be it a thread or a process; a holder that dies loses it; nobody waits longer than their
+- One holder at a time, be it a thread or a process; a holder that dies loses it; none waits longer than its
   patience. Measured with eight processes that write all the time: equal shares, 71 ms at the longest.
-- `head` is a revision in memory that all of them share. Holders set it after a commit, before anybody learns of it:
-  so whoever reads it, which takes no call to the system, sees every commit that has been acknowledged. (Asking SQLite
+- `head` is a revision in memory that all of them share. Holders set it after a commit, before any caller learns of it:
+  so a reader of it, which takes no call to the system, sees every commit that has been acknowledged. (Asking SQLite
   takes a lock on its own shared memory, 25 µs, and the interpreter's lock is given up for it.)
 """
 
@@ -61,7 +61,7 @@ class FileLock:
     def begin(self, read_head: Callable[[], Revision]) -> None:
         """Set `head` to what `read_head` finds, for the file may be as old as its last user.
 
-        If somebody holds the lock this is left to them: they have set it when they began.
+        If another holds the lock this is left to it: it has set it when it began.
         """
         with self._mutex:
             if self._taken():

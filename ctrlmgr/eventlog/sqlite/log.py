@@ -29,6 +29,7 @@ from sqlalchemy.sql.selectable import FromClause
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogUnavailable
+from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 from ctrlmgr.eventlog.sqlite.writer import SQLiteWriter
@@ -93,7 +94,7 @@ class SQLiteEventLog(SQLLog):
         clock: Clock,
         random: Random,
         patience: float = 10.0,
-        anchor: Path | None = None,
+        anchor: Anchor | None = None,
     ) -> None:
         """Open a migrated file; see `SQLLog`."""
         with ExitStack() as undo:  # of what was opened, should something after it fail

@@ -1,6 +1,6 @@
 """The event log in a SQLite file, opened for reading alone.
 
-Guarantees: the file is opened read-only, so nothing is written to it, whoever else writes to it meanwhile; neither its
+Guarantees: the file is opened read-only, so nothing is written to it, whatever others write meanwhile; neither its
 lock nor its anchor is touched. Every read is what `SQLiteEventLog` gives.
 """
 
@@ -26,7 +26,7 @@ _READ_ONLY = "the log is open for reading only"
 
 
 class _NoWriter:
-    """A `GroupWriter` of a log that nobody writes to."""
+    """A `GroupWriter` of a log that is only read."""
 
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None

@@ -3,7 +3,7 @@
 How it is fast: Python's sqlite3 gives up the interpreter lock for every step of a statement, and with dozens of
 callers awake each such pause costs more than the step. So a group is written in a dozen statements, whatever its
 size: rows go in by multi-row inserts, and what the group must know of objects is remembered from group to group,
-for as long as nobody else has written (`data_version` says so, under the write lock).
+for as long as no other process has written (`data_version` says so, under the write lock).
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class SQLiteWriter:
         self._version = -1
         self._revision: Revision = 0
         self._hash = b""
+        self._committed: tuple[Revision, bytes] | None = None  # where the log was when we left it last
         self._newest_object = 0
         self._states: dict[Place, _State] = {}
         connection.execute("PRAGMA cache_size = -65536")
@@ -109,10 +110,11 @@ class SQLiteWriter:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            # The disk failed under the commit: what of it is durable, nobody can say.
+            # The disk failed under the commit: what of it is durable is unknown.
             self._rollback()
             raise OutcomeUnknown(f"the commit failed: {error}") from error
         self._lock.head = self._revision
+        self._committed = self._revision, self._hash
         self._dirty = True
         return answers
 
@@ -128,6 +130,7 @@ class SQLiteWriter:
             self._version = version
             self._states.clear()
             self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
+            self._require_our_past()
             self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
         places = [place for pending in group for place in pending.places if place not in self._states]
         for pending in group:
@@ -139,6 +142,20 @@ class SQLiteWriter:
             for resource, namespace, name, id_, head, deleted, uid, created in rows:
                 place = (resource, namespace, name)
                 self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
+
+    def _require_our_past(self) -> None:
+        """Raise `LogCorrupt` if what another connection has left is not a continuation of what we left.
+
+        An event that compaction has removed since cannot differ.
+        """
+        if self._committed is None or not self._committed[0]:
+            return
+        revision, chain = self._committed
+        found = self._one("SELECT hash FROM event WHERE revision = ?", revision)
+        if self._revision < revision or (found is not None and found[0] != chain):
+            raise LogCorrupt(
+                f"revision {revision} is not what this process remembers: the log was rewritten", revision=revision
+            )
 
     def _one(self, query: str, *parameters: Any) -> Any:
         return self._connection.execute(query, parameters).fetchone()
@@ -262,10 +279,10 @@ class SQLiteWriter:
             at += rows * columns
 
     def idle(self) -> None:
-        """Empty the WAL while nobody writes, so that neither it nor the next start grows long.
+        """Empty the WAL while no process writes, so that neither it nor the next start grows long.
 
         It waits for no reader, who may be frozen: all who write would wait with it. Raises `LogUnavailable` when it
-        cannot be done now: the disk is full, or somebody keeps the turn to write.
+        cannot be done now: the disk is full, or another process keeps the turn to write.
         """
         if not self._dirty:
             return
@@ -288,7 +305,7 @@ class SQLiteWriter:
     def close(self) -> None:
         """Close the connection, under the lock: the last one to close a database checkpoints it.
 
-        Where somebody keeps that for too long, because it was frozen, it is closed without.
+        Where another process keeps that for too long, because it was frozen, it is closed without.
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)

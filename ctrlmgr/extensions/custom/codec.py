@@ -26,7 +26,7 @@ from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.embedded import read_metadata
 from ctrlmgr.schema import strict_json, yaml_document
-from ctrlmgr.schema.codec import JSON, YAML, Decoded, summary
+from ctrlmgr.schema.codec import JSON, YAML, Decoded, OtherVersion, summary
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.structs import read_value, write_value
@@ -54,12 +54,17 @@ def _metadata_struct() -> type[msgspec.Struct]:
 class CustomCodec:
     """Decodes and encodes the objects of one version of a custom kind."""
 
-    def __init__(self, kind: str, group: str, version: str, schema: Callable[[], Schema]) -> None:
-        """Take the kind's names, and what gives its schema when that is first needed."""
+    def __init__(self, kind: str, group: str, version: str, schemas: Callable[[str], Schema | None]) -> None:
+        """Take the kind's names, and what gives the schema of a version, None for one that there is not."""
         self.kind = kind
         self.api_version = f"{group}/{version}"
         self._version = version
-        self._schema = schema
+        self._schemas = schemas
+
+    def _schema(self) -> Schema:
+        schema = self._schemas(self._version)
+        assert schema is not None  # or there was no such kind
+        return schema
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body.
@@ -107,11 +112,26 @@ class CustomCodec:
                 f" Object 'Kind' is missing in '{text}' ({start})"
             )
         if api_version != self.api_version:
-            raise BadRequest(
-                f"the API version in the data ({api_version}) does not match"
-                f" the expected API version ({self.api_version})"
-            )
+            raise self._other_version(value, kind, api_version)
         return value
+
+    def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
+        """Return the refusal of a body of another version; one of the same kind is held against its own schema."""
+        message = (
+            f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
+        )
+        group, _, version = api_version.rpartition("/")
+        if kind != self.kind or group != self.api_version.rpartition("/")[0]:
+            return BadRequest(message)
+        schema = self._schemas(version)
+        if schema is not None:
+            unknown, _ = schema.read(fields)
+        else:
+            unknown = sorted(fields.keys() - {*_HEAD})
+        problems = [f"unknown field {quote(path)}" for path in unknown]
+        reason = f"strict decoding error: {', '.join(problems)}"
+        strictly = BadRequest(f"{kind} in version {quote(version)} cannot be handled as a {self.kind}: {reason}")
+        return OtherVersion(message, problems, strictly)
 
     def read(self, fields: Unstructured) -> Decoded:
         """Do the same with what is decoded already; `fields` is used up.

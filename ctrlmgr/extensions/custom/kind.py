@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.managedfields.reset_fields import STATUS, Filter, all_but
 from ctrlmgr.engine.managedfields.shape_of import Root
@@ -24,7 +25,6 @@ from ctrlmgr.extensions.custom.codec import CustomCodec
 from ctrlmgr.extensions.custom.openapi import Described, definition_name
 from ctrlmgr.extensions.custom.reading import Reader, Versions
 from ctrlmgr.extensions.custom.scaling import CustomScaling
-from ctrlmgr.extensions.custom.shape import custom_shape
 from ctrlmgr.extensions.custom.strategy import CustomStrategy
 from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.schema.definitions import Definitions
@@ -93,7 +93,7 @@ class CustomKind(Kind):
     @cached_property
     def shape(self) -> Root:
         """What field management sees of it, made on first use."""
-        return custom_shape(self.versions_of.structural(self.gvk.version), self.definitions)
+        return self.versions_of.shape(self.gvk.version, self.definitions)
 
     @property
     def strategic(self) -> Schema | None:
@@ -145,6 +145,8 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
         deprecation=definition.deprecation(version) or "",
         stored_version=definition.storage.name,
         converts_last=True,
+        calls_out=versions.calls_out,
+        translate=partial(_translated, versions, definitions) if versions.calls_out else None,
         versions=frozenset(f"{group}/{name}" for name in definition.versions),
         scaling=CustomScaling(definition, version.scale) if version.scale is not None else None,
         patches=_PATCHES,
@@ -156,6 +158,15 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
         custom_codec=versions.codec(version.name),
         versions_of=versions,
     )
+
+
+def _translated(
+    versions: Versions, definitions: Definitions, fields: Unstructured, api_version: str
+) -> tuple[Root, Unstructured]:
+    """Return an object in another version, and that version's shape."""
+    name = api_version.rpartition("/")[2]
+    converted = versions.converted(dict(fields), name)
+    return versions.shape(name, definitions), converted
 
 
 def _subresources(gvk: GroupVersionKind, version: Version) -> Iterator[Subresource]:

@@ -2,7 +2,7 @@
 
 Guarantees: a stored object is read by the schema of the version it is stored in, with that version's defaults, and
 then turned into the version that is asked for, as apiextensions-apiserver's storage codec does it. What was stored
-since the definition last changed is as the stored version wants it, and is shown as it is.
+since the definition last changed is shown as it is where it must have all defaults.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.conversion import asked, is_anew
+from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.custom.codec import CustomCodec
+from ctrlmgr.extensions.custom.shape import custom_shape
+from ctrlmgr.extensions.custom.webhook import Webhook
 from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.extensions.structural import Structural
+from ctrlmgr.schema.definitions import Definitions
 
 _REMEMBERED = 4096
 """How many objects are remembered in a version they are not stored in."""
@@ -38,6 +43,8 @@ class Versions:
         self.since: Revision = obj.revision
         """What is stored at a later revision is in the stored version, as its schema wants it."""
         self._codecs: dict[str, CustomCodec] = {}
+        self._shapes: dict[str, Root] = {}
+        self._ways: dict[tuple[str, str], Webhook] = {}
 
     @cached_property
     def _whole(self) -> Definition:
@@ -55,16 +62,27 @@ class Versions:
         """Return a version's schema, compiled."""
         return self._whole.versions[name].schema
 
+    def _schema(self, name: str) -> Schema | None:
+        found = self._whole.versions.get(name)
+        return None if found is None else found.schema
+
     def structural(self, name: str) -> Structural:
         """Return a version's structural schema."""
         return self.schema(name).structural
+
+    def shape(self, name: str, definitions: Definitions) -> Root:
+        """Return what field management sees of a version; `definitions` are Kubernetes' own."""
+        shape = self._shapes.get(name)
+        if shape is None:
+            shape = self._shapes[name] = custom_shape(self.structural(name), definitions)
+        return shape
 
     def codec(self, name: str) -> CustomCodec:
         """Return the codec of a version."""
         codec = self._codecs.get(name)
         if codec is None:
             kind, group = self._outline.accepted.kind, self._outline.group
-            codec = self._codecs[name] = CustomCodec(kind, group, name, lambda: self.schema(name))
+            codec = self._codecs[name] = CustomCodec(kind, group, name, self._schema)
         return codec
 
     @property
@@ -73,13 +91,22 @@ class Versions:
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Turn an object, in any version, into the stored one, with its defaults; `fields` is used up.
+        """Turn an object, in any version, into the stored one; `fields` is used up.
 
-        A reader fills the same defaults in; what is stored with them need not be looked at again.
+        What defaults the stored version has beyond those of the version it comes from, readers fill in.
         """
-        fields = self.converted(fields, self.stored)
-        self.schema(self.stored).default(fields)
-        return fields
+        return self.converted(fields, self.stored)
+
+    @cached_property
+    def stores_defaults(self) -> bool:
+        """Whether everything that is stored has all defaults of the stored version.
+
+        What comes from another version has its own, and a status is left out of what is created.
+        """
+        schema = self.schema(self.stored)
+        if not schema.has_defaults:
+            return True
+        return len(self._outline.versions) == 1 and not schema.has_default_of("status")
 
     def read(self, obj: Object) -> Unstructured:
         """Return what is stored in the version it is stored in, with its defaults; raises `UnknownError`."""
@@ -87,14 +114,33 @@ class Versions:
         return self.codec(self._known(fields)).from_store(fields)
 
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
-        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be."""
-        if self._known(fields) == name:
+        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be.
+
+        A hook that has to do it must have done so before: see `engine.conversion.asked`.
+        """
+        known = self._known(fields)
+        if known == name:
             return fields
+        if self.calls_out:
+            fields = asked(self._way(known, name), fields)
         fields["apiVersion"] = f"{self._outline.group}/{name}"
         error = self.codec(name).from_other(fields)
         if error is not None:
             raise UnknownError(error.message)
         return fields
+
+    @property
+    def calls_out(self) -> bool:
+        """Whether a hook turns versions into one another."""
+        return self._outline.conversion.strategy == "Webhook"
+
+    def _way(self, source: str, target: str) -> Webhook:
+        way = self._ways.get((source, target))
+        if way is None:
+            outline = self._outline
+            way = Webhook(outline.conversion, outline.group, outline.accepted.kind, source, target)
+            self._ways[source, target] = way
+        return way
 
     def _known(self, fields: Unstructured) -> str:
         """Return the version that an object is in; raises `UnknownError` for one that the definition has no more."""
@@ -135,10 +181,10 @@ class Reader:
 
     def __call__(self, obj: Object) -> Object:
         """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
-        if self._is_stored and obj.revision > self._versions.since:
+        if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)
-        if known is not None and known[0] is obj:
+        if known is not None and known[0] is obj and not (self._versions.calls_out and is_anew()):
             return known[1]
         shown = self._show(obj)
         if len(self._shown) >= _REMEMBERED:

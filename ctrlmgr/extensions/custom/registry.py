@@ -1,8 +1,8 @@
 """Keeps a registry of kinds up with the definitions that there are.
 
 Guarantees: the registry holds the kinds of exactly those definitions that are established, as they are at the revision
-to which it was last brought; a definition of which only the status has changed keeps its kinds, so that whoever works
-with one goes on with it.
+to which it was last brought; a definition of which only the status has changed keeps its kinds, so that a caller that
+works with one goes on with it.
 """
 
 from __future__ import annotations

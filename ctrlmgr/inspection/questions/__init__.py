@@ -66,7 +66,17 @@ class Question(NamedTuple):
 @cache
 def questions() -> Mapping[str, Question]:
     """Return them all, by name."""
-    files = sorted(Path(__file__).parent.glob("*.sql"))
+    return _questions(Path(__file__).parent)
+
+
+@cache
+def audit_questions() -> Mapping[str, Question]:
+    """Return those about audited requests (`inspection.requests`), by name."""
+    return _questions(Path(__file__).parent / "audit")
+
+
+def _questions(folder: Path) -> Mapping[str, Question]:
+    files = sorted(folder.glob("*.sql"))
     return {file.stem: _read(file.stem, file.read_text(encoding="utf-8")) for file in files}
 
 

@@ -212,7 +212,8 @@ def _validate_url(text: str, path: Path) -> list[FieldError]:
 
 
 def _validate_service(service: Mapping[str, Any], path: Path) -> list[FieldError]:
-    errors = [required(path.child(field)) for field in ("name", "namespace") if not service.get(field)]
+    confused = (("name", "namespace"), ("namespace", "name"))  # Kubernetes names the one where the other is missing
+    errors = [required(path.child(shown)) for shown, field in confused if not service.get(field)]
     port = service.get("port")
     if port is not None and not 1 <= port <= 65535:
         detail = "port is not valid: must be between 1 and 65535, inclusive"

@@ -1,6 +1,6 @@
 """One write's search for addresses and ports: what may be had by name, and what is next.
 
-Guarantees: nothing is given that somebody holds in the write's view, or that the write itself was given before.
+Guarantees: nothing is given that is held in the write's view, or that the write itself was given before.
 A dry run claims nothing, so it is told what Kubernetes tells one: requests are only checked loosely, and the values
 it would be given are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
 
@@ -63,7 +63,7 @@ class Allocation:
         return "the provided network does not match the current range"
 
     def next_address(self, family: str) -> str | None:
-        """Return an address nobody holds, None if all of the family's ranges are full."""
+        """Return a free address, None if all of the family's ranges are full."""
         pools = self._allocator.addresses.of(self._view, family)
         if pools and self._dry_run:
             return pools[0].range.base
@@ -73,8 +73,8 @@ class Allocation:
                 return addresses[index]
         return None
 
-    def port_problem(self, port: int) -> str:
-        """Say why a certain port cannot be had; one that can is taken, and the empty string returned."""
+    def claim_port(self, port: int) -> str:
+        """Claim a certain port; return why it cannot be had, or the empty string."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
         if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):
@@ -83,7 +83,7 @@ class Allocation:
         return ""
 
     def next_port(self) -> int | None:
-        """Take and return a port nobody holds, None if the range is full."""
+        """Take and return a free port, None if the range is full."""
         if self._dry_run:
             port = max(self._ports, default=_DRY_RUN_PORT - 1) + 1
         else:

@@ -71,7 +71,7 @@ def service_parent(service: Unstructured) -> ParentReference:
 
 
 def is_claimed(view: View, resource: Resource, name: str) -> bool:
-    """Tell whether anybody holds what `name` names."""
+    """Tell whether what `name` names is held."""
     return view.get(resource, Key("", name)) is not None
 
 

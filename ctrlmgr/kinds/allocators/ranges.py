@@ -193,4 +193,4 @@ def _ports(text: str) -> PortRange:
 
 
 DEFAULT_RANGES = Ranges.parse("10.96.0.0/16", "30000-32767")
-"""What is given out unless somebody says otherwise."""
+"""What is given out unless the settings say otherwise."""

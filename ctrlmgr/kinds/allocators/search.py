@@ -72,13 +72,13 @@ def _says_what_changed(view: View) -> TypeGuard[ChangingView]:
 
 
 class Searcher:
-    """Finds free values of one range, for whoever decides on any view."""
+    """Finds free values of one range, for decisions on any view."""
 
     def __init__(self, range: Range) -> None:
         """Take the range; nothing is read yet."""
         self._range = range
         # The index belongs to one view and to the thread that view belongs to; who comes with another view makes
-        # another index. Both are replaced together, so nobody ever sees one that is not of his view.
+        # another index. Both are replaced together, so no thread sees one that is of another view.
         self._last: tuple[ref[View], _Index] | None = None
 
     def find(self, view: View, random: Random, taken: Collection[int] = ()) -> int | None:

@@ -1,7 +1,7 @@
 """Which ranges Services get addresses from: the settings' and those of every ServiceCIDR that is ready (KEP-1880).
 
 Guarantees:
-- A ServiceCIDR gives addresses while it is ready and nobody is deleting it; one that says nothing is ready. A range of
+- A ServiceCIDR gives addresses while it is ready and not being deleted; one that says nothing is ready. A range of
   several ServiceCIDRs gives while one of them does.
 - The settings' ranges come first; they give even before there is a ServiceCIDR of theirs.
 - Only families that the settings have a range of are given, as by Kubernetes' API server.
@@ -78,13 +78,13 @@ _Pools = Mapping[str, Sequence[Pool]]
 
 
 class Pools:
-    """The ranges to give from, by family, for whoever decides on any view."""
+    """The ranges to give from, by family, for decisions on any view."""
 
     def __init__(self, configured: Sequence[AddressRange]) -> None:
         """Take the settings' ranges, one a family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # Replaced at once, so that nobody ever sees the pools of other ServiceCIDRs; what is found goes by the
+        # Replaced at once, so that no thread ever sees the pools of other ServiceCIDRs; what is found goes by the
         # objects themselves, since revisions of different logs are alike.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))

@@ -1,6 +1,6 @@
 """Deployments, ReplicaSets, ReplicationControllers, DaemonSets and pod templates.
 
-Guarantees: defaults, refusals and generations are Kubernetes'; what its controllers would do, nobody does here.
+Guarantees: defaults, refusals and generations are Kubernetes'; what its controllers do is not done here.
 
 Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
 the strategies in `pkg/registry/{apps,core}`.

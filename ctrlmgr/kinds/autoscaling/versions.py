@@ -250,7 +250,7 @@ def _read(
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         shaped = msgspec.convert(converted, list[struct] if is_list else struct, dec_hook=read_value)
-    except (ValueError, TypeError, KeyError, AttributeError):  # whoever wrote it, it is no such thing
+    except (ValueError, TypeError, KeyError, AttributeError):  # however it was written, it is no such thing
         return None
     return msgspec.to_builtins(shaped)
 

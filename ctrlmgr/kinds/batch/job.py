@@ -1,4 +1,4 @@
-"""Jobs: their pods are found by labels that nobody else's have, and what they are made of does not change.
+"""Jobs: their pods are found by labels that no other pods have, and what they are made of does not change.
 
 Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 `pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
@@ -117,7 +117,7 @@ class JobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured) -> list[str]:
-        """Warn of the template, and of indexes that nobody can keep track of."""
+        """Warn of the template, and of indexes that cannot be kept track of."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
     def field_refusal(self, field: str) -> str:
@@ -147,7 +147,7 @@ def _generate_selector(obj: Unstructured) -> None:
 
 
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Check that nobody interfered with the labels and the selector that were chosen; by the Job before, if any."""
+    """Check that no client interfered with the labels and the selector that were chosen; by the Job before, if any."""
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
@@ -139,6 +139,10 @@ def _validate_usages(usages: Sequence[str], path: Path) -> list[FieldError]:
     return errors
 
 
+_LONGEST_SIGNER = 253 + 1 + 253 + 1 + 63
+"""Bytes: a domain, a slash, and a resource's name with its namespace."""
+
+
 def _validate_signer(signer: str, path: Path) -> list[FieldError]:
     """Check `example.com/name` (`ValidateSignerName`)."""
     if not signer:
@@ -151,7 +155,10 @@ def _validate_signer(signer: str, path: Path) -> list[FieldError]:
     errors = _first_problem(labels, domain, names.dns1123_label, path)
     if len(labels) < 2:
         errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    return errors + _first_problem(name.split("."), name, names.dns1123_subdomain, path)
+    errors += _first_problem(name.split("."), name, names.dns1123_subdomain, path)
+    if len(signer.encode()) > _LONGEST_SIGNER:
+        errors.append(too_long(path, _LONGEST_SIGNER))
+    return errors
 
 
 def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path) -> list[FieldError]:

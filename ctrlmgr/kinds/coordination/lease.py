@@ -1,4 +1,4 @@
-"""Leases: durations and transitions are counts; whoever holds one must have read it to write it.
+"""Leases: durations and transitions are counts; a holder must have read one to write it.
 
 Rules come from Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`. Coordinated
 leader election (KEP-4355) is off, as it is by default, so its two fields are dropped.

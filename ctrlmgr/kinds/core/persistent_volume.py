@@ -1,4 +1,4 @@
-"""PersistentVolumes: storage that is there, whether somebody claims it or not.
+"""PersistentVolumes: storage that is there, whether it is claimed or not.
 
 Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
@@ -42,7 +42,7 @@ class PersistentVolumeStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Keep what is on it when nobody claims it any more, and have it be a file system."""
+        """Keep what is on it when it is not claimed any more, and have it be a file system."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
         default_claim_spec(spec)
@@ -54,7 +54,7 @@ class PersistentVolumeStrategy(Strategy):
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Note when the phase changes, unless whoever changes it does."""
+        """Note when the phase changes, unless the client that changes it does."""
         if ctx.subresource != "status":
             return
         status, before = new["status"], old.get("status") or {}

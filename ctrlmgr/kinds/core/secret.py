@@ -24,6 +24,7 @@ from ctrlmgr.kinds.core.config_map import (
     validate_keys,
 )
 from ctrlmgr.kinds.rules import immutable
+from ctrlmgr.schema.strict_json import GO_WORDS
 
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _TOKEN_TYPE = "kubernetes.io/service-account-token"
@@ -108,13 +109,6 @@ def _validate_json(encoded: str, path: Path) -> list[FieldError]:
     return [invalid(path, "<secret contents redacted>", problem)] if problem else []
 
 
-_GO_WORDS = {
-    "Expecting value": "looking for beginning of value",
-    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
-    "Expecting ':' delimiter": "after object key",
-    "Expecting ',' delimiter": "after object key:value pair",
-    "Extra data": "after top-level value",
-}
 _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
 
 
@@ -127,7 +121,7 @@ def _json_problem(text: str) -> str:
     except JSONDecodeError as error:
         if error.pos >= len(text.rstrip()):
             return "unexpected end of JSON input"
-        return f"invalid character '{text[error.pos]}' {_GO_WORDS.get(error.msg, 'in string literal')}"
+        return f"invalid character '{text[error.pos]}' {GO_WORDS.get(error.msg, 'in string literal')}"
     if value is None or isinstance(value, dict):
         return ""
     return f"json: cannot unmarshal {_GO_TYPES[type(value)]} into Go value of type map[string]interface {{}}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.node import printers
-from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.node.runtime_class import RuntimeClassStrategy
 
-KINDS = (Declaration("node.k8s.io/v1", "RuntimeClass", strategy=GuardedStrategy(), printer=printers.RUNTIME_CLASS),)
+KINDS = (
+    Declaration("node.k8s.io/v1", "RuntimeClass", strategy=RuntimeClassStrategy(), printer=printers.RUNTIME_CLASS),
+)

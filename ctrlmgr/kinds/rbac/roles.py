@@ -1,4 +1,4 @@
-"""Roles, and who has them. They are data here: nobody checks that whoever writes them has what they grant.
+"""Roles, and who has them. They are data here: whether their writer has what they grant is checked at admission.
 
 Rules come from Kubernetes' `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
 `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.

@@ -44,7 +44,7 @@ class Served(NamedTuple):
     short_names: tuple[str, ...] = ()
 
     def url(self, namespace: str) -> str:
-        """Return where its objects are: a namespace's, or everybody's."""
+        """Return where its objects are: a namespace's, or all."""
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{self.path}{inside}/{self.resource.plural}"
 
@@ -83,11 +83,11 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 class Cluster:
     """One API server; may be used by any number of threads at a time."""
 
-    def __init__(self, access: Access) -> None:
-        """Reach it as `access` says; nothing is sent yet."""
+    def __init__(self, access: Access, *, program: str = "ctrlmgr-record") -> None:
+        """Reach it as `access` says, under the name `program`; nothing is sent yet."""
         self.server = access.server
         self._access = access
-        self._headers = {"user-agent": f"ctrlmgr-record/{__version__}", "accept": "application/json"}
+        self._headers = {"user-agent": f"{program}/{__version__}", "accept": "application/json"}
         self._headers |= access.headers()
         options: dict[str, Any] = {"maxsize": 64, "block": False, "retries": False, "socket_options": _KEEPALIVE}
         if access.context is not None:
@@ -201,26 +201,32 @@ class Cluster:
         headers: Mapping[str, str],
         timeout: urllib3.Timeout,
         method: str = "GET",
+        body: bytes | None = None,
     ) -> urllib3.BaseHTTPResponse:
         """Send a request; credentials that are no longer taken are fetched anew, once."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
-        response = self._sent(method, url, headers, timeout)
+        response = self._sent(method, url, headers, timeout, body)
         if response.status == 401:
             response.drain_conn()
             self._headers = {**self._headers, **self._access.headers()}
-            response = self._sent(method, url, headers, timeout)
+            response = self._sent(method, url, headers, timeout, body)
         if response.status >= 300:
-            raise refusal(response.status, bytes(response.data), path)
+            raise self._refusal(response.status, bytes(response.data), path)
         return response
 
+    def _refusal(self, code: int, body: bytes, what: str) -> ApiError:
+        """Return the error that an answer stands for."""
+        return refusal(code, body, what)
+
     def _sent(
-        self, method: str, url: str, headers: Mapping[str, str], timeout: urllib3.Timeout
+        self, method: str, url: str, headers: Mapping[str, str], timeout: urllib3.Timeout, body: bytes | None
     ) -> urllib3.BaseHTTPResponse:
         try:
             return self._pool.request(
                 method,
                 url,
                 headers={**self._headers, **headers},
+                body=body,
                 timeout=timeout,
                 preload_content=False,
                 redirect=False,

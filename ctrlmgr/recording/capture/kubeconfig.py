@@ -27,7 +27,7 @@ from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PLUGIN_PATIENCE = 60.0
-"""Seconds that a credential plugin may take; it may ask somebody to log in."""
+"""Seconds that a credential plugin may take; it may ask the user to log in."""
 
 Fields = dict[str, Any]
 

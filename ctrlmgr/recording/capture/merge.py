@@ -5,7 +5,7 @@ Guarantees (what goes in is what one cluster's watches say, each in its own orde
   because its watch was slower than another.
 - An object comes first as ADDED, then as it changes; what a resumed watch says again is left out.
 - When a watch has lost its place, what its new list differs in comes out as changes. Objects that are gone were
-  deleted at a revision that nobody knows any more: they get free ones, the last before the list.
+  deleted at a revision that is not known any more: they get free ones, the last before the list.
 """
 
 from __future__ import annotations

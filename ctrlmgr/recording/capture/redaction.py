@@ -1,4 +1,4 @@
-"""What a recording must not hold: secrets' data, and whatever fields somebody names.
+"""What a recording must not hold: secrets' data, and whatever fields the caller names.
 
 Guarantees: a value is replaced, never dropped, so the object still has its shape; the annotation in which `kubectl
 apply` keeps a copy of an object goes with any field of it; what is not named is not touched.

@@ -44,7 +44,7 @@ class OwnedEndpoints:
         self._expectation = Expectation(ownership)
         self._lister = informer.lister
         self._changed: set[Key] = set()  # in our log, since the last checkpoint
-        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until somebody else writes it
+        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until another client writes it
         self._behind: set[Key] = set()  # what the recorded controller has written since ours acted on it
         informer.add_handler(self._on_change)
 
@@ -94,7 +94,7 @@ class OwnedEndpoints:
         self._expectation.checkpoint(revision)
 
     def _edit(self, change: Change) -> None:
-        """Make an input of somebody else's change of an owned kind; it is told of *our* object, if there is one."""
+        """Make an input of another client's change of an owned kind; it is told of *our* object, if there is one."""
         key = change.object.key
         self._act(key)
         ours = self._lister.get(key)

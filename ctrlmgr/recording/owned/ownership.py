@@ -1,8 +1,8 @@
 """What a replay expects of a kind that our controllers write: the contract, and comparing it at checkpoints.
 
 A kind that one of our controllers writes is *owned*. What the same controller of the real cluster wrote to it is the
-expectation: it is never fed to our log, and every checkpoint compares it with what ours wrote. What anybody else wrote
-to it is an input like any pod.
+expectation: it is never fed to our log, and every checkpoint compares it with what ours wrote. What any other client
+wrote to it is an input like any pod.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Owned(Protocol):
         """Take note of any change before it is appended or taken; our controllers may have to act first."""
 
     def expects(self, change: Change) -> bool:
-        """Whether a change of a kind that nobody owns is our controllers' to make, so that it is no input."""
+        """Whether a change of a kind without an owner is our controllers' to make, so that it is no input."""
 
     def take(self, change: Change) -> bool:
-        """Sort a change of this kind and do what it asks for; False if it is an input that anybody may append."""
+        """Sort a change of this kind and do what it asks for; False if it is an input."""
 
     def prepare(self) -> None:
         """Get ready for a checkpoint, before our controllers do what they have left to do."""

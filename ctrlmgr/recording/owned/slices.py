@@ -6,7 +6,7 @@ is compared is, for each service, who keeps its slices, and the set of endpoints
 A recording that shows no slice at all does not have the kind, and then nothing is compared.
 
 Whatever the recorded controllers keep (a slice's label says so) is expected, and never an input: they put right at
-once what others do to such a slice, so it makes no difference at a checkpoint. Slices of anybody else are inputs.
+once what others do to such a slice, so it makes no difference at a checkpoint. All other slices are inputs.
 
 Our controller acts at checkpoints, and before a service changes if the recorded one has written its slices since: one
 that loses its selector leaves behind what there is.

@@ -1,6 +1,6 @@
 """A recording that is being played: time passes, and people interfere.
 
-Guarantees: a command holds at once and all at once; whoever looks at the log after it sees what it has led to. Between
+Guarantees: a command holds at once and all at once; a reader of the log after it sees what it has led to. Between
 two events nothing is done: there is no beat.
 """
 
@@ -111,7 +111,7 @@ class Playback:
 
     def _end(self, ended: Callable[[], None]) -> None:
         self._clock.wait(self._changed, _LINGER)
-        if self._player.has_ended:  # nobody has sought elsewhere meanwhile
+        if self._player.has_ended:  # no command has sought elsewhere meanwhile
             self._ended = None
             ended()
 

@@ -3,7 +3,7 @@
 Guarantees:
 - At every moment it is the log that the recorded cluster had then: the same events, revisions and times. It begins
   with what there was when the recording began; what was before that is `Expired`.
-- Revisions that were not recorded are nobody's: there are gaps, and `imports` says so.
+- Revisions that were not recorded are missing: there are gaps, and `imports` says so.
 - It only grows. To go back is to begin with another log of the same tape, so that nothing that was made of one, a
   cache or a watch, ever sees it become younger.
 - Appends are for `Writes` to answer; nothing of them is ever in the log.
@@ -34,7 +34,7 @@ _revision = attrgetter("revision")
 
 
 class PlayedLog:
-    """An `EventLog` over a tape; any thread may read it, `show` belongs to whoever plays."""
+    """An `EventLog` over a tape; any thread may read it, `show` belongs to the player."""
 
     def __init__(self, tape: Tape, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
         """Show the first `position` events of `tape`; `random` gives the log's identity."""
@@ -185,7 +185,7 @@ class PlayedLog:
         """Pass over who wants to be told of commits: there are none."""
 
     def close(self) -> None:
-        """Refuse everything from now on, and wake everybody who waits."""
+        """Refuse everything from now on, and wake all that wait."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,11 +1,12 @@
-"""What becomes of writes to a recording, which nobody can change.
+"""What becomes of writes to a recording, which cannot be changed.
 
 `Refusing` refuses them all. `Pretending` answers as if they were done, stores nothing, and remembers what they were:
 so a controller runs unchanged, and afterwards one can see what it would have done.
 
 Guarantees of the latter: what would have been refused is refused (a change made on top of another revision, the
 creation of what exists), and is not remembered; what is answered has the revision at which the object is, or for a
-new one the newest there is, so that whoever goes on from it finds what is really there. The newest `KEPT` are kept.
+new one the newest there is, so that a client that goes on from it finds what is really there. The newest `KEPT` are
+kept.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Write(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Moment(Protocol):
-    """Where a recording is while somebody writes."""
+    """Where a recording is while a client writes."""
 
     @property
     def revision(self) -> Revision:
@@ -74,7 +75,7 @@ class Refusing:
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
         """Raise `MethodNotAllowed`."""
         raise MethodNotAllowed(
-            "a recording is being served, which nobody can change (--writes pretend answers as if they could)",
+            "a recording is being served, which cannot be changed (--writes pretend answers as if it could)",
             details=StatusDetails(),
         )
 

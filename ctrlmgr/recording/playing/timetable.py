@@ -144,4 +144,4 @@ def _read(text: str | None) -> int:
     try:
         return parse_time(text) if text else 0
     except ValueError:
-        return 0  # somebody else's clock is none of a player's business
+        return 0  # another clock is none of a player's business

@@ -1,4 +1,4 @@
-"""Protobuf's wire format: variable-length integers, and stepping over fields that nobody here knows.
+"""Protobuf's wire format: variable-length integers, and stepping over unknown fields.
 
 Guarantees: nothing past `end` is ever read as if it were there; what is cut off, overlong or nested too deeply is a
 `BadRequest` in gogo/protobuf's words, since those are the words in Kubernetes' answers.

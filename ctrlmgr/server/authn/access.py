@@ -14,7 +14,7 @@ from ctrlmgr.server.authn.parts import RequestParts
 
 
 class Authenticator(Protocol):
-    """Tells who sends a request, whoever that is."""
+    """Tells who sends a request."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         """Return who sends a request; raises `Unauthorized` for wrong credentials."""

@@ -3,7 +3,7 @@
 Guarantees:
 - Every request is judged by the authorities as they are then and by the time it is then, so a certificate that
   expires, or whose authority is taken away, is worth nothing from that moment on, also on a connection that is open.
-- A proxy's headers count for nobody but who presents a certificate of the proxy's authority under an allowed name.
+- A proxy's headers count only for a client that presents a certificate of the proxy's authority under an allowed name.
 
 Chains are verified once and remembered for as long as the authorities stay.
 
@@ -78,7 +78,7 @@ class ClientCertificates:
         self._vouching = Vouching(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return whom the client's certificate names, None without one, or if it names nobody."""
+        """Return whom the client's certificate names, None without one, or if it names no user."""
         return self._vouching.user(parts.certificates) if parts.certificates else None
 
 

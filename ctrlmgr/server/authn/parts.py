@@ -34,7 +34,7 @@ class RequestParts:
     headers: Headers
     """Names in lower case."""
     certificates: Sequence[bytes] = ()
-    """What the client presented (DER), its own first; nobody has checked more than that it has the key."""
+    """What the client presented (DER), its own first; only that it has the key has been checked."""
     path: str = ""
     told: Told = field(default_factory=Told)
 

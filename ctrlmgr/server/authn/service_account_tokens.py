@@ -55,7 +55,7 @@ class TokenIssuer(Protocol):
 
     @property
     def audiences(self) -> Audiences:
-        """For whom tokens are that are for nobody in particular: this server."""
+        """The audience of tokens that name none: this server."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int

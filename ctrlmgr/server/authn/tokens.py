@@ -6,7 +6,7 @@ Guarantees:
 - A changed file is taken up at the next look; one that cannot be read leaves what was known in force, and says so.
 
 A line is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file); instead of the token itself its hash
-may stand there, as `sha256:HEX`, and then nobody can read the token out of the file.
+may stand there, as `sha256:HEX`, and then the token cannot be read out of the file.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Tokens(ForAllAudiences):
         self._users = {**self._read(), **self._fixed}
 
     def user(self, token: str) -> User | None:
-        """Return who `token` stands for, None if nobody."""
+        """Return the user that `token` stands for, None if there is none."""
         return self._users.get(_digest(token))
 
     async def user_of(self, token: str, told: Told) -> User | None:
-        """Return who `token` stands for, None if nobody."""
+        """Return the user that `token` stands for, None if there is none."""
         return self.user(token)
 
     def reload(self) -> bool:

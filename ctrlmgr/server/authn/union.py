@@ -3,7 +3,7 @@
 Guarantees:
 - The first that knows decides; what others have refused does not matter then. If none knows, what was refused is
   refused, for all the reasons there are; only without any credential a request is anonymous.
-- Whoever is known is in `system:authenticated`.
+- Every known user is in `system:authenticated`.
 
 Rules: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
 `pkg/authentication/authenticator/audagnostic.go`, Kubernetes' `pkg/kubeapiserver/authenticator/config.go`.
@@ -69,7 +69,7 @@ class BearerTokens:
         return (await self.review(token, self._audiences, parts.told)).user
 
     async def review(self, token: str, audiences: Audiences, told: Told) -> Authenticated:
-        """Return whom a token stands for towards `audiences`; raises `CredentialsRefused` for one that nobody knows."""
+        """Return whom a token stands for towards `audiences`; raises `CredentialsRefused` for an unknown one."""
         try:
             found = await self._tokens.authenticate_token(token, audiences, told)
         except CredentialsRefused as refusal:
@@ -83,7 +83,11 @@ class Anonymous:
     """Says who may come without credentials."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
-        """Let everybody in if `enabled`, or only to `paths` if there are any."""
+        """Let anonymous requests in if `enabled`, or only to `paths` if there are any."""
+        self.admit(enabled=enabled, paths=paths)
+
+    def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
+        """Do so from now on."""
         self._enabled = enabled
         self._paths = frozenset(paths)
 

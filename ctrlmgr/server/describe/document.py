@@ -1,4 +1,4 @@
-"""Documents: answers that are the same for everybody until what is served changes (discovery, OpenAPI, version).
+"""Documents: answers that are the same for every client until what is served changes (discovery, OpenAPI, version).
 
 Guarantees:
 - A document is immutable and made once; packed once too, if packing pays.

@@ -101,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell those who answer that nobody listens any more."""
+        """Tell those who answer that the client has gone."""
         self._context.connections.discard(self)
         for timer in (self._head_timer, self._write_timer, self._expiry):
             if timer is not None:

@@ -98,6 +98,11 @@ class Exchange:
         """The address that the client has, empty if it has none."""
         return self._wire.peer
 
+    @property
+    def has_come(self) -> bool:
+        """Whether all of the request is here."""
+        return self._has_ended
+
     async def body(self, limit: int, patience: float) -> bytes:
         """Return the body, of `limit` bytes at most, once it has come, which may take `patience` seconds.
 

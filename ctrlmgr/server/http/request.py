@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
+from ctrlmgr.audit.event import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import (
@@ -26,6 +27,7 @@ from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, To
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.http.stream import Stream
+from ctrlmgr.server.limits import Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.routes import Location
 
@@ -50,11 +52,13 @@ class Request:
         "_exchange",
         "_headers",
         "_query",
+        "audit",
         "code",
         "headers",
         "location",
         "method",
         "metrics",
+        "seat",
         "told",
         "user",
     )
@@ -71,8 +75,12 @@ class Request:
         """The status of the answer, once that has been begun: nothing else can be said from then on."""
         self.metrics: RequestMetrics | None = None
         """What it is counted with, if at all."""
+        self.seat: Seat | None = None
+        """What it is counted in while it is worked on; it is left while the body is awaited."""
         self.headers: Sequence[Header] = ()
         """What the answer has besides its own headers, whatever it is."""
+        self.audit: Record | None = None
+        """What the audit log will tell of it, None if nothing."""
         self._exchange = exchange
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, list[str]] | None = None
@@ -133,7 +141,12 @@ class Request:
         if length.isdigit() and int(length) > BODY_LIMIT:
             raise _too_large()
         try:
-            return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            if self._exchange.has_come or self.seat is None:
+                return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.leave()
+            body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.take()
+            return body
         except BodyTooLarge as error:
             raise _too_large() from error
         except BodyTooSlow as error:
@@ -148,6 +161,8 @@ class Request:
         """Send an answer, with `more` headers besides its own."""
         code, body, headers = response
         self.code = code
+        if self.audit is not None:
+            self._note_answer(self.audit, code)
         if more or self.headers:
             headers = (*headers, *self.headers, *more)
         self._exchange.answer(code, headers, body)
@@ -155,7 +170,25 @@ class Request:
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""
         self.code = code
+        if self.audit is not None:
+            self._note_answer(self.audit, code)
         return self._exchange.begin(code, (*self.headers, *headers))
+
+    def _note_answer(self, record: Record, code: int) -> None:
+        """Have the audit log know that the answer begins, and the client how that calls the request."""
+        record.begun(code)
+        self.headers = (*self.headers, (b"audit-id", record.id.encode("utf-8", "replace")))
+
+    @property
+    def uri(self) -> str:
+        """The target as it was sent: the path and the query."""
+        path, query = self._exchange.path, self._exchange.query
+        return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
+
+    def cut_off(self) -> None:
+        """Drop the connection if the answer is a stream that has begun; else it is too early."""
+        if self._exchange.stream is not None:
+            self._exchange.stream.abort()
 
     @property
     def certificates(self) -> Sequence[bytes]:

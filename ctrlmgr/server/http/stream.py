@@ -111,7 +111,7 @@ class Stream:
             self.send(unchunked(chunks))
 
     def send(self, piece: bytes) -> None:
-        """Write a piece that nobody has framed."""
+        """Write a piece that is not framed yet."""
         if self.lost or not piece:
             return
         if self._left is not None:

@@ -5,7 +5,7 @@ Guarantees:
   there is never overwritten unless it is a serving certificate that does not fit (expiring, or lacking a name).
 - A certificate replaced on disk is used for the next handshake; one that cannot be read is reported and the old one
   stays in use.
-- Clients are asked for a certificate, and whoever has none or another authority's is let in all the same: whether it
+- Clients are asked for a certificate, and one that has none or another authority's is let in all the same: whether it
   counts is decided with each request (`authn.client_certificates`).
 
 Only TLS 1.2 and newer, and of TLS 1.2 only the forward secret AEAD ciphers.
@@ -81,8 +81,8 @@ class CertificateFiles:
 def ensure_certificates(directory: Path, names: Sequence[str], *, clock: Clock) -> CertificateFiles:
     """Make what is missing in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
-    A serving certificate and key put there by somebody else are left alone as long as they fit together and have not
-    expired. Raises `SettingsError` when the directory cannot be used.
+    A serving certificate and key that an administrator put there are left alone as long as they fit together and have
+    not expired. Raises `SettingsError` when the directory cannot be used.
     """
     files = CertificateFiles(directory)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
@@ -211,7 +211,7 @@ def _needs_serving(files: CertificateFiles, authority: Authority, names: Sequenc
     if key.public_key() != certificate.public_key():
         return True  # half of a pair: the process was killed between the two files
     if not _is_ours(certificate, authority):
-        return False  # somebody brought their own
+        return False  # an administrator brought their own
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return certificate.not_valid_after_utc - _RENEW_BEFORE < now or not set(_general_names(names)) <= set(alternatives)
 

@@ -1,7 +1,7 @@
 """Health checks, and their answers in kube-apiserver's format.
 
 Guarantees:
-- A check never blocks: it looks at what somebody else has found out. Asking a database is `LogProbe`'s work.
+- A check never blocks: it looks at what another thread has found out. Asking a database is `LogProbe`'s work.
 - The aggregate says which check failed but not why ("reason withheld"): it is often public. The check's own path
   and the log say why. (apiserver/pkg/server/healthz/healthz.go)
 """

@@ -123,7 +123,13 @@ class Pages:
     def _discovered(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")
         document = self._discovery.answer(request.location.path, accept)
-        return self.nowhere(request.location) if document is None else _documented(request, document)
+        if document is None:
+            return self.nowhere(request.location)
+        # What tells of custom kinds asks for no method (apiextensions-apiserver `customresource_discovery.go`).
+        parts = request.location.parts or ()
+        return _documented(
+            request, document, any_method=parts[:1] == ("apis",) and len(parts) > 1 and not self._is_group(parts)
+        )
 
     async def _described(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")
@@ -151,9 +157,9 @@ def _healthy(health: Health, check: str, query: Mapping[str, Sequence[str]]) -> 
     return text(200 if ok else 500, words)
 
 
-def _documented(request: Request, document: Document) -> Response:
+def _documented(request: Request, document: Document, *, any_method: bool = False) -> Response:
     """Answer with a document, or with its not having changed; raises `MethodNotAllowed`."""
-    if request.method != "GET":
+    if request.method != "GET" and not any_method:
         raise MethodNotAllowed(details=StatusDetails())
     headers: list[Header] = [(b"etag", document.etag.encode()), (b"vary", b"Accept, Accept-Encoding")]
     headers.append(_FOREVER if document.immutable else NO_CACHE)

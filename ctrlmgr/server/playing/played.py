@@ -1,7 +1,7 @@
 """What stands behind the API of a recording that is played: a backend until it is played back, then another.
 
 Guarantees:
-- Nobody sees what there was become what there was before. When the recording goes back, every watch ends with 410
+- No client sees what there was become what there was before. When the recording goes back, every watch ends with 410
   (Expired), and so does what is asked about revisions that have not been yet; what clients then list is of the new
   moment. That is how client-go's reflectors, and all that work like them, come to begin anew.
 - A request is answered by the backend that it came to, whose log stays as it was; that backend stops with its last
@@ -90,7 +90,7 @@ class PlayedBackend:
 
 
 class _Era:
-    """A backend, from when it begins to serve until nobody needs it any more."""
+    """A backend, from when it begins to serve until it is not needed any more."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend

@@ -1,4 +1,4 @@
-"""A server that nobody writes through: of a past that is over, of a recording.
+"""A server that does not write: of a past that is over, of a recording.
 
 Guarantees: every verb that would change an object is refused with a 403 that says why, dry runs and subresources too;
 reading, and asking about rights (reviews are created, but never stored), is decided as ever. Who asks whether they may

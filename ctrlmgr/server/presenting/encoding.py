@@ -19,8 +19,9 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.operations import Listing
 
 _PIECE = 96 * 1024
-"""Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold nobody up, and
-not to be mapped and unmapped by themselves (`interpreter.tune`), which takes longer than putting them together."""
+"""Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold up no other
+connection, and not to be mapped and unmapped by themselves (`interpreter.tune`), which takes longer than putting them
+together."""
 
 
 class ListMeta(NamedTuple):

@@ -56,6 +56,8 @@ class Sender:
         self, request: Request, code: int, body: bytes, how: Representation, more: Sequence[Header] = ()
     ) -> None:
         """Answer with JSON that is there already."""
+        if request.audit is not None:
+            request.audit.answered(code, body)
         response = Response(code, body)
         if how.yaml or how.pretty:
             make = partial(represented, code, body, how)
@@ -70,6 +72,9 @@ class Sender:
     ) -> None:
         """Answer with a list, piece by piece."""
         pieces = _gathered(presentation.list(listing))
+        if request.audit is not None and request.audit.wants_response:
+            pieces = [b"".join(pieces)]
+            request.audit.answered(200, pieces[0])
         size = sum(map(len, pieces)) if isinstance(pieces, Sequence) else None
         if how.yaml or how.pretty or not request.accepts_chunks or (size is not None and size <= _ONE_WRITE):
             await self.whole(request, 200, b"".join(pieces), how)

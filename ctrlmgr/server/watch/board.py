@@ -42,7 +42,7 @@ class Group:
     __slots__ = ("presentation", "selection", "watchers")
 
     def __init__(self, selection: Selection, presentation: Presentation) -> None:
-        """Start with nobody."""
+        """Start without watchers."""
         self.selection = selection
         self.presentation = presentation
         self.watchers: dict[Watcher, None] = {}
@@ -55,7 +55,7 @@ class Group:
         return namespace, selection.fields.name
 
     def pieces(self, changes: Iterable[Change], made: _Made) -> Iterator[Piece]:
-        """Yield what `changes` are for this group; `made` holds the frames of this pass, whoever had them made."""
+        """Yield what `changes` are for this group; `made` holds the frames of this pass, for all groups."""
         frames: list[bytes] = []
         size, revision = 0, 0
         for revision, frame in self._frames(changes, made):
@@ -73,7 +73,7 @@ class Group:
             event = transition(change)
             if event is None:
                 continue
-            # Of one revision, everybody who is shown an event of one type is shown the same object.
+            # Of one revision, all watchers that are shown an event of one type are shown the same object.
             frame = made.get(key := (presentation, change.revision, event[0]))
             if frame is None:
                 frame = made[key] = presentation.frame(*event)
@@ -120,7 +120,7 @@ class Board:
             del self._places[group.place]
 
     def watchers(self) -> Iterator[Watcher]:
-        """Yield everybody."""
+        """Yield all watchers."""
         for group in self._groups.values():
             yield from group.watchers
 

@@ -1,9 +1,9 @@
-"""Keeps the cacher up with the log, and wakes whoever waits for it to get somewhere.
+"""Keeps the cacher up with the log, and wakes those that wait for it to get somewhere.
 
 Guarantees:
 - `catch_up` returns when the cacher has everything that was acknowledged, by whichever process, before it was called.
   Where that cannot be seen at once (`EventLog.peek`) the log is asked on a worker thread: one question at a time, and
-  its answer serves everybody who asked before it was put, nobody who asked later.
+  its answer serves all that asked before it was put, none that asked later.
 - It returns or fails in seconds, even while the database says nothing at all.
 - However many events arrive while the loop is busy, it is woken once for all of them.
 - What the feed has lost is read on a worker thread; until then nothing newer is seen, and who waits for it waits on.
@@ -126,7 +126,7 @@ class Follower:
         if self._woken or self._loop is None:
             return
         self._woken = True
-        with suppress(RuntimeError):  # the loop is closed: there is nobody left to wake
+        with suppress(RuntimeError):  # the loop is closed: there is no waiter left to wake
             self._loop.call_soon_threadsafe(self._advance)
 
     def _advance(self) -> None:
@@ -146,7 +146,7 @@ class Follower:
             self._reading = asyncio.create_task(self._read_missing())
 
     async def _read_missing(self) -> None:
-        """Bring the cacher to where the feed begins; if the log is away, whoever next asks for more begins again."""
+        """Bring the cacher to where the feed begins; if the log is away, the next question for more begins again."""
         log.info("the feed has lost what comes next, reading the log", revision=self._cacher.revision)
         try:
             while self._cacher.is_behind:
@@ -176,7 +176,7 @@ class Follower:
             self._asking = []
             try:
                 revision = await self._workers.run(self._look_up)
-            except Exception as error:  # whoever asked is told, whatever it is
+            except Exception as error:  # the asker is told, whatever it is
                 for answer in asking:
                     if not answer.done():
                         answer.set_exception(error)
@@ -195,7 +195,7 @@ class Follower:
 
 def _settle(future: asyncio.Future[object] | asyncio.Future[bool] | asyncio.Future[Revision], value: object) -> None:
     if not future.done():
-        future.set_result(value)  # type: ignore[arg-type]  # whoever calls this knows what the future is of
+        future.set_result(value)  # type: ignore[arg-type]  # the caller knows what the future is of
 
 
 def _give_up(answer: asyncio.Future[Revision]) -> None:

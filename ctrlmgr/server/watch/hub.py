@@ -3,13 +3,13 @@
 Guarantees (the others of W1 to W13 are `watching`'s):
 - **One pass for all.** When the cacher has got further, the changes are matched and encoded once for each group of
   watchers who asked for the same, and each watcher is written to once, however many changes there were.
-- **Nobody waits for anybody.** A watcher whose connection is full leaves, with its place, before it is written more.
-  It costs the others nothing, and a pass gives way to other work all the time.
+- **No watcher waits for another.** A watcher whose connection is full leaves, with its place, before it is written
+  more. It costs the others nothing, and a pass gives way to other work all the time.
 - **In order.** A watcher enters at exactly the revision where the hub stands, so it misses nothing and sees nothing
   twice. Bookmarks and ends come between passes: what a bookmark says has been sent has been written before it.
 
 A watcher is a cursor over the cacher's changes. While it is behind, its own task moves the cursor (`watching`). Once
-it has caught up it enters the hub, and has no cursor of its own until it leaves: the hub's revision is everybody's.
+it has caught up it enters the hub, and has no cursor of its own until it leaves: the hub's revision is its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ctrlmgr.server.watch.board import Board, Delivery
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 
 _PASS = 500
-"""Revisions that one pass covers at most, from the first that anybody is told of, so that it cannot grow without bound
-while the loop was held up."""
+"""Revisions that one pass covers at most, from the first that any watcher is told of, so that it cannot grow without
+bound while the loop was held up."""
 
 _SLICE = 64
 """Writes after which a pass lets others have the loop."""
@@ -57,7 +57,7 @@ class Hub:
         `rewinds` says that the log may be taken back: then who knows a revision of the future knows one of the past.
         """
         self.revision: Revision = cacher.revision
-        """Everybody in here has been written everything up to here, or is about to be."""
+        """Every watcher in here has been written everything up to here, or is about to be."""
         self._cacher = cacher
         self._clock = clock
         self._boards: dict[Resource, Board] = {}
@@ -66,7 +66,7 @@ class Hub:
         self._due_at = _NEVER  # when the timer rings
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: Parting | None = None  # how everybody parts from here on
+        self._closing: Parting | None = None  # how watchers part from here on
 
     def advance(self) -> None:
         """Look soon whether the cacher has got further."""
@@ -83,7 +83,7 @@ class Hub:
             self._attend()
 
     def close(self, parting: Parting = Parting.CLOSING) -> None:
-        """Send everybody away, now and from now on."""
+        """Send all watchers away, now and from now on."""
         self._closing = self._closing or parting
         for watcher in [*self._watchers(), *self._ahead]:
             watcher.part(self._closing, self.revision)
@@ -92,7 +92,8 @@ class Hub:
     async def stay(self, watcher: Watcher) -> Parting:
         """Keep a watcher here and say why it left; its cursor must be at the hub's revision, or beyond.
 
-        One beyond waits until the hub gets there, and is then sent to catch up with it.
+        One that is shown what has to be converted first is told nothing here: it is sent to see for itself when the
+        hub has got further. So is one beyond, when the hub gets there.
         """
         if self._closing:
             return self._closing
@@ -106,7 +107,9 @@ class Hub:
 
     @contextmanager
     def _admitted(self, watcher: Watcher) -> Iterator[None]:
-        if watcher.cursor > self.revision:
+        converts = watcher.selection.kind.calls_out
+        if converts or watcher.cursor > self.revision:
+            watcher.awaits = max(watcher.cursor, self.revision + 1) if converts else watcher.cursor
             self._ahead[watcher] = None
             try:
                 yield
@@ -135,12 +138,12 @@ class Hub:
                     await asyncio.sleep(0)
 
     def _deliveries(self, before: Revision) -> list[Delivery]:
-        """Decide at one moment what everybody is written: who enters during the pass has it already."""
+        """Decide at one moment what every watcher is written: one that enters during the pass has it already."""
         found = [
             (board, self._cacher.changes_after(before, resource, _PASS)) for resource, board in self._boards.items()
         ]
         newest = self._cacher.revision
-        # Revisions of which nobody here is told may be many, as where they were recorded: passed over at once.
+        # Revisions of which no watcher here is told may be many, as where they were recorded: passed over at once.
         first = min((changes[0].revision for _, changes in found if changes), default=newest)
         self.revision = min(newest, first + _PASS - 1)
         deliveries: list[Delivery] = []
@@ -168,7 +171,7 @@ class Hub:
     def _release(self) -> None:
         """Send those who waited for a revision to catch up with the hub."""
         for watcher in self._ahead:
-            if watcher.cursor <= self.revision:
+            if watcher.awaits <= self.revision:
                 watcher.part(Parting.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
@@ -177,14 +180,16 @@ class Hub:
         if now < self._due_at:
             return
         for watcher in self._ahead:
-            if watcher.ends_at <= now:
+            if watcher.selection.kind.calls_out and watcher.cursor == self.revision:
+                self._attend_to(watcher, now)
+            elif watcher.ends_at <= now:
                 watcher.part(Parting.ENDED, watcher.cursor)
         for watcher in self._watchers():
             if watcher.due_at <= now:
                 self._attend_to(watcher, now)
         self._due_at = _NEVER
         self._ring_by(min((watcher.due_at for watcher in self._watchers()), default=_NEVER))
-        self._ring_by(min((watcher.ends_at for watcher in self._ahead), default=_NEVER))
+        self._ring_by(min((_due(watcher) for watcher in self._ahead), default=_NEVER))
 
     def _attend_to(self, watcher: Watcher, now: float) -> None:
         if watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_here:
@@ -206,6 +211,11 @@ class Hub:
     def _ring(self) -> None:
         self._due_at = -_NEVER
         self._work.set()
+
+
+def _due(watcher: Watcher) -> float:
+    """Say when something is due to a watcher that is told nothing here."""
+    return watcher.due_at if watcher.selection.kind.calls_out else watcher.ends_at
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:

@@ -31,9 +31,19 @@ class Parting(Enum):
 
 
 class Watcher:
-    """One watch. Its cursor counts while it is not in the hub; in there, the hub's revision is everybody's."""
+    """One watch. Its cursor counts while it is not in the hub; in there, the hub's revision is its own."""
 
-    __slots__ = ("_bookmark_at", "cursor", "ends_at", "metrics", "parting", "presentation", "selection", "stream")
+    __slots__ = (
+        "_bookmark_at",
+        "awaits",
+        "cursor",
+        "ends_at",
+        "metrics",
+        "parting",
+        "presentation",
+        "selection",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -53,6 +63,8 @@ class Watcher:
         """What its next frame is made with."""
         self.cursor = cursor
         """Everything up to here has been written to it."""
+        self.awaits: Revision = 0
+        """Where the hub has to be for it to be of use there again: it has no place among those who are told there."""
         self.ends_at = ends_at
         self.metrics = metrics
         self.parting: asyncio.Future[Parting] | None = None

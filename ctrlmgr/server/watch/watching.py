@@ -17,18 +17,22 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+import structlog
+
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.history import read_history
 from ctrlmgr.engine.options import ListOptions
-from ctrlmgr.engine.watch import ADDED, Start
-from ctrlmgr.errors import ApiError, CtrlmgrError, Expired, InternalError
+from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
+from ctrlmgr.errors import ApiError, ConversionFailed, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
+from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.http.stream import Disconnected, Stream
 from ctrlmgr.server.presenting import encoding
@@ -36,6 +40,8 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 from ctrlmgr.server.workers import Workers
+
+log = structlog.get_logger(__name__)
 
 READ_PATIENCE = 1.0
 """Seconds for which a reader may read nothing while its connection is full."""
@@ -53,9 +59,22 @@ class Watches:
     """Serves watches; used on the event loop only."""
 
     def __init__(
-        self, hub: Hub, cacher: Cacher, event_log: EventLog, workers: Workers, *, clock: Clock, random: Random
+        self,
+        hub: Hub,
+        cacher: Cacher,
+        event_log: EventLog,
+        workers: Workers,
+        driver: Driver,
+        *,
+        clock: Clock,
+        random: Random,
     ) -> None:
-        """Continue watches in `hub` with the changes of `cacher`, or those of `event_log` where these are older."""
+        """Continue watches in `hub` with the changes of `cacher`, or those of `event_log` where these are older.
+
+        `driver` runs what it takes to show a change in another version.
+        """
+        self._driver = driver
+        self._around = Surroundings(cacher, random)
         self._hub = hub
         self._cacher = cacher
         self._log = event_log
@@ -108,6 +127,9 @@ class Watches:
         while True:
             try:
                 await self._overtake(watcher)
+            except ConversionFailed as error:  # to be begun again from where it was, as Kubernetes ends it
+                log.warning("a watch ends as a change cannot be converted", error=str(error))
+                return
             except ApiError as error:
                 watcher.stream.write(chunk(_error_frame(error)))
                 return
@@ -131,9 +153,15 @@ class Watches:
             stretch = self._cached(watcher, goal)
             if stretch is None:
                 stretch = await self._read(watcher)
-            transition = watcher.selection.transition
-            await self._show(watcher, (event for change in stretch.changes if (event := transition(change))))
+            await self._show(watcher, await self._events(watcher.selection, stretch.changes))
             watcher.cursor = stretch.reached
+
+    async def _events(self, selection: Selection, changes: Sequence[Change]) -> Iterable[tuple[str, Object]]:
+        """Return what changes are to those who watch a selection."""
+        transition = selection.transition
+        if selection.kind.calls_out and changes:
+            return await self._driver.run(converted_transitions(selection, changes, self._around))
+        return (event for change in changes if (event := transition(change)))
 
     def _cached(self, watcher: Watcher, goal: Revision) -> _Stretch | None:
         """Return the next changes up to `goal` from the cache, None if it no longer has them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ctrlmgr.engine.operations import Call, Reply
+from ctrlmgr.engine.calls.call import Call, Reply
 from tests.engine.stage import Response, Stage
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]

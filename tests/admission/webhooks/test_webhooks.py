@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.operations import Reply
+from ctrlmgr.engine.calls.call import Reply
 from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
 
 

@@ -278,7 +278,7 @@ def test_bodies_that_cannot_be_applied(body: dict[str, Any], error: type[ApiErro
         ({"selector": {"a": 1}}, ".spec.selector.a: expected string, got &{1}"),
         (
             {"ports": [{"port": "x"}]},
-            '.spec.ports[port="x",protocol="TCP"].port: expected numeric (int or float), got &{x}',
+            '.spec.ports[port="x",protocol="TCP"].port: expected numeric (int or float), got string',
         ),
         (
             {"ports": [{"port": 1, "targetPort": {}}]},

@@ -124,7 +124,7 @@ def test_what_was_not_touched_is_shared() -> None:
 def test_a_patch_may_have_ten_thousand_operations() -> None:
     operations = [op("add", "/list/-", value=index) for index in range(MAX_OPERATIONS)]
     assert json_patch({"list": []}, operations) == {"list": list(range(MAX_OPERATIONS))}
-    with pytest.raises(RequestEntityTooLarge, match=r"^The allowed .* in a JSON patch is 10000, got 10001$"):
+    with pytest.raises(RequestEntityTooLarge, match=r"is 10000, got 10001$"):
         json_patch({"list": []}, [*operations, op("test", "", value={})])
 
 

@@ -13,9 +13,11 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from ctrlmgr import threads
+from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Check, Health, HttpServer
+from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.http import server as serving_http
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.framing import chunk
@@ -254,7 +256,7 @@ def test_who_does_not_read_a_long_list_is_cut_off(monkeypatch: pytest.MonkeyPatc
 
 
 def test_more_than_so_many_at_a_time_are_told_to_come_back() -> None:
-    with running(make(max_reads=0)) as site:
+    with running(make(max_reads=0, access=AllowEverything(User("alice")))) as site:
         answer = site.ask(CONFIG_MAPS)
         assert (answer.status, answer.headers["retry-after"], answer.json["reason"]) == (429, "1", "TooManyRequests")
         with site.watch("timeoutSeconds=1&resourceVersion=1"):

@@ -1,4 +1,4 @@
-"""A server that nobody writes through: who is refused what, and what those are told who ask."""
+"""A server that does not write: who is refused what, and what those are told who ask."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pods, without kubelets: what the API server alone makes of them.
 
-A pod that has a node stays when it is deleted until its kubelet (or whoever plays it) deletes it again with a grace
+A pod that has a node stays when it is deleted until its kubelet (or what plays it) deletes it again with a grace
 period of 0; one without a node, or one that has ended, goes at once.
 
 Rules come from Kubernetes' `pkg/registry/core/pod/strategy.go`.

@@ -160,7 +160,7 @@ class _Request:
 
     def take_port(self, index: int, port: int) -> None:
         """Take a certain node port for the port at `index`, or refuse."""
-        if problem := self.allocation.port_problem(port):
+        if problem := self.allocation.claim_port(port):
             raise self.refuse(_PORTS.at(index).child("nodePort"), port, problem)
 
     def next_port(self) -> int:
@@ -175,7 +175,7 @@ class _Request:
         if not needs_health_check(self.spec) or (self.was is not None and needs_health_check(self.was)):
             return
         if asked := self.spec.get("healthCheckNodePort"):
-            if problem := self.allocation.port_problem(asked):
+            if problem := self.allocation.claim_port(asked):
                 raise _internal_error(f"failed to allocate requested HealthCheck NodePort {asked}: {problem}")
         elif (port := self.allocation.next_port()) is not None:
             self.spec["healthCheckNodePort"] = port

@@ -24,7 +24,7 @@ AFFINITY_SECONDS = 10800
 
 
 def set_defaults(service: Unstructured) -> None:
-    """Fill in what depends on nothing but the object. Its spec and ports are its own afterwards, shared with nobody."""
+    """Fill in what depends on nothing but the object. Its spec and ports are its own afterwards, and not shared."""
     spec = service["spec"] = dict(service.get("spec") or {})
     _default_affinity(spec)
     kind = spec["type"] = spec.get("type") or "ClusterIP"
@@ -115,7 +115,7 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 
 
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
-    """Clear what the new type has no use for, if it is as it was: nobody asked for it (`dropTypeDependentFields`)."""
+    """Clear what the new type has no use for, if it is as it was: it was not asked for (`dropTypeDependentFields`)."""
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)
     if has_node_ports(old) and not has_node_ports(new) and set(node_ports(new)) <= set(node_ports(old)):

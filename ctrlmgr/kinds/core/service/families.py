@@ -1,6 +1,6 @@
 """Which IP families a Service gets: `ipFamilies` and `ipFamilyPolicy`, inferred from each other and from the addresses.
 
-Guarantees: families are changed only by whoever changes the policy, the families or the addresses; a Service that
+Guarantees: families are changed only by a client that changes the policy, the families or the addresses; a Service that
 prefers dual stack stays as it is when the cluster becomes dual-stack or ceases to be.
 
 The rules are `initIPFamilyFields` of `pkg/registry/core/service/storage/alloc.go` (KEP-563).

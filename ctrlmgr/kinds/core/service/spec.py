@@ -62,7 +62,7 @@ def is_headless(spec: Unstructured) -> bool:
 
 
 def is_headless_without_selector(spec: Unstructured) -> bool:
-    """Tell whether it is headless with endpoints that somebody else provides, of families nobody here knows."""
+    """Tell whether it is headless with endpoints that another component provides, of families unknown here."""
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 

@@ -12,7 +12,7 @@ _SPEC = Path("spec")
 
 
 def service_warnings(service: Unstructured) -> list[str]:
-    """Return what to tell whoever wrote a valid Service."""
+    """Return what to tell the client that wrote a valid Service."""
     spec = service["spec"]
     found: list[str] = []
     if TOPOLOGY_HINTS in (service["metadata"].get("annotations") or ()):

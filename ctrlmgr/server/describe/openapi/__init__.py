@@ -3,8 +3,8 @@
 Guarantees:
 - Documents are derived from the shipped structure and the kinds that are served; each is made when it is first asked
   for, and kept until the kinds in it change.
-- The index of v3 names each document with a digest of its content, so whoever has it need not ask again; asking with
-  an old digest is answered with the current document, not to be kept for good.
+- The index of v3 names each document with a digest of its content, so a client that has it need not ask again; asking
+  with an old digest is answered with the current document, not to be kept for good.
 
 | path | answer |
 |---|---|

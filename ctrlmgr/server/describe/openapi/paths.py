@@ -1,7 +1,7 @@
 """The paths that this server answers, as an OpenAPI v2 document has them.
 
 They are the recorded ones of Kubernetes, less what is not served here, and with what every answer may be: a failure,
-told by a `Status`, in JSON or YAML. Answers in protobuf are promised to nobody; bodies are taken in it.
+told by a `Status`, in JSON or YAML. Answers in protobuf are not promised; bodies are taken in it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,64 @@
+"""AlwaysPullImages: every image is pulled anew, so that only who may pull a private image can run it.
+
+Rules come from Kubernetes' `plugin/pkg/admission/alwayspullimages/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
+"""The fields of a pod's spec that hold containers, in the order in which they are visited."""
+
+
+class AlwaysPullImages(Plugin):
+    """Sets the pull policy of containers and of image volumes to Always."""
+
+    name: ClassVar[str] = "AlwaysPullImages"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed pods."""
+        return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def admit(self, attributes: Attributes) -> None:
+        """Set the policies."""
+        spec = attributes.fields.get("spec") or {}
+        if _has_no_new_image(attributes):
+            return
+        for _, container in _containers(spec):
+            container["imagePullPolicy"] = "Always"
+        for volume in spec.get("volumes") or ():
+            if volume.get("image") is not None:
+                volume["image"] = {**volume["image"], "pullPolicy": "Always"}
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse another policy, which only a plugin or webhook can have set in the meantime."""
+        if _has_no_new_image(attributes):
+            return
+        for path, container in _containers(attributes.fields.get("spec") or {}):
+            policy = container.get("imagePullPolicy") or ""
+            if policy != "Always":
+                problem = f'Unsupported value: "{policy}": supported values: "Always"'
+                raise attributes.forbidden(f"{path}.imagePullPolicy: {problem}")
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for group in GROUPS:
+        for index, container in enumerate(spec.get(group) or ()):
+            yield f"spec.{group}[{index}]", container
+
+
+def _has_no_new_image(attributes: Attributes) -> bool:
+    """Whether a changed pod names no image that it did not name before."""
+    if attributes.old is None:
+        return False
+    before, after = (
+        {container.get("image") for _, container in _containers(each.get("spec") or {})}
+        for each in (attributes.old, attributes.fields)
+    )
+    return after <= before

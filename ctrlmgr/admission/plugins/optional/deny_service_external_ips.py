@@ -1,0 +1,32 @@
+"""DenyServiceExternalIPs: no Service claims addresses that may be others'.
+
+Rules come from Kubernetes' `plugin/pkg/admission/network/denyserviceexternalips/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import SERVICES, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+
+class DenyServiceExternalIPs(Plugin):
+    """Refuses external addresses that a Service did not have before."""
+
+    name: ClassVar[str] = "DenyServiceExternalIPs"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed Services."""
+        return resource == SERVICES and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse new addresses."""
+        if not _addresses(attributes.fields) <= _addresses(attributes.old or {}):
+            raise attributes.forbidden("Use of external IPs is denied by admission control")
+
+
+def _addresses(service: Mapping[str, Any]) -> set[str]:
+    return set((service.get("spec") or {}).get("externalIPs") or ())

@@ -1,0 +1,133 @@
+"""EventRateLimit: no component floods the cluster with Events.
+
+Guarantees: each limit has a bucket of tokens that fills steadily; an Event takes one of each limit it falls under, also
+when another one refuses it. Of namespaces, users and sources the least recently seen are forgotten beyond `cacheSize`.
+
+Rules come from Kubernetes' `plugin/pkg/admission/eventratelimit`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.settings.documents import Document
+
+EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
+
+_VERSIONS: Final = ("eventratelimit.admission.k8s.io/v1alpha1",)
+_REMEMBERED: Final = 4096
+_INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion")
+
+
+def _source_and_object(attributes: Attributes) -> str:
+    event = attributes.fields
+    source: Mapping[str, Any] = event.get("source") or {}
+    involved: Mapping[str, Any] = event.get("involvedObject") or {}
+    parts = [source.get("component"), source.get("host"), *(involved.get(field) for field in _INVOLVED)]
+    return "".join(part or "" for part in parts)
+
+
+_KEYS: Final[Mapping[str, Callable[[Attributes], str]]] = {
+    "Server": lambda attributes: "",
+    "Namespace": lambda attributes: attributes.namespace,
+    "User": lambda attributes: attributes.requester.user,
+    "SourceAndObject": _source_and_object,
+}
+"""What shares a bucket, by type of limit."""
+
+
+class _Limit(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    qps: int
+    burst: int
+    cache_size: int = msgspec.field(default=0, name="cacheSize")
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    limits: list[_Limit] = []
+
+
+class _Bucket:
+    def __init__(self, limit: _Limit, now: float) -> None:
+        self._limit = limit
+        self._tokens = float(limit.burst)
+        self._filled_at = now
+
+    def take(self, now: float) -> bool:
+        """Take a token, if there is one."""
+        self._tokens = min(self._limit.burst, self._tokens + (now - self._filled_at) * self._limit.qps)
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class _Enforcer:
+    """One limit and its buckets."""
+
+    def __init__(self, limit: _Limit, clock: Clock) -> None:
+        self._limit = limit
+        self._key = _KEYS[limit.type]
+        self._most = limit.cache_size or _REMEMBERED
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def problem(self, attributes: Attributes) -> str:
+        """Take a token; say so if there is none."""
+        key, now = self._key(attributes), self._clock.monotonic()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = _Bucket(self._limit, now)
+            if len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(key)
+        return "" if bucket.take(now) else f"limit reached on type {self._limit.type} for key {key}"
+
+
+class EventRateLimit(Plugin):
+    """Refuses Events that come too fast."""
+
+    name: ClassVar[str] = "EventRateLimit"
+
+    def __init__(self, document: Document | None, clock: Clock) -> None:
+        """Take the limits from `document`; raises `SettingsError`, also if there is none."""
+        if document is None:
+            raise SettingsError("EventRateLimit has no limits: --admission-control-config-file must configure it")
+        limits = document.read("Configuration", _VERSIONS, _Configuration).limits
+        if not limits:
+            raise document.refuse("there must be at least one limit", "limits")
+        for index, limit in enumerate(limits):
+            if limit.type not in _KEYS:
+                raise document.refuse(f"type must be one of {', '.join(_KEYS)}", "limits", index, "type")
+            for field, value, least in (
+                ("qps", limit.qps, 1),
+                ("burst", limit.burst, 1),
+                ("cacheSize", limit.cache_size, 0),
+            ):
+                if value < least:
+                    raise document.refuse(f"{field} must be at least {least}", "limits", index, field)
+        self._enforcers = [_Enforcer(limit, clock) for limit in limits]
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed Events."""
+        return resource in EVENTS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse with `TooManyRequests`."""
+        if attributes.dry_run:
+            return
+        problems = [each for each in (enforcer.problem(attributes) for enforcer in self._enforcers) if each]
+        if problems:
+            distinct = list(dict.fromkeys(problems))
+            said = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+            raise TooManyRequests(said)

@@ -1,0 +1,89 @@
+"""NamespaceAutoProvision and NamespaceExists: what to do about a namespace that is missing: make it, or refuse.
+
+Rules come from Kubernetes' `plugin/pkg/admission/namespace/{autoprovision,exists}/admission.go`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.operations import REFRESH, Append, Operation
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.errors import AlreadyExists
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+
+
+class NamespaceAutoProvision(Plugin):
+    """Makes the namespace of a new object if there is none."""
+
+    name: ClassVar[str] = "NamespaceAutoProvision"
+
+    def __init__(self, kinds: Kinds) -> None:
+        """Make a Namespace as `kinds` have it."""
+        self._kinds = kinds
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at creations."""
+        return operation is Verb.CREATE and resource != NAMESPACES
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the namespace alone."""
+        return False
+
+    def admit(self, attributes: Attributes) -> Decision:
+        """Make the namespace, unless nothing is to be changed."""
+        if not attributes.namespace or attributes.dry_run:
+            return None
+        if attributes.view.get(NAMESPACES, Key("", attributes.namespace)) is not None:
+            return None
+        return self._make(attributes)
+
+    def _make(self, attributes: Attributes) -> Operation[None]:
+        kind = self._kinds.stored(NAMESPACES)
+        assert kind is not None  # it is built in
+        name = attributes.namespace
+        fields: Unstructured = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": name,
+                "uid": new_uid(attributes.random),
+                "creationTimestamp": attributes.now,
+                "labels": {NAME_LABEL: name},
+            },
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        made = Plan(kind, self._kinds).encode(fields)
+        with suppress(AlreadyExists):  # another write was faster, which is as good
+            yield Append((Proposal(EventType.ADDED, made, 0),), attributes.requester.author)
+        yield REFRESH
+
+
+class NamespaceExists(Plugin):
+    """Refuses every write in a namespace that does not exist, deletions too."""
+
+    name: ClassVar[str] = "NamespaceExists"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at all writes but connections."""
+        return operation is not Verb.CONNECT and resource != NAMESPACES
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the namespace alone."""
+        return False
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse with `NotFound`."""
+        if attributes.namespace and attributes.view.get(NAMESPACES, Key("", attributes.namespace)) is None:
+            raise not_found(NAMESPACES, attributes.namespace)

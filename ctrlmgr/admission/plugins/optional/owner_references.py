@@ -1,0 +1,89 @@
+"""OwnerReferencesPermissionEnforcement: who ties an object to an owner may delete the one, and hold up the other.
+
+Rules come from Kubernetes' `plugin/pkg/admission/gc/gc_admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes as Question
+from ctrlmgr.authorization.authorizer import NO_OPINION, Authorizer
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
+
+Reference = Mapping[str, Any]
+
+
+class OwnerReferencesPermissionEnforcement(Plugin):
+    """Asks for the rights to delete the object, and to set finalizers of owners whose deletion it blocks."""
+
+    name: ClassVar[str] = "OwnerReferencesPermissionEnforcement"
+
+    def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
+        """Find owners' kinds among `kinds`, and ask `authorizer`."""
+        self._kinds = kinds
+        self._authorizer = authorizer
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at all that is created and changed; a kubelet writes the status of pods that it cannot delete."""
+        return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse with `Forbidden`."""
+        new, old = _references(attributes.object), _references(attributes.old)
+        if new == old:
+            return
+        reason = self._refusal(attributes, "delete", attributes.kind, attributes.subresource, attributes.name)
+        if reason is not None:
+            raise attributes.forbidden(f"cannot set an ownerRef on a resource you can't delete: {reason}, <nil>")
+        for reference in _newly_blocking(new, old):
+            self._check_owner(attributes, reference)
+
+    def _check_owner(self, attributes: Attributes, reference: Reference) -> None:
+        version, name = reference.get("apiVersion") or "", reference.get("kind") or ""
+        kind = next((each for each in self._kinds if (each.gvk.api_version, each.name) == (version, name)), None)
+        if kind is None:
+            said = f"cannot find RESTMapping for APIVersion {version} Kind {name}"
+            group, _, bare = version.rpartition("/")
+            problem = f'no matches for kind "{name}" in version "{f"{group}/{bare}" if group else bare}"'
+            raise attributes.forbidden(f"cannot set blockOwnerDeletion in this case because {said}: {problem}")
+        reason = self._refusal(attributes, "update", kind, "finalizers", reference.get("name") or "")
+        if reason is not None:
+            whose = "if an ownerReference refers to a resource you can't set finalizers on"
+            raise attributes.forbidden(f"cannot set blockOwnerDeletion {whose}: {reason}, <nil>")
+
+    def _refusal(self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str) -> str | None:
+        """Return why the caller may not do something, None if it may."""
+        requester = attributes.requester
+        question = Question(
+            verb,
+            "",
+            kind.resource.group,
+            kind.gvk.version,
+            kind.resource.plural,
+            subresource,
+            attributes.namespace if kind.namespaced else "",
+            name,
+        )
+        extra = {key: tuple(values) for key, values in requester.extra.items()}
+        user = User(requester.user, requester.uid, tuple(requester.groups), extra)
+        verdict = self._authorizer.authorize(user, question) or NO_OPINION
+        return None if verdict.allows else verdict.reason
+
+
+def _references(fields: Mapping[str, Any] | None) -> Sequence[Reference]:
+    return ((fields or {}).get("metadata") or {}).get("ownerReferences") or []
+
+
+def _newly_blocking(new: Sequence[Reference], old: Sequence[Reference]) -> Iterator[Reference]:
+    """Yield the references that hold up their owner's deletion and did not before."""
+    blocked = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
+    for each in new:
+        if each.get("blockOwnerDeletion") and each.get("uid") not in blocked:
+            yield each

@@ -1,0 +1,95 @@
+"""PodNodeSelector: the pods of a namespace run on the nodes that the namespace is given.
+
+Guarantees: a pod's own selector stays, and may not contradict its namespace's, nor go beyond what the configuration
+allows the namespace.
+
+Rules come from Kubernetes' `plugin/pkg/admission/podnodeselector/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.settings.documents import Document
+
+ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
+_DEFAULT: Final = "clusterDefaultNodeSelector"
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    selectors: dict[str, str] = msgspec.field(name="podNodeSelectorPluginConfig")
+
+
+class PodNodeSelector(Plugin):
+    """Adds the node selector of a namespace to its pods."""
+
+    name: ClassVar[str] = "PodNodeSelector"
+
+    def __init__(self, document: Document | None = None) -> None:
+        """Take what `document` says of all namespaces and of single ones; raises `SettingsError`."""
+        read = document.converted(document.value, _Configuration).selectors if document is not None else {}
+        self._selectors: dict[str, Mapping[str, str]] = {}
+        for namespace, text in read.items():
+            try:
+                self._selectors[namespace] = _parse(text)
+            except ValueError as problem:
+                assert document is not None  # it says so
+                raise document.refuse(str(problem), "podNodeSelectorPluginConfig", namespace) from problem
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new pods."""
+        return resource == PODS and not subresource and operation is Verb.CREATE
+
+    def admit(self, attributes: Attributes) -> None:
+        """Add what the namespace selects."""
+        selector = self._agreeing(attributes)
+        if selector:
+            spec = attributes.fields["spec"]
+            spec["nodeSelector"] = {**selector, **(spec.get("nodeSelector") or {})}
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse what the namespace may not select."""
+        self._agreeing(attributes)
+        allowed = self._selectors.get(attributes.namespace)
+        given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
+        if allowed and any(allowed.get(key) != value for key, value in given.items()):
+            raise attributes.forbidden("pod node label selector labels conflict with its namespace whitelist")
+
+    def _agreeing(self, attributes: Attributes) -> Mapping[str, str]:
+        """Return the namespace's selector; raises `Forbidden` if the pod's contradicts it."""
+        selector = self._of_namespace(attributes)
+        given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
+        if any(given.get(key, value) != value for key, value in selector.items()):
+            raise attributes.forbidden("pod node label selector conflicts with its namespace node label selector")
+        return selector
+
+    def _of_namespace(self, attributes: Attributes) -> Mapping[str, str]:
+        namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+        if namespace is None:
+            raise not_found(NAMESPACES, attributes.namespace)
+        text = namespace.annotations.get(ANNOTATION)
+        if text is None:
+            return self._selectors.get(_DEFAULT, {})
+        try:
+            return _parse(text)
+        except ValueError as problem:
+            raise UnknownError(str(problem)) from problem
+
+
+def _parse(text: str) -> dict[str, str]:
+    """Read `a=b,c=d` (apimachinery `ConvertSelectorToLabelsMap`)."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        key, equals, value = part.partition("=")
+        if not equals or "=" in value:
+            raise ValueError(f"invalid selector: [{text}]")
+        found[key.strip()] = value.strip()
+    return found

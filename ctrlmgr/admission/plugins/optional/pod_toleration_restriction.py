@@ -1,0 +1,88 @@
+"""PodTolerationRestriction: what the pods of a namespace tolerate by default, and what they may tolerate at all.
+
+Rules come from Kubernetes' `plugin/pkg/admission/podtolerationrestriction/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.tolerations import are_allowed, merged_tolerations
+from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.errors import UnknownError
+from ctrlmgr.kinds.core.pod.resources import quality_of_service
+from ctrlmgr.settings.documents import Document
+
+DEFAULTS: Final = "scheduler.alpha.kubernetes.io/defaultTolerations"
+ALLOWED: Final = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+_VERSIONS: Final = ("podtolerationrestriction.admission.k8s.io/v1alpha1",)
+_MEMORY_PRESSURE: Final = {
+    "key": "node.kubernetes.io/memory-pressure",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
+"""What all but best-effort pods tolerate."""
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    default: list[dict[str, Any]] = []
+    whitelist: list[dict[str, Any]] = []
+
+
+class PodTolerationRestriction(Plugin):
+    """Adds a namespace's tolerations to its pods, and refuses those that it does not allow."""
+
+    name: ClassVar[str] = "PodTolerationRestriction"
+
+    def __init__(self, document: Document | None = None) -> None:
+        """Take what holds for namespaces that say nothing from `document`; raises `SettingsError`."""
+        self._configuration = (
+            document.read("Configuration", _VERSIONS, _Configuration) if document is not None else _Configuration()
+        )
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed pods."""
+        return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def admit(self, attributes: Attributes) -> None:
+        """Add the namespace's tolerations to a new pod; then judge it."""
+        spec = attributes.fields["spec"]
+        more: list[Mapping[str, Any]] = []
+        if attributes.operation is Verb.CREATE:
+            given = _of_namespace(attributes, DEFAULTS)
+            more += self._configuration.default if given is None else given
+        if quality_of_service(spec) != "BestEffort":
+            more.append(_MEMORY_PRESSURE)
+        if more:
+            spec["tolerations"] = merged_tolerations(spec.get("tolerations") or (), more)
+        self.validate(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse what the namespace does not allow."""
+        tolerations = (attributes.fields.get("spec") or {}).get("tolerations") or ()
+        if not tolerations:
+            return
+        allowed = _of_namespace(attributes, ALLOWED)
+        if not are_allowed(tolerations, self._configuration.whitelist if allowed is None else allowed):
+            words = "pod tolerations (possibly merged with namespace default tolerations)"
+            raise UnknownError(f"{words} conflict with its namespace whitelist")
+
+
+def _of_namespace(attributes: Attributes, annotation: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the tolerations that an annotation of the namespace holds, None without one."""
+    namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    if namespace is None:
+        raise not_found(NAMESPACES, attributes.namespace)
+    text = namespace.annotations.get(annotation)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=list[dict[str, Any]]) if text else []
+    except msgspec.MsgspecError as problem:
+        raise UnknownError(f"the annotation {annotation} of the namespace cannot be read: {problem}") from problem

@@ -1,0 +1,56 @@
+"""PodResizeValidator: a pod is not resized to more than its node can ever give.
+
+Rules come from Kubernetes' `plugin/pkg/admission/podresize`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.quota.pods import requests_of
+from ctrlmgr.api.quantity import MILLI, WHOLE, parse
+from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.errors import StatusCause
+
+_OS = "kubernetes.io/os"
+_UNITS = {"cpu": MILLI, "memory": WHOLE}
+
+
+class PodResizeValidator(Plugin):
+    """Compares a resized pod with its node."""
+
+    name: ClassVar[str] = "PodResizeValidator"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at resized pods."""
+        return (resource, subresource, operation) == (PODS, "resize", Verb.UPDATE)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse what the node cannot give; a pod without a node may be of any size."""
+        spec = attributes.fields.get("spec") or {}
+        name = spec.get("nodeName")
+        if not name:
+            return
+        found = attributes.view.get(NODES, Key("", name))
+        if found is None:
+            raise attributes.forbidden(f'node "{name}" not found')
+        if (system := found.labels.get(_OS) or "linux") != "linux":
+            problem = f'pod resize is only supported on linux nodes, node "{name}" is "{system}"'
+            raise attributes.forbidden(problem, StatusCause("UnsupportedPlatform"))
+        if problem := _too_much(attributes.fields, found.to_dict()):
+            words = f"node didn't have enough allocatable resources: {problem}"
+            raise attributes.forbidden(words, StatusCause("NodeCapacity"))
+
+
+def _too_much(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    asked = requests_of({"spec": pod.get("spec") or {}})
+    problems = []
+    for name, unit in _UNITS.items():
+        wanted, there = (-(-parse(each.get(name) or "0") // unit) for each in (asked, allocatable))
+        if wanted > there:
+            problems.append(f"{name}, requested: {wanted}, allocatable: {there}")
+    return "; ".join(problems)

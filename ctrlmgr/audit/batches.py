@@ -1,0 +1,121 @@
+"""Keeps audit events back for a moment and hands them on many at a time, on a thread of its own.
+
+Guarantees:
+- Adding never waits: what does not fit is counted and dropped.
+- A batch is handed on when it is full, or when its first event has waited long enough; `stop` hands on what is left.
+- With a limit, no more batches than that go out in a second, but for a burst.
+
+Rules: apiserver `plugin/pkg/audit/buffered/buffered.go`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock
+
+T = TypeVar("T")
+
+
+class Batching(NamedTuple):
+    """How events are gathered."""
+
+    buffer_size: int = 10_000
+    """Events that wait at most."""
+    max_size: int = 1
+    """Events in a batch at most."""
+    max_wait: float = 30.0
+    """Seconds that an event waits at most for others."""
+    qps: float = 0.0
+    """Batches a second; 0: as many as there are."""
+    burst: int = 1
+    """Batches that may go out at once if there were few before."""
+
+
+class Batches(Generic[T]):
+    """See the module's docstring; one thread adds."""
+
+    def __init__(
+        self,
+        batching: Batching,
+        hand_on: Callable[[Sequence[T]], None],
+        *,
+        name: str,
+        clock: Clock,
+        dropped: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Have `hand_on` called on a thread called `name`; `dropped` hears how many events did not fit."""
+        self._batching = batching
+        self._hand_on = hand_on
+        self._clock = clock
+        self._dropped = dropped
+        self._waiting: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._is_stopping = False
+        self._first = 0.0  # when the oldest that waits came
+        self._tokens, self._filled_at = float(batching.burst), clock.monotonic()
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threads.start(self._name, self._run)
+
+    def add(self, event: T) -> None:
+        """Have an event handed on, soon."""
+        with self._changed:
+            if len(self._waiting) >= self._batching.buffer_size:
+                self._dropped(1)
+                return
+            if not self._waiting:
+                self._first = self._clock.monotonic()
+            self._waiting.append(event)
+            if len(self._waiting) in (1, self._batching.max_size):
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Hand on what is left, and end the thread."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (batch := self._next()) is not None:
+            self._hand_on(batch)
+
+    def _next(self) -> Sequence[T] | None:
+        """Return the next batch as soon as it is due, None when all is done."""
+        with self._changed:
+            while (pause := self._pause()) is None or pause > 0:
+                if self._is_stopping and not self._waiting:
+                    return None
+                self._clock.wait(self._changed, pause)
+            self._tokens -= 1
+            batch = [self._waiting.popleft() for _ in range(min(self._batching.max_size, len(self._waiting)))]
+            self._first = self._clock.monotonic()
+            return batch
+
+    def _pause(self) -> float | None:
+        """Return the seconds until a batch is due: 0 for now, None while there is nothing to wait for."""
+        if not self._waiting:
+            return None
+        if self._is_stopping:
+            return 0.0
+        now = self._clock.monotonic()
+        full = len(self._waiting) >= self._batching.max_size
+        due = 0.0 if full else max(0.0, self._first + self._batching.max_wait - now)
+        return max(due, self._until_allowed(now))
+
+    def _until_allowed(self, now: float) -> float:
+        qps = self._batching.qps
+        if not qps:
+            return 0.0
+        self._tokens = min(float(self._batching.burst), self._tokens + (now - self._filled_at) * qps)
+        self._filled_at = now
+        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / qps

@@ -1,0 +1,128 @@
+"""The audit log as a file of JSON lines, put aside when it has grown.
+
+Guarantees:
+- What was written is with the operating system when `write` returns; the file holds whole lines only, and none but its
+  owner may read it.
+- A file that is full is renamed to `NAME-TIME.EXT` and, if asked for, packed; those beyond the number and the age that
+  settings allow are removed, and no other file is.
+
+Rules: what kube-apiserver's `--audit-log-*` flags mean (`pkg/server/options/audit.go`, with lumberjack's files).
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock, format_time
+from ctrlmgr.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+STDOUT: Final = "-"
+_MEGABYTE = 1024 * 1024
+_DAY = 24 * 3600 * 1_000_000
+_STAMP = re.compile(r"-(\d{8}T\d{12})$")
+
+
+class Rotation(NamedTuple):
+    """When a file is put aside, and which of those are kept."""
+
+    megabytes: int = 100
+    """Its size; 0: it grows for ever."""
+    backups: int = 0
+    """How many are kept; 0: all."""
+    days: int = 0
+    """For how long they are kept; 0: for ever."""
+    compress: bool = False
+
+
+class LogFile:
+    """See the module's docstring; for one thread at a time."""
+
+    def __init__(self, path: str, rotation: Rotation, *, clock: Clock) -> None:
+        """Open a file, or the standard output for `-`; raises `SettingsError` if that cannot be done."""
+        self._rotation = rotation
+        self._clock = clock
+        self._path = None if path == STDOUT else Path(path).expanduser()
+        self._descriptor, self._size = self._open()
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines; raises `OSError`."""
+        limit = self._rotation.megabytes * _MEGABYTE
+        if self._path is not None and limit and self._size and self._size + len(lines) > limit:
+            self._rotate(self._path)
+        rest = memoryview(lines)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+        self._size += len(lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._path is not None:
+            os.close(self._descriptor)
+
+    def _open(self) -> tuple[int, int]:
+        if self._path is None:
+            return sys.stdout.fileno(), 0
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            return descriptor, os.fstat(descriptor).st_size
+        except OSError as error:
+            raise SettingsError(f"audit.log_path: {self._path} cannot be written: {error.strerror}") from error
+
+    def _rotate(self, path: Path) -> None:
+        stamp = _compact(self._clock.now())
+        aside = path.with_name(f"{path.stem}-{stamp}{path.suffix}")
+        os.close(self._descriptor)
+        path.rename(aside)
+        self._descriptor, self._size = self._open()
+        threads.start("audit rotation", lambda: self._tidy(path, aside))
+
+    def _tidy(self, path: Path, aside: Path) -> None:
+        """Pack what was put aside, and remove what is too much or too old; what fails is told and left."""
+        try:
+            if self._rotation.compress:
+                _pack(aside)
+            self._prune(path)
+        except OSError as error:
+            log.warning("audit logs were not put in order", file=str(path), error=str(error))
+
+    def _prune(self, path: Path) -> None:
+        found = sorted((stamp, each) for each in path.parent.iterdir() if (stamp := _stamp_of(each, path)) is not None)
+        keep = self._rotation.backups
+        gone = [each for _, each in (found[:-keep] if keep else ())]
+        if self._rotation.days:
+            oldest = _compact(self._clock.now() - self._rotation.days * _DAY)
+            gone += [each for stamp, each in found if stamp < oldest and each not in gone]
+        for each in gone:
+            each.unlink(missing_ok=True)
+
+
+def _compact(microseconds: int) -> str:
+    """Return a time that sorts as it was: `20260102T030405123456`."""
+    return re.sub(r"[-:.Z]", "", format_time(microseconds))
+
+
+def _stamp_of(each: Path, path: Path) -> str | None:
+    """Return when a file was put aside, None for what is none of `path`'s."""
+    name = each.name.removesuffix(".gz").removesuffix(path.suffix)
+    found = _STAMP.search(name)
+    return found.group(1) if found and name[: found.start()] == path.stem else None
+
+
+def _pack(aside: Path) -> None:
+    packed = aside.with_name(f"{aside.name}.gz")
+    with aside.open("rb") as plain, gzip.open(packed, "wb") as out:
+        shutil.copyfileobj(plain, out)
+    packed.chmod(0o600)
+    aside.unlink()

@@ -1,0 +1,214 @@
+"""Which requests are written down, and how much of them: the audit policy.
+
+Guarantees:
+- The first rule that a request matches decides; one that matches none is not written down.
+- A policy that cannot be used is refused with its line and the reason. An unknown field is an error, where
+  kube-apiserver goes on without it: a rule with a typing error in it would write down too much or too little.
+
+Rules: apiserver `pkg/audit/policy`, `pkg/apis/audit/validation`, `pkg/apis/audit/v1/types.go`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.settings.documents import Document, read_document
+
+
+class Level(enum.IntEnum):
+    """How much is written down of a request."""
+
+    NONE = 0
+    METADATA = 1
+    REQUEST = 2
+    REQUEST_RESPONSE = 3
+
+
+class Stage(enum.StrEnum):
+    """When it is written down."""
+
+    REQUEST_RECEIVED = "RequestReceived"
+    RESPONSE_STARTED = "ResponseStarted"
+    """Only of requests whose answers last: watches, and what is connected to a pod."""
+    RESPONSE_COMPLETE = "ResponseComplete"
+    PANIC = "Panic"
+
+
+LEVELS: Final = {
+    "None": Level.NONE,
+    "Metadata": Level.METADATA,
+    "Request": Level.REQUEST,
+    "RequestResponse": Level.REQUEST_RESPONSE,
+}
+"""Levels by the names that policies and events have for them."""
+
+_VERSIONS = ("audit.k8s.io/v1",)
+_STAGES = frozenset(Stage)
+_REMEMBERED = 4096
+"""Decisions that are kept."""
+
+
+class Handling(NamedTuple):
+    """What becomes of one request."""
+
+    level: Level
+    omitted: frozenset[str] = frozenset()
+    """Stages that are not written down."""
+    without_managed_fields: bool = False
+
+
+NOT_AUDITED: Final = Handling(Level.NONE)
+
+
+class _Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    group: str = ""
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+
+
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    level: str = ""
+    users: tuple[str, ...] = ()
+    user_groups: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    resources: tuple[_Resources, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+    omit_stages: tuple[str, ...] = ()
+    omit_managed_fields: bool | None = None
+
+
+class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    metadata: dict[str, object] = {}
+    rules: tuple[_Rule, ...] = ()
+    omit_stages: tuple[str, ...] = ()
+    omit_managed_fields: bool = False
+
+
+class Policy:
+    """A policy that was found to be right; for one thread."""
+
+    def __init__(self, rules: Sequence[tuple[_Rule, Handling]]) -> None:
+        """Apply `rules` in their order."""
+        self._rules = rules
+        self._names_objects = any(each.resource_names for rule, _ in rules for each in rule.resources)
+        self._decided: dict[tuple[object, ...], Handling] = {}
+
+    def handling(self, user: User | None, attributes: Attributes) -> Handling:
+        """Return what becomes of a request of `user`, None if it is not known who sends it."""
+        name, groups = (user.name, user.groups) if user is not None else (None, ())
+        # A client asks the same thing again and again; what a rule looks at is all in the key.
+        what = attributes[2:7] if attributes.is_resource else attributes.path
+        named = attributes.name if self._names_objects else ""
+        key = (name, groups, attributes.verb, what, named)
+        handling = self._decided.get(key)
+        if handling is None:
+            if len(self._decided) >= _REMEMBERED:
+                self._decided.clear()
+            handling = self._decided[key] = self._decide(name, groups, attributes)
+        return handling
+
+    def _decide(self, name: str | None, groups: tuple[str, ...], attributes: Attributes) -> Handling:
+        for rule, handling in self._rules:
+            if _matches(rule, name, groups, attributes):
+                return handling
+        return NOT_AUDITED
+
+
+def read_policy(file: Path) -> Policy:
+    """Read a policy; raises `SettingsError` with the line and the reason."""
+    document = read_document(file)
+    policy = document.read("Policy", _VERSIONS, _Policy)
+    if not policy.rules:
+        raise document.refuse("the policy has no rules")
+    _check_stages(document, policy.omit_stages, "omitStages")
+    for index, rule in enumerate(policy.rules):
+        _check(document, rule, index)
+    return Policy([(rule, _handling(rule, policy)) for rule in policy.rules])
+
+
+def _handling(rule: _Rule, policy: _Policy) -> Handling:
+    without = policy.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields
+    return Handling(LEVELS[rule.level], frozenset(rule.omit_stages) | frozenset(policy.omit_stages), without)
+
+
+def _check(document: Document, rule: _Rule, index: int) -> None:
+    at = ("rules", index)
+    if rule.level not in LEVELS:
+        raise document.refuse(f"level must be one of {', '.join(LEVELS)}, not {rule.level!r}", *at, "level")
+    if rule.non_resource_urls and (rule.resources or rule.namespaces):
+        problem = "a rule cannot apply to both regular resources and non-resource URLs"
+        raise document.refuse(problem, *at, "nonResourceURLs")
+    for number, url in enumerate(rule.non_resource_urls):
+        if url != "*" and not url.startswith("/"):
+            problem = f"non-resource URLs begin with '/' (or are '*'), not like {url!r}"
+            raise document.refuse(problem, *at, "nonResourceURLs", number)
+        if "*" in url[:-1]:
+            problem = f"'*' must be the final character of a non-resource URL, not as in {url!r}"
+            raise document.refuse(problem, *at, "nonResourceURLs", number)
+    for number, each in enumerate(rule.resources):
+        if "/" in each.group:
+            raise document.refuse(
+                f"{each.group!r} is no API group: leave the version out", *at, "resources", number, "group"
+            )
+        if each.resource_names and not each.resources:
+            problem = "resourceNames need at least one resource"
+            raise document.refuse(problem, *at, "resources", number, "resourceNames")
+    _check_stages(document, rule.omit_stages, *at, "omitStages")
+
+
+def _check_stages(document: Document, stages: Sequence[str], *at: str | int) -> None:
+    for index, stage in enumerate(stages):
+        if stage not in _STAGES:
+            raise document.refuse(f"a stage is one of {', '.join(Stage)}, not {stage!r}", *at, index)
+
+
+def _matches(rule: _Rule, name: str | None, groups: Collection[str], attributes: Attributes) -> bool:
+    if rule.users and name not in rule.users:
+        return False
+    if rule.user_groups and not any(group in rule.user_groups for group in groups):
+        return False
+    if rule.verbs and attributes.verb not in rule.verbs:
+        return False
+    if rule.namespaces or rule.resources:
+        return attributes.is_resource and _matches_resource(rule, attributes)
+    if rule.non_resource_urls:
+        return not attributes.is_resource and any(_covers(url, attributes.path) for url in rule.non_resource_urls)
+    return True
+
+
+def _covers(url: str, path: str) -> bool:
+    return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
+
+
+def _matches_resource(rule: _Rule, attributes: Attributes) -> bool:
+    if rule.namespaces and attributes.namespace not in rule.namespaces:
+        return False
+    if not rule.resources:
+        return True
+    return any(_names(each, attributes) for each in rule.resources if each.group == attributes.group)
+
+
+def _names(resources: _Resources, attributes: Attributes) -> bool:
+    if not resources.resources:
+        return True
+    if resources.resource_names and attributes.name not in resources.resource_names:
+        return False
+    return any(pattern in resources.resources for pattern in _patterns(attributes))
+
+
+def _patterns(attributes: Attributes) -> Iterator[str]:
+    """Yield all that a resource may be called in a rule; `pods` alone is not `pods/log`, `pods/*` is both."""
+    resource, part = attributes.resource, attributes.subresource
+    yield f"{resource}/{part}" if part else resource
+    yield "*"
+    yield f"{resource}/*"
+    if part:
+        yield f"*/{part}"

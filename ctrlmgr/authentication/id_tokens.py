@@ -1,0 +1,134 @@
+"""Tokens of other issuers (OpenID Connect): whom they stand for.
+
+Guarantees: a token counts only while it is valid, for one of the audiences that were configured, and with all the
+claims that are required; a name that cannot be read refuses it, whatever else is in it.
+
+Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.authentication.jwt import PublicKey, algorithm_of, decoded
+from ctrlmgr.authentication.jwt_configuration import TrustedIssuer
+from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
+
+_EARLY = 300
+"""Seconds by which `nbf` may lie ahead: clocks differ."""
+_CURVES: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Keys(msgspec.Struct, frozen=True):
+    keys: list[dict[str, Any]] = []
+
+
+def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
+    """Return the signing keys of a JSON Web Key Set by their ids; those that cannot be used are left out.
+
+    Raises ValueError for what is no key set.
+    """
+    found: dict[str, list[PublicKey]] = {}
+    for each in msgspec.json.decode(body, type=_Keys).keys:
+        if each.get("use", "sig") == "sig" and (key := _key(each)) is not None:
+            found.setdefault(str(each.get("kid") or ""), []).append(key)
+    return found
+
+
+def _key(said: Mapping[str, Any]) -> PublicKey | None:
+    try:
+        if said.get("kty") == "RSA":
+            numbers = rsa.RSAPublicNumbers(_number(said["e"]), _number(said["n"]))
+            return numbers.public_key()
+        if said.get("kty") == "EC":
+            key = ec.EllipticCurvePublicNumbers(
+                _number(said["x"]), _number(said["y"]), _CURVES[said["crv"]]
+            ).public_key()
+            algorithm_of(key)
+            return key
+    except (KeyError, TypeError, ValueError):
+        return None
+    return None
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(decoded(text), "big")
+
+
+def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
+    """Return whom verified claims stand for at a time (microseconds since 1970); raises `CredentialsRefused`."""
+    try:
+        claims = _decode(payload)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise CredentialsRefused(f"oidc: parse claims: {error}") from error
+    _check_validity(claims, issuer, now // 1_000_000)
+    name = _text(claims, issuer.username.claim, "username")
+    if issuer.username.claim == "email" and "email_verified" in claims:
+        verified = claims["email_verified"]
+        if not isinstance(verified, bool):
+            raise CredentialsRefused("oidc: parse 'email_verified' claim: it is not a boolean")
+        if not verified:
+            raise CredentialsRefused("oidc: email not verified")
+    if not name:
+        raise CredentialsRefused(f"oidc: parse username claims {quote(issuer.username.claim)}: it is empty")
+    groups = tuple(f"{issuer.groups.prefix}{group}" for group in _groups(claims, issuer.groups.claim))
+    uid = _text(claims, issuer.uid, "uid") if issuer.uid else ""
+    _check_required(claims, issuer.required)
+    token_id = claims.get("jti")
+    extra = {CREDENTIAL_ID: (f"JTI={token_id}",)} if isinstance(token_id, str) and token_id else {}
+    return User(f"{issuer.username.prefix}{name}", uid, groups, extra)
+
+
+def _check_validity(claims: Mapping[str, Any], issuer: TrustedIssuer, now: int) -> None:
+    expires, begins = claims.get("exp"), claims.get("nbf")
+    if not _is_number(expires) or now >= expires:
+        raise CredentialsRefused("oidc: verify token: oidc: token is expired")
+    if begins is not None and (not _is_number(begins) or now + _EARLY < begins):
+        raise CredentialsRefused("oidc: verify token: oidc: current time before the nbf (not before) time")
+    audience = claims.get("aud")
+    given = [audience] if isinstance(audience, str) else audience if isinstance(audience, list) else []
+    if not any(each in issuer.audiences for each in given):
+        wanted = " ".join(map(quote, issuer.audiences))
+        raise CredentialsRefused(f"oidc: verify token: oidc: expected audience in [{wanted}]")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_required(claims: Mapping[str, Any], required: Iterable[tuple[str, str]]) -> None:
+    for claim, wanted in required:
+        if claim not in claims:
+            raise CredentialsRefused(f"oidc: required claim {claim} not present in ID token")
+        if claims[claim] != wanted:
+            raise CredentialsRefused(
+                f"oidc: required claim {claim} value does not match. Got = {claims[claim]}, want = {wanted}"
+            )
+
+
+def _text(claims: Mapping[str, Any], claim: str, what: str) -> str:
+    if claim not in claims:
+        raise CredentialsRefused(f"oidc: parse {what} claims {quote(claim)}: claim not present")
+    value = claims[claim]
+    if not isinstance(value, str):
+        raise CredentialsRefused(f"oidc: parse {what} claims {quote(claim)}: it is not a string")
+    return value
+
+
+def _groups(claims: Mapping[str, Any], claim: str) -> Sequence[str]:
+    """Return the groups that a claim names: a list of them, or one."""
+    if not claim or claim not in claims:
+        return ()
+    value = claims[claim]
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise CredentialsRefused(f"oidc: parse groups claim {quote(claim)}: it is no list of strings")
+    return value

@@ -1,0 +1,62 @@
+"""`ctrlmgr crd`: the definitions of kinds that are Python classes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctrlmgr.cli.options import output_option
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Print or apply the definitions of kinds that are classes.")
+@click.argument("places", nargs=-1, required=True, metavar="MODULE:NAME...")
+@click.option("--apply", "applies", is_flag=True, help="Apply them to a cluster, and print what came of it.")
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@output_option("yaml", "json")
+def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:
+    """Print the CustomResourceDefinitions of classes, or of all the kinds of an app.
+
+    What is applied brings a definition up to date that is there; one that contradicts the class is left as it is, and
+    the command fails with a line that says what contradicts it.
+
+    \b
+    ctrlmgr crd shop:Shop
+    ctrlmgr crd shop:app > definitions.yaml
+    ctrlmgr crd shop:app --apply
+    """
+    from ctrlmgr.framework.definition import definition_of
+    from ctrlmgr.framework.loading import load_kinds
+
+    apps = load_kinds(places, origin="crd")
+    if applies:
+        _apply(apps, kubeconfig, context)
+        return
+    if kubeconfig or context:
+        raise click.UsageError("--kubeconfig and --context are for --apply")
+    _print([definition_of(kind.cls) for app in apps for kind in app.kinds], output)
+
+
+def _print(definitions: list[dict[str, Any]], output: str) -> None:
+    import yaml
+
+    if output == "yaml":
+        click.echo(yaml.safe_dump_all(definitions, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    listed = {"apiVersion": "v1", "kind": "List", "items": definitions}
+    click.echo(json.dumps(definitions[0] if len(definitions) == 1 else listed, indent=2, ensure_ascii=False))
+
+
+def _apply(apps: list[Any], kubeconfig: Path | None, context: str) -> None:
+    from ctrlmgr.cli.recordings.record import access_of
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.framework.remote.process import install_definitions
+
+    stored = {each.name for each in install_definitions(access_of(kubeconfig, context), apps, clock=SystemClock())}
+    for name in dict.fromkeys(str(kind.resource) for app in apps for kind in app.kinds):
+        click.echo(f"{name} {'applied' if name in stored else 'unchanged'}")

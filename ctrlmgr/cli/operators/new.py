@@ -1,0 +1,31 @@
+"""`ctrlmgr new`: a project for an operator of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Write a project for an operator of your own.")
+@click.argument("name")
+@click.option("--group", default="example.com", metavar="GROUP", show_default=True, help="The API group of its kind.")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where to; by default a new directory of that name.",
+)
+def new(name: str, group: str, directory: Path | None) -> None:
+    """Write a small project: a kind, a controller, and tests that pass at once.
+
+    \b
+    ctrlmgr new shop
+    ctrlmgr new corner-shop --group shops.example.com --directory projects/shop
+    """
+    from ctrlmgr.framework.project import write
+
+    folder = directory or Path(name)
+    for path in write(folder, name, group):
+        click.echo(f"wrote {path}")
+    click.echo(f"its tests: cd {folder} && python -m pytest")

@@ -1,0 +1,73 @@
+"""`ctrlmgr run`: controllers as a process of their own, against any Kubernetes API server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_logging, takes_settings
+from ctrlmgr.settings import Loaded
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_NOT_HERE = ("controllers.enabled", "controllers.apps", "controllers.start_interval", "controllers.root_ca_file")
+OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
+
+
+@click.command(short_help="Run controllers against a cluster.")
+@click.argument("apps", nargs=-1, required=True, metavar="APP...")
+@takes_settings(*LOG, *LEADER_ELECTION, *OPTIONS)
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@click.option(
+    "--kube-api-qps", default=20.0, metavar="COUNT", show_default=True, help="Requests a second; 0 for no limit."
+)
+@click.option(
+    "--kube-api-burst", default=30, metavar="COUNT", show_default=True, help="Requests that may be sent at once."
+)
+@click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
+def run(
+    loaded: Loaded,
+    apps: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str,
+    kube_api_qps: float,
+    kube_api_burst: int,
+    no_definitions: bool,
+) -> None:
+    """Run controllers against a cluster, until Ctrl-C or SIGTERM.
+
+    An APP is `module:attribute`, the name under which a package has installed one, or `builtin:NAME,…` for controllers
+    of our own. Of several processes with the same Lease one works at a time; the Lease is called after what runs unless
+    `--leader-elect-resource-name` names it.
+
+    \b
+    ctrlmgr run shop:app
+    ctrlmgr run shop:app --kubeconfig prod.yaml --leader-elect-resource-namespace shop
+    ctrlmgr run builtin:endpoints-controller,endpointslice-controller --leader-elect=false
+    """
+    from ctrlmgr import interpreter
+    from ctrlmgr.api.resource import Key
+    from ctrlmgr.cli.recordings.record import access_of
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.framework.remote.process import Options, RemoteProcess, choose
+    from ctrlmgr.leaderelection import Timing
+    from ctrlmgr.randomness import PooledRandom
+    from ctrlmgr.serve.signals import run_until_signalled
+
+    configure_logging(loaded.settings)
+    chosen = choose(apps)
+    elects = loaded.settings.leader_election
+    is_named = loaded.origins["leader_election.resource_name"] != "default"
+    options = Options(
+        kube_api_qps,
+        kube_api_burst,
+        not no_definitions,
+        Key(elects.resource_namespace, elects.resource_name if is_named else ""),
+        elects.enabled,
+        Timing(elects.lease_duration, elects.renew_deadline, elects.retry_period),
+    )
+    interpreter.tune()
+    access = access_of(kubeconfig, context)
+    process = RemoteProcess(access, chosen, loaded.settings, options, clock=SystemClock(), random=PooledRandom())
+    run_until_signalled(process.run)

@@ -1,0 +1,45 @@
+"""The scheduler: gives each pod that has no node one that can take it and suits it best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, SERVICES, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import TEXT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the scheduler can be told."""
+
+    scheduler_name: Annotated[
+        str,
+        TEXT,
+        Setting("The `schedulerName` of the pods that the scheduler sees to; it leaves all others alone."),
+    ] = "default-scheduler"
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="kube-scheduler",
+    aliases=("scheduler",),
+    component="default-scheduler",
+    acts_as="system:kube-scheduler",
+    does="pods without a node: each is given one, as kube-scheduler's default profile decides",
+    watches=(
+        PODS,
+        NODES,
+        NAMESPACES,
+        SERVICES,
+        Resource("policy", "poddisruptionbudgets"),
+        Resource("", "persistentvolumeclaims"),
+        Resource("", "persistentvolumes"),
+        Resource("storage.k8s.io", "storageclasses"),
+    ),
+    builder="ctrlmgr.controllers.scheduler.controller:build",
+    options=Options,
+    enabled_by_default=False,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,267 @@
+"""The scheduler: takes pods without a node one by one, decides (`ctrlmgr.scheduling`), and writes what it decided.
+
+Guarantees:
+- One worker, one pod at a time, each decision on everything before it. Of pods that wait the most important goes first.
+- A pod that gets a node is bound through `pods/NAME/binding`; one that does not has its condition PodScheduled say why,
+  and an Event too, in kube-scheduler's words. Room is made by deleting less important pods, which are marked before.
+- Pods of other schedulers, and those with gates, are left alone.
+
+Its keys: `*` takes in what has happened; a namespace and a name is a pod to decide about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Revision
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
+from ctrlmgr.controllers.scheduler.surroundings import CLAIMS, CLASSES, VOLUMES, Surroundings
+from ctrlmgr.controllers.scheduler.world import World
+from ctrlmgr.controllers.workloads.conditions import condition_of, with_condition
+from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.cycle import Decision, decide
+from ctrlmgr.scheduling.model import PodInfo
+from ctrlmgr.scheduling.preemption import Candidate
+from ctrlmgr.scheduling.queue import Entry, Waiting
+
+log = structlog.get_logger(__name__)
+
+Wake = Callable[[Key, float, tuple[Revision, ...]], None]
+"""Puts a key on the controller's queue after so many seconds, for the sake of these revisions."""
+
+_CHANGES: Final = Key("", "*")
+
+
+class Scheduler:
+    """The reconciler; see the module."""
+
+    def __init__(
+        self,
+        pods: Lister,
+        watched: Sequence[Lister],
+        surroundings: Surroundings,
+        recorder: Recorder,
+        options: Options,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """Decide on what the caches show; `random` chooses among nodes that are equally good.
+
+        `watched` are the caches whose changes `keys` is told of.
+        """
+        self._watched = watched
+        self.world = World(options.scheduler_name)
+        self.waiting = Waiting()
+        self.wake: Wake = lambda key, seconds, revisions: None
+        self._name = options.scheduler_name
+        self._pods = pods
+        self._surroundings = surroundings
+        self._recorder = recorder
+        self._clock = clock
+        self._random = random
+        self._start = 0
+
+    def on_start(self) -> Iterator[Key]:
+        """Begin with what the caches show now: nobody has looked for a while."""
+        self.waiting = Waiting()
+        self.world.restart()
+        for lister in self._watched:
+            for obj in lister.list():
+                self.world.note(Change(EventType.ADDED, None, obj, obj.revision))
+        yield _CHANGES
+
+    def keys(self, change: Change) -> Iterator[Key]:
+        """Take down a change and yield what must be looked at; on the informers' thread."""
+        self.world.note(change)
+        yield _CHANGES
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Take in what has happened; then decide about a pod, unless a more important one is to go first."""
+        self._catch_up()
+        if key == _CHANGES:
+            return None
+        now = self._clock.monotonic()
+        seconds = self.waiting.seconds_until(key, now)
+        if seconds is None or seconds > 0:
+            return Result(requeue_after=seconds)
+        first = self.waiting.first(now)
+        if first is not None and first != key:
+            return Result(requeue_after=0.0)
+        return Result(requeue_after=self._decide(self.waiting.take(key), client))
+
+    def _catch_up(self) -> None:
+        now = self._clock.monotonic()
+        for seen in self.world.catch_up():
+            if seen.gone is not None:
+                self.waiting.forget(seen.gone)
+            if seen.waiting is not None and self.waiting.offer(seen.waiting, now):
+                self.wake(seen.waiting.key, 0.0, (seen.revision,))
+            if seen.happening is not None:
+                for key, seconds in self.waiting.happened(seen.happening, now):
+                    self.wake(key, seconds, (seen.revision,))
+
+    def _decide(self, entry: Entry, client: EngineClient) -> float | None:
+        """Decide about a pod and write it; return after how many seconds to try again, None if that is not needed."""
+        pod = self._pods.get(entry.pod.key)
+        if pod is None or pod.uid != entry.pod.uid:
+            self.waiting.forget(entry.pod.key)
+            return None
+        decision = self.decision(entry.pod)
+        self._start = decision.next_start
+        try:
+            if decision.best:
+                self._bind(entry, pod, self._random.choice(decision.best), client)
+                return None
+            self._refuse(pod, decision, client)
+        except CtrlmgrError:
+            self.waiting.retry(entry, self._clock.monotonic())
+            raise
+        return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
+
+    def decision(self, pod: PodInfo) -> Decision:
+        """Return what is decided about a pod as things are."""
+        around = self._surroundings
+        nodes = len(self.world.cluster.nodes)
+        return decide(
+            pod,
+            self.world.cluster,
+            budgets=around.budgets(),
+            volumes=around.volumes(pod),
+            default_selector=None if pod.spread else around.default_selector(pod),
+            start=self._start,
+            offset=self._random.randrange(nodes) if nodes else 0,
+        )
+
+    def _bind(self, entry: Entry, pod: Object, node: str, client: EngineClient) -> None:
+        self.world.assume(entry.pod, node)
+        try:
+            client.bind(pod, node)
+        except NotFound:
+            self.world.withdraw(entry.pod.key)
+            self.waiting.forget(entry.pod.key)
+            return
+        except CtrlmgrError:
+            self.world.withdraw(entry.pod.key)
+            raise
+        self.waiting.forget(entry.pod.key)
+        self._recorder.event(pod, NORMAL, "Scheduled", f"Successfully assigned {pod.key} to {node}")
+
+    # A pod that fits nowhere
+
+    def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
+        candidate = decision.preemption.candidate if decision.preemption is not None else None
+        if candidate is not None:
+            self._make_room(candidate, pod, client)
+            self.world.cluster.nominate(PodInfo.of(pod), candidate.node)
+        elif decision.nominated == "":
+            self.world.cluster.drop_nomination(pod.key)
+        self._recorder.event(pod, WARNING, "FailedScheduling", decision.message)
+        self._tell_status(pod, decision, client)
+
+    def _tell_status(self, pod: Object, decision: Decision, client: EngineClient) -> None:
+        fields = pod.to_dict()
+        status = fields.get("status") or {}
+        generation = fields["metadata"].get("generation", 0)
+        current = condition_of(status.get("conditions"), "PodScheduled")
+        told: dict[str, Any] = {
+            "type": "PodScheduled",
+            "observedGeneration": generation,
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": format_time_seconds(self._clock.now()),
+            "reason": "Unschedulable",
+            "message": decision.message,
+        }
+        if current is not None and current["status"] == "False":
+            told["lastTransitionTime"] = current.get("lastTransitionTime") or told["lastTransitionTime"]
+        patch: dict[str, Any] = {}
+        if current is None or {**current, **told} != current:
+            patch["conditions"] = [told]
+        if decision.nominated is not None and decision.nominated != status.get("nominatedNodeName", ""):
+            patch["nominatedNodeName"] = decision.nominated or None
+        if patch:
+            try:
+                client.patch(pod, {"metadata": {"uid": pod.uid}, "status": patch}, "status")
+            except NotFound:
+                log.debug("pod already gone", pod=str(pod.key))
+
+    def _make_room(self, candidate: Candidate, preemptor: Object, client: EngineClient) -> None:
+        for each in candidate.victims:
+            victim = self._pods.get(each.key)
+            if victim is None or victim.uid != each.uid or victim.is_terminating:
+                continue
+            try:
+                self._preempt(victim, candidate.node, preemptor, client)
+            except NotFound:
+                log.debug("pod already gone", pod=str(victim.key))
+        for other in [*self.world.cluster.nominated.get(candidate.node, {}).values()]:
+            if other.priority < PodInfo.of(preemptor).priority:
+                self._clear_nomination(other, client)
+
+    def _preempt(self, victim: Object, node: str, preemptor: Object, client: EngineClient) -> None:
+        fields = victim.to_dict()
+        status = fields.setdefault("status", {})
+        told = {
+            "type": "DisruptionTarget",
+            "observedGeneration": fields["metadata"].get("generation", 0),
+            "status": "True",
+            "lastTransitionTime": format_time_seconds(self._clock.now()),
+            "reason": "PreemptionByScheduler",
+            "message": f"{self._name}: preempting to accommodate a higher priority pod",
+        }
+        conditions = with_condition(status.get("conditions"), told)
+        if conditions != (status.get("conditions") or []):
+            patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [told]}}
+            client.patch(victim, patch, "status")
+        client.delete(victim)
+        message = f"Preempted by pod {preemptor.uid} on node {node}"
+        self._recorder.event(victim, NORMAL, "Preempted", message)
+
+    def _clear_nomination(self, other: PodInfo, client: EngineClient) -> None:
+        pod = self._pods.get(other.key)
+        self.world.cluster.drop_nomination(other.key)
+        if pod is None:
+            return
+        try:
+            client.patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}, "status")
+        except ApiError as error:
+            log.info("nomination not cleared", pod=str(pod.key), error=str(error))
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
+    watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, CLAIMS, VOLUMES, CLASSES)]
+    scheduler = Scheduler(
+        informers.informer(PODS).lister,
+        [each.lister for each in watched],
+        Surroundings(informers),
+        context.recorder(DESCRIPTOR),
+        options,
+        clock=context.clock,
+        random=context.random,
+    )
+    controller = Controller(
+        DESCRIPTOR.name,
+        scheduler,
+        watches=[Watch(each, scheduler.keys) for each in watched],
+        client=context.client(DESCRIPTOR),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+    )
+    scheduler.wake = controller.queue.add_after
+    return controller

@@ -1,0 +1,159 @@
+"""What a decision needs beside pods and nodes: budgets, volumes, and what selects a pod by default.
+
+Guarantees: read from the caches when asked, at the moment of the decision.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ctrlmgr.api.resource import SERVICES, Key, Resource
+from ctrlmgr.informer import Informers
+from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
+from ctrlmgr.scheduling.model import PodInfo
+from ctrlmgr.scheduling.node_selection import NodeSelector
+from ctrlmgr.scheduling.preemption import Budget
+from ctrlmgr.scheduling.views import Selector
+
+BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+_OWNERS: Final = {
+    "ReplicationController": Resource("", "replicationcontrollers"),
+    "ReplicaSet": Resource("apps", "replicasets"),
+    "StatefulSet": Resource("apps", "statefulsets"),
+}
+
+
+class _ServiceSpec(msgspec.Struct, frozen=True, gc=False):
+    selector: dict[str, str] | None = None
+
+
+class _Service(msgspec.Struct, frozen=True, gc=False):
+    spec: _ServiceSpec = _ServiceSpec()
+
+
+class _OwnerSpec(msgspec.Struct, frozen=True, gc=False):
+    selector: Selector | None = None
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    spec: _OwnerSpec = _OwnerSpec()
+
+
+class _BudgetStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, msgspec.Raw] | None = None
+
+
+class _Budget(msgspec.Struct, frozen=True, gc=False):
+    spec: _OwnerSpec = _OwnerSpec()
+    status: _BudgetStatus = _BudgetStatus()
+
+
+class _ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class _Claim(msgspec.Struct, frozen=True, gc=False):
+    spec: _ClaimSpec = _ClaimSpec()
+
+
+class _Class(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    volume_binding_mode: str = "Immediate"
+
+
+class _VolumeAffinity(msgspec.Struct, frozen=True, gc=False):
+    required: NodeSelector | None = None
+
+
+class _VolumeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_affinity: _VolumeAffinity | None = None
+
+
+class _Volume(msgspec.Struct, frozen=True, gc=False):
+    spec: _VolumeSpec = _VolumeSpec()
+
+
+class Surroundings:
+    """What is around the pods."""
+
+    def __init__(self, informers: Informers) -> None:
+        """Ask for the caches; before they sync."""
+        self._services = informers.informer(SERVICES).lister
+        self._budgets = informers.informer(BUDGETS).lister
+        self._claims = informers.informer(CLAIMS).lister
+        self._volumes = informers.informer(VOLUMES).lister
+        self._classes = informers.informer(CLASSES).lister
+        self._owners = {kind: informers.informer(each).lister for kind, each in _OWNERS.items()}
+
+    def budgets(self) -> list[Budget]:
+        """Return all disruption budgets."""
+        found = []
+        for each in self._budgets.list():
+            view = each.view(_Budget)
+            disrupted = frozenset(view.status.disrupted_pods or ())
+            found.append(Budget(each.namespace, view.spec.selector, view.status.disruptions_allowed, disrupted))
+        return found
+
+    def default_selector(self, pod: PodInfo) -> Selector | None:
+        """Return what the Services and the controller of a pod select it by, None if nothing does."""
+        labels: dict[str, str] = {}
+        for service in self._services.list(pod.namespace):
+            selector = service.view(_Service).spec.selector
+            if selector and selector.items() <= pod.labels.items():
+                labels |= selector
+        own = self._owner_selector(pod)
+        labels |= (own.match_labels or {}) if own is not None else {}
+        expressions = own.match_expressions if own is not None else None
+        return Selector(labels, expressions) if labels or expressions else None
+
+    def _owner_selector(self, pod: PodInfo) -> Selector | None:
+        owner = next((each for each in pod.view.metadata.owner_references or () if each.controller), None)
+        lister = self._owners.get(owner.kind) if owner is not None else None
+        if owner is None or lister is None:
+            return None
+        found = lister.get(Key(pod.namespace, owner.name))
+        if found is None:
+            return None
+        if owner.kind == "ReplicationController":
+            return Selector(found.view(_Service).spec.selector)
+        return found.view(_Owner).spec.selector
+
+    def volumes(self, pod: PodInfo) -> Volumes:
+        """Return what the claims of a pod ask of its node, or what is wrong with them."""
+        if not pod.claims:
+            return NO_VOLUMES
+        selectors: list[NodeSelector] = []
+        for name in pod.claims:
+            problem = self._volume(Key(pod.namespace, name), selectors)
+            if problem:
+                return Volumes(problem=problem)
+        return Volumes(tuple(selectors))
+
+    def _volume(self, key: Key, selectors: list[NodeSelector]) -> str:
+        claim = self._claims.get(key)
+        if claim is None:
+            return f'persistentvolumeclaim "{key.name}" not found'
+        if claim.is_terminating:
+            return f'persistentvolumeclaim "{key.name}" is being deleted'
+        spec = claim.view(_Claim).spec
+        if not spec.volume_name:
+            if self._waits(spec.storage_class_name):
+                return "node(s) didn't find available persistent volumes to bind"
+            return "pod has unbound immediate PersistentVolumeClaims"
+        volume = self._volumes.get(Key("", spec.volume_name))
+        if volume is None:
+            return f'persistentvolume "{spec.volume_name}" not found'
+        affinity = volume.view(_Volume).spec.node_affinity
+        if affinity is not None and affinity.required is not None:
+            selectors.append(affinity.required)
+        return ""
+
+    def _waits(self, class_name: str | None) -> bool:
+        found = self._classes.get(Key("", class_name)) if class_name else None
+        return found is not None and found.view(_Class).volume_binding_mode == "WaitForFirstConsumer"

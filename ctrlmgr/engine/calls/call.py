@@ -1,0 +1,56 @@
+"""Calls as data: an HTTP request to another process, and the reply.
+
+Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; a call without an answer has a
+reply too, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from random import Random
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from ctrlmgr.engine.strategy import State
+
+T = TypeVar("T")
+
+
+class Call(NamedTuple):
+    """An HTTP request to another process: a POST of JSON."""
+
+    url: str
+    body: bytes
+    timeout: float
+    """Seconds until it is given up, from connecting to the last byte of the answer."""
+    ca_bundle: bytes = b""
+    """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
+    address: tuple[str, int] | None = None
+    """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
+
+
+class Reply(NamedTuple):
+    """What came back: an answer, or why there is none."""
+
+    code: int = 0
+    media_type: str = ""
+    body: bytes = b""
+    problem: str = ""
+    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
+    seconds: float = 0.0
+
+
+class CallOut(NamedTuple):
+    """Make calls, all at the same time; the driver sends a `Reply` for each, in their order, and never raises."""
+
+    calls: Sequence[Call]
+
+
+Calling: TypeAlias = Generator[CallOut, list[Reply], T]
+"""An operation that does nothing but call others."""
+
+
+class Surroundings(NamedTuple):
+    """What it takes to make a call: the Services that there are, and what uids and choices are drawn from."""
+
+    view: State
+    random: Random

@@ -1,0 +1,46 @@
+"""What client-go makes of the reply of a hook that is not the answer that was hoped for (`rest/request.go`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ctrlmgr.engine.calls.call import Reply
+
+_REPLIES: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+"""What client-go says of an answer that is not a Status."""
+
+
+def is_success(reply: Reply) -> bool:
+    """Say whether client-go takes a reply for an answer."""
+    return 200 <= reply.code <= 206
+
+
+def unexpected(reply: Reply) -> str:
+    """Say what client-go says of an answer with such a status code."""
+    try:
+        status = msgspec.json.decode(reply.body)
+    except msgspec.DecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return str(status.get("message") or "unknown")
+    is_text = not reply.media_type or reply.media_type.startswith("text/")
+    said = reply.body.decode(errors="replace").strip() if is_text else "unknown"
+    if reply.code in _REPLIES:
+        return _REPLIES[reply.code]
+    if reply.code == 403:
+        return said
+    if reply.code >= 500:
+        return f'an error on the server ("{said}") has prevented the request from succeeding'
+    return f"the server responded with the status code {reply.code} but did not return more information"

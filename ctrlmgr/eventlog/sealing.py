@@ -1,0 +1,187 @@
+"""What makes an anchor evidence: a signature over it, and copies of it where the log's host cannot reach.
+
+Guarantees:
+- A seal is an Ed25519 key in a file that its owner alone may read; it is made once, whoever comes first.
+- Shipping never holds up an append: it has a thread of its own, which hands the newest anchor to a command, at most
+  once in so many seconds, and says in the log when that fails. What is newest when the log closes is shipped, too.
+
+Against whom this proves what stands in `docs/security.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE = 30.0
+"""Seconds that a command may take."""
+
+_RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
+
+
+class Sealing(NamedTuple):
+    """How anchors are sealed and where they go."""
+
+    key: Path
+    """The file with the private key."""
+    makes_key: bool = False
+    """Whether the key is made if there is none; else anchors are not signed then."""
+    command: str = ""
+    """What is run with each anchor on its stdin; empty for nothing."""
+    every: float = 60.0
+    """Seconds between runs of the command, at least."""
+
+
+class Seal:
+    """A key that signs anchors."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        """Sign with `key`."""
+        self._key = key
+        self.public = key.public_key().public_bytes(*_RAW).hex()
+        """The public key, hexadecimal."""
+
+    def sign(self, data: bytes) -> str:
+        """Return a signature, hexadecimal."""
+        return self._key.sign(data).hex()
+
+
+def load_seal(sealing: Sealing) -> Seal | None:
+    """Return the seal, made if it is to be made; None if there is none.
+
+    Raises `SettingsError` when the file cannot be used.
+    """
+    try:
+        if sealing.makes_key and not sealing.key.exists():
+            _make(sealing.key)
+        key = serialization.load_pem_private_key(sealing.key.read_bytes(), password=None)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise SettingsError(f"database.anchor_key: {sealing.key} cannot be used: {error}") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SettingsError(f"database.anchor_key: {sealing.key} is no Ed25519 key")
+    return Seal(key)
+
+
+def read_public_key(path: Path) -> str:
+    """Return the public key in a file with either half, hexadecimal; raises `SettingsError`."""
+    try:
+        data = path.read_bytes()
+        if b"PRIVATE KEY" in data:
+            private = serialization.load_pem_private_key(data, password=None)
+            key = private.public_key() if isinstance(private, Ed25519PrivateKey) else None
+        else:
+            public = serialization.load_pem_public_key(data)
+            key = public if isinstance(public, Ed25519PublicKey) else None
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise SettingsError(f"database.anchor_key: {path} cannot be used: {error}") from error
+    if key is None:
+        raise SettingsError(f"database.anchor_key: {path} is no Ed25519 key")
+    return key.public_bytes(*_RAW).hex()
+
+
+def is_signed(data: bytes, signature: str, public: str) -> bool:
+    """Say whether a signature is good; all but `data` is hexadecimal, and may be anything."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def fingerprint(public: str) -> str:
+    """Return what people tell a public key by."""
+    return sha256(bytes.fromhex(public)).hexdigest()[:16]
+
+
+def _make(path: Path) -> None:
+    """Make a key file whole or not at all; another process may come first."""
+    key = Ed25519PrivateKey.generate()
+    data = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink()
+
+
+class Shipper:
+    """Hands anchors to a command, on a thread of its own."""
+
+    def __init__(self, sealing: Sealing, clock: Clock) -> None:
+        """Start the thread; raises `SettingsError` for a command that cannot be understood."""
+        try:
+            self._command = shlex.split(sealing.command)
+        except ValueError as error:
+            raise SettingsError(f"database.anchor_command: {error}") from error
+        self._every = sealing.every
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._newest = b""
+        self._is_closing = False
+        self._thread = threads.start("anchor shipper", self._run)
+
+    def ship(self, anchor: bytes) -> None:
+        """Have an anchor shipped before long, unless a newer one comes."""
+        with self._changed:
+            self._newest = anchor
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Ship what has not been shipped, and end."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join(_PATIENCE)
+
+    def _run(self) -> None:
+        while anchor := self._next():
+            self._hand_over(anchor)
+            with self._changed:
+                until = self._clock.monotonic() + self._every
+                while not self._is_closing and (left := until - self._clock.monotonic()) > 0:
+                    self._clock.wait(self._changed, left)
+
+    def _next(self) -> bytes:
+        """Wait for an anchor; empty when there is none any more."""
+        with self._changed:
+            while not (self._newest or self._is_closing):
+                self._clock.wait(self._changed, None)
+            newest, self._newest = self._newest, b""
+            return newest
+
+    def _hand_over(self, anchor: bytes) -> None:
+        try:
+            done = subprocess.run(self._command, input=anchor, capture_output=True, timeout=_PATIENCE, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.warning("the anchor was not shipped", command=self._command[0], error=str(error))
+            return
+        if done.returncode:
+            told = done.stderr[-500:].decode("utf-8", "replace").strip()
+            log.warning("the anchor was not shipped", command=self._command[0], exit=done.returncode, error=told)

@@ -1,0 +1,180 @@
+"""Conversion by a webhook: what it is sent, and what is taken of its answer.
+
+Guarantees: an object comes back with the name, namespace, uid and all other metadata that it was sent with, but for
+labels and annotations, which the hook may change; anything else is a failure that says what was wrong.
+
+Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.field import FieldError, Path
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply, Surroundings
+from ctrlmgr.engine.calls.endpoint import endpoint_of
+from ctrlmgr.engine.calls.replies import is_success, unexpected
+from ctrlmgr.engine.conversion import Converted
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.validation.labels import validate_labels
+from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.errors import ConversionFailed
+from ctrlmgr.extensions.definition import Conversion
+from ctrlmgr.schema import strict_json
+from ctrlmgr.schema.prune import json_kind
+
+TIMEOUT: Final = 30.0
+"""Seconds that a hook has for an answer."""
+_GROUP = "apiextensions.k8s.io"
+_KNOWN = ("v1", "v1beta1")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Unusable(Exception):
+    """Why an answer, or an object of it, is none; in the words that follow `conversion webhook for KIND`."""
+
+
+class Webhook:
+    """The way from one version of a kind to another through a hook."""
+
+    def __init__(self, conversion: Conversion, group: str, kind: str, source: str, target: str) -> None:
+        """Turn objects of version `source` into `target`."""
+        self._conversion = conversion
+        self._kind = kind
+        self._source = f"{group}/{source}, Kind={kind}"
+        self._target = f"{group}/{target}"
+
+    def convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+        """Return what the hook makes of each object."""
+        try:
+            return (yield from self._convert(objects, around))
+        except _Unusable as problem:
+            return [ConversionFailed(self._source, str(problem))] * len(objects)
+
+    def _convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+        version = next((each for each in self._conversion.review_versions if each in _KNOWN), None)
+        if version is None:
+            raise _Unusable("failed: no supported conversion review versions")
+        uid = new_uid(around.random)
+        request = {"uid": uid, "desiredAPIVersion": self._target, "objects": objects}
+        review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
+        reply = yield from self._replied(_encode(review), around)
+        found = _objects(reply, uid, version)
+        if len(found) != len(objects):
+            raise _Unusable(f"returned {len(found)} objects, expected {len(objects)}")
+        return [self._taken(obj, new, index) for index, (obj, new) in enumerate(zip(objects, found, strict=True))]
+
+    def _replied(self, body: bytes, around: Surroundings) -> Calling[Reply]:
+        """Call the hook; raises `_Unusable` for what is no answer."""
+        endpoint = endpoint_of(self._conversion.client or {}, around.view, around.random)
+        url = f"{endpoint.url}?timeout={TIMEOUT:g}s"
+        problem = endpoint.problem
+        if not problem:
+            (reply,) = yield CallOut([Call(url, body, TIMEOUT, endpoint.ca_bundle, endpoint.address)])
+            problem = reply.problem
+        if problem:
+            raise _Unusable(f'failed: Post "{url}": {problem}')
+        if not is_success(reply):
+            raise _Unusable(f"failed: {unexpected(reply)}")
+        return reply
+
+    def _taken(self, obj: Unstructured, new: Any, index: int) -> Converted:
+        try:
+            self._check_type(new, index)
+            _check_identity(obj, new)
+            return {**new, "metadata": _metadata(obj, new)}
+        except _Unusable as problem:
+            return ConversionFailed(self._source, str(problem))
+
+    def _check_type(self, new: Any, index: int) -> None:
+        invalid = f"returned invalid object at index {index}: invalid"
+        if not isinstance(new, dict):
+            raise _Unusable(f"{invalid} object (received {json_kind(new)})")
+        for what, expected, received in (
+            ("groupVersion", self._target, new.get("apiVersion") or ""),
+            ("kind", self._kind, new.get("kind") or ""),
+        ):
+            if received != expected:
+                raise _Unusable(f"{invalid} {what} (expected {expected}, received {received})")
+
+
+def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
+    """Return the objects of an answer."""
+    try:
+        review = strict_json.decode(reply.body)
+    except ValueError as problem:
+        raise _Unusable(f"failed: {problem}") from problem
+    if not isinstance(review, dict):
+        raise _Unusable(f"failed: json: cannot unmarshal {json_kind(review)} into Go value of type v1.ConversionReview")
+    response = review.get("response")
+    if version == "v1":
+        expected = f"{_GROUP}/v1, Kind=ConversionReview"
+        received = f"{review.get('apiVersion') or '/'}, Kind={review.get('kind') or ''}"
+        if received != expected:
+            raise _Unusable(f"failed: expected webhook response of {expected}, got {received}")
+    if not isinstance(response, dict):
+        raise _Unusable("failed: no response provided")
+    if version == "v1" and response.get("uid") != uid:
+        raise _Unusable(f'failed: expected response.uid="{uid}", got "{response.get("uid") or ""}"')
+    result = response.get("result") or {}
+    if result.get("status") != "Success":
+        said = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
+        raise _Unusable(f"failed: {result.get('message') or said}")
+    return response.get("convertedObjects") or ()
+
+
+def _check_identity(obj: Unstructured, new: Unstructured) -> None:
+    before, after = _fields(obj), _fields(new)
+    for field, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+        one, other = before.get(field) or "", after.get(field) or ""
+        if one != other:
+            raise _Unusable(f"returned invalid object: must have the same {shown}: {one} != {other}")
+
+
+def _fields(obj: Unstructured) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _metadata(obj: Unstructured, new: Unstructured) -> Unstructured:
+    """Return the metadata that an object was sent with, with the labels and annotations that came back."""
+    answered, metadata = new.get("metadata"), dict(obj.get("metadata") or {})
+    if not isinstance(answered, dict):
+        told = "missing metadata" if answered is None else f"invalid metadata of type {json_kind(answered)}"
+        raise _Unusable(f"returned invalid metadata: {told} in converted object")
+    for field in ("labels", "annotations"):
+        given = answered.get(field)
+        if given is None:
+            metadata.pop(field, None)
+            continue
+        _check_texts(field, given, metadata.get(field))
+        metadata[field] = given
+    return metadata
+
+
+def _check_texts(field: str, given: Any, before: Any) -> None:
+    invalid = "returned invalid metadata:"
+    if not isinstance(given, dict):
+        raise _Unusable(f"{invalid} invalid metadata.{field} of type {json_kind(given)} in converted object")
+    for key, value in given.items():
+        if not isinstance(value, str):
+            told = f"metadata.{field}[{key}] must be a string, but is {json_kind(value)} in converted object"
+            raise _Unusable(f"{invalid} {told}")
+    if given == (before or {}):
+        return
+    if field == "labels":
+        errors = validate_labels(given, Path("metadata.labels"))
+    else:
+        errors = validate_annotations(given, Path("metadata.annotation"))
+    if errors:
+        raise _Unusable(f"{invalid} {_aggregated(errors)}")
+
+
+def _aggregated(errors: Sequence[FieldError]) -> str:
+    told = list(dict.fromkeys(error.message for error in errors))
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"

@@ -1,0 +1,143 @@
+"""Puts a controller of an app together: it is declared and built like our own, and runs wherever those run.
+
+Guarantees: a change of an object, of what it owns, or of what a watch says concerns it is followed by a reconcile; a
+mapping that raises is logged and counted, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, group_of
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor, NoOptions
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.framework.app import App, AppController, Watch
+from ctrlmgr.framework.children import controller_of
+from ctrlmgr.framework.declaration import Declaration
+from ctrlmgr.framework.reading import Cache, read
+from ctrlmgr.framework.reconciler import AppReconciler
+from ctrlmgr.informer import Change
+from ctrlmgr.manager import Controller
+from ctrlmgr.manager import Watch as KeyWatch
+
+log = structlog.get_logger(__name__)
+
+_EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)),)
+"""What apps that `serve` runs may do, unless the owner of the cluster, who chose them, narrows their roles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppDescriptor(ControllerDescriptor[NoOptions]):
+    """The declaration of an app's controller."""
+
+    controller: AppController[Any] = field(compare=False)
+
+    def build(self, context: ControllerContext, options: NoOptions) -> Controller:
+        """Put the controller together, before the informers sync."""
+        return build(self, context)
+
+
+def descriptors(app: App) -> Iterator[AppDescriptor]:
+    """Yield the declarations of an app's controllers."""
+    for each in app.controllers:
+        yield AppDescriptor(
+            name=each.name,
+            does=each.does,
+            builder=each.where,
+            options=NoOptions,
+            watches=tuple(kind.resource for kind in each.kinds),
+            owns=tuple(kind.resource for kind in each.owns),
+            controller=each,
+            rules=_EVERYTHING,
+        )
+
+
+def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]) -> None:
+    """Raise `SettingsError` when two controllers have one name, saying where each is."""
+    known = {each.name: each.builder for each in others}
+    for app in apps:
+        for each in app.controllers:
+            if each.name in known:
+                raise SettingsError(
+                    f"two controllers are called {each.name}: {known[each.name]} and {each.where};"
+                    " name= gives one another name"
+                )
+            known[each.name] = each.where
+
+
+Failed: TypeAlias = Callable[[str, Object, Exception], None]
+"""Told of what a controller has raised, for which object."""
+
+
+def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Failed | None = None) -> Controller:
+    """Build a controller from what it declares; `failed` is told of everything that it raises."""
+    controller = descriptor.controller
+    informers = {kind.resource: context.informers.informer(kind.resource) for kind in controller.kinds}
+    cache = Cache({resource: informer.lister for resource, informer in informers.items()}, controller.name)
+    primary = controller.declaration
+    mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, _itself)]
+    mappings += [(owned, _owner_of(primary)) for owned in controller.owns]
+    mappings += [(watch.declaration, _contained(controller.name, watch, cache)) for watch in controller.watches]
+    return Controller(
+        controller.name,
+        AppReconciler(
+            controller, cache, context.recorder(descriptor), clock=context.clock, random=context.random, failed=failed
+        ),
+        watches=[KeyWatch(informers[kind.resource], to_keys) for kind, to_keys in mappings],
+        client=context.client(descriptor),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+        workers=controller.workers,
+        max_retries=controller.max_retries,
+        kind=primary.kind,
+    )
+
+
+def _itself(change: Change) -> tuple[Key]:
+    return (change.object.key,)
+
+
+def _states(change: Change) -> Iterator[Object]:
+    """Yield an object as it was and as it is."""
+    yield from (each for each in (change.old, change.new) if each is not None)
+
+
+def _owner_of(primary: Declaration) -> Callable[[Change], Iterable[Key]]:
+    def keys(change: Change) -> Iterator[Key]:
+        found = set()
+        for obj in _states(change):
+            owner = controller_of(obj)
+            if owner is not None and (group_of(owner.api_version), owner.kind) == (primary.group, primary.kind):
+                found.add(Key(obj.namespace if primary.namespaced else "", owner.name))
+        yield from sorted(found)
+
+    return keys
+
+
+def _contained(name: str, watch: Watch, cache: Cache) -> Callable[[Change], Iterable[Key]]:
+    declaration = watch.declaration
+
+    def keys(change: Change) -> list[Key]:
+        try:
+            found = {_key(target, obj) for obj in _states(change) for target in watch.to(read(declaration, obj), cache)}
+        except Exception as error:  # foreign code on the thread that all controllers hear of changes on
+            log.error(
+                "mapping failed", controller=name, kind=declaration.kind, object=str(change.object.key), exc_info=error
+            )
+            return []
+        return sorted(found)
+
+    return keys
+
+
+def _key(target: Any, changed: Object) -> Key:
+    if isinstance(target, str):
+        return Key(changed.namespace, target)
+    return target if isinstance(target, Key) else Key(target.namespace, target.name)

@@ -1,0 +1,107 @@
+"""What a controller writes, as manifests: plain data with nothing in it that is the server's to say.
+
+Guarantees: pure functions; a manifest holds what its author said and nothing else, as server-side apply wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.framework.declaration import Declaration, declaration_of
+from ctrlmgr.framework.model import Kind, Untyped
+
+Fields: TypeAlias = dict[str, Any]
+Child: TypeAlias = "Kind | Untyped | Mapping[str, Any]"
+
+_OURS = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
+"""The fields of metadata that an author says."""
+
+
+def declared(child: Child) -> Declaration:
+    """Return the kind of what is to be written; raises TypeError for what has none."""
+    if isinstance(child, Kind):
+        return declaration_of(type(child))
+    fields = child.fields if isinstance(child, Untyped) else child
+    try:
+        return declaration_of(f"{fields['apiVersion']}/{fields['kind']}")
+    except KeyError as error:
+        raise TypeError(f"a manifest has no {error.args[0]}") from error
+
+
+def manifest(child: Child) -> Fields:
+    """Return what an author says of an object: without a status, and without what the server says."""
+    declaration = declared(child)
+    fields = plain(child.fields if isinstance(child, Untyped) else child)
+    metadata = {name: value for name, value in fields.pop("metadata", {}).items() if name in _OURS and value}
+    for name in ("apiVersion", "kind", "status"):
+        fields.pop(name, None)
+    return {"apiVersion": declaration.api_version, "kind": declaration.kind, "metadata": metadata, **fields}
+
+
+def plain(value: Any) -> Any:
+    """Return a struct as JSON has it, without the fields that are None."""
+    return _without_nulls(msgspec.to_builtins(value, str_keys=True))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def owner_reference(owner: Object, declaration: Declaration) -> Fields:
+    """Return the reference of what an object controls (`metav1.NewControllerRef`)."""
+    return {
+        "apiVersion": declaration.api_version,
+        "kind": declaration.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
+    """Return a manifest with its owner in it; raises ValueError where Kubernetes allows no such owner.
+
+    What is owned by an object in a namespace is in the same (`controllerutil.SetControllerReference`).
+    """
+    metadata = dict(fields["metadata"])
+    if owner.namespace and metadata.get("namespace", owner.namespace) != owner.namespace:
+        raise ValueError(
+            f"{fields['kind']} {metadata['namespace']}/{metadata.get('name')} cannot be owned from namespace"
+            f" {owner.namespace}: apply it with owned=False"
+        )
+    others = [each for each in metadata.get("ownerReferences", ()) if each.get("uid") != owner.uid]
+    return {**fields, "metadata": {**metadata, "ownerReferences": [*others, owner_reference(owner, declaration)]}}
+
+
+def to_object(fields: Mapping[str, Any], resource: Resource) -> Object:
+    """Return a manifest as an object of a resource, whose plural no rule may lead to."""
+    obj = Object.from_dict(fields)
+    return obj if obj.resource == resource else Object(resource, obj.body, obj.revision)
+
+
+def says(current: Any, wanted: Any) -> bool:
+    """Whether `current` has all that is `wanted`: every field of it, and lists item by item."""
+    if isinstance(wanted, dict):
+        return isinstance(current, dict) and all(
+            name in current and says(current[name], each) for name, each in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(current, list)
+            and len(current) == len(wanted)
+            and all(says(have, want) for have, want in zip(current, wanted, strict=True))
+        )
+    return bool(current == wanted)
+
+
+def controller_of(obj: Object) -> Any:
+    """Return the reference to what controls an object, None if nothing does."""
+    return next((each for each in obj.metadata.owner_references or () if each.controller), None)

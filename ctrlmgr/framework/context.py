@@ -1,0 +1,239 @@
+"""What a reconcile is given beside its object: the caches, and everything that it may write.
+
+Guarantees:
+- What it applies is written with server-side apply in the controller's name, and only when it differs from what was
+  applied before or from what is there.
+- A child of another controller is not taken away from it.
+- What is left in `object.status` is written once, after the reconcile.
+- Every write carries the cause of this reconcile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.client import ReconcileClient
+from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.errors import AlreadyExists, NotFound
+from ctrlmgr.framework.children import Child, controller_of, declared, manifest, owned, says, to_object
+from ctrlmgr.framework.declaration import Declaration, declaration_of
+from ctrlmgr.framework.model import Condition, Kind, Status, Untyped
+from ctrlmgr.framework.reading import Cache, read
+
+K = TypeVar("K", bound=Kind)
+
+
+class Writer(ReconcileClient, Protocol):
+    """What a context writes through."""
+
+    def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
+        """Server-side apply, of the object or of a part of it; return it as stored."""
+
+
+class Applied(NamedTuple):
+    """What was applied last, and what came of it."""
+
+    wanted: Mapping[str, Any]
+    uid: str
+    revision: Revision
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a controller remembers of one object between its reconciles; with one worker at a time."""
+
+    applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
+
+
+class Context:
+    """See the module's docstring; good for one reconcile of one object."""
+
+    def __init__(
+        self,
+        controller: str,
+        declaration: Declaration,
+        raw: Object,
+        obj: Any,
+        *,
+        cache: Cache,
+        client: Writer,
+        recorder: Recorder,
+        clock: Clock,
+        random: Random,
+        memory: Memory,
+    ) -> None:
+        """Made by the framework."""
+        self.cache = cache
+        """The caches, for those who want them without this object's namespace."""
+        self.random = random
+        """The source of randomness; the same numbers come again when a test is run again."""
+        self.log = structlog.get_logger(f"ctrlmgr.app.{controller}").bind(
+            kind=declaration.kind, object=str(raw.key), revision=raw.revision
+        )
+        """A logger that says which object it is about."""
+        self._controller = controller
+        self._declaration = declaration
+        self._raw = raw
+        self._obj = obj
+        self._client = client
+        self._recorder = recorder
+        self._clock = clock
+        self._memory = memory
+
+    def now(self) -> int:
+        """Return the time, in microseconds since 1970."""
+        return self._clock.now()
+
+    def at(self, text: str) -> int:
+        """Return a moment of an object, an RFC 3339 text, as `now` returns it; raises ValueError."""
+        return parse_time(text)
+
+    @overload
+    def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None: ...
+
+    @overload
+    def get(self, kind: str, name: str, namespace: str | None = None) -> Untyped | None: ...
+
+    def get(self, kind: Any, name: str, namespace: str | None = None) -> Any:
+        """Return an object from the caches, None if there is none; without `namespace` of this object's.
+
+        Raises LookupError for a kind that the controller has not asked for.
+        """
+        return self.cache.get(kind, name, self._namespace(declaration_of(kind), namespace))
+
+    @overload
+    def list(
+        self, kind: type[K], namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[K]: ...
+
+    @overload
+    def list(
+        self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Untyped]: ...
+
+    def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
+        """Return the objects of this object's namespace, or of another; of a cluster-scoped object, of all."""
+        where = namespace if namespace is not None else self._raw.namespace or None
+        return self.cache.list(kind, where, labels)
+
+    @overload
+    def owned(self, kind: type[K]) -> Sequence[K]: ...
+
+    @overload
+    def owned(self, kind: str) -> Sequence[Untyped]: ...
+
+    def owned(self, kind: Any) -> Any:
+        """Return the objects of a kind that this object controls."""
+        declaration = declaration_of(kind)
+        found = self.cache.lister(declaration).list(self._raw.namespace or None)
+        return [read(declaration, each) for each in found if self._controls(each)]
+
+    @overload
+    def apply(self, child: K, *, owned: bool = True) -> K: ...
+
+    @overload
+    def apply(self, child: Untyped | Mapping[str, Any], *, owned: bool = True) -> Untyped: ...
+
+    def apply(self, child: Child, *, owned: bool = True) -> Any:
+        """Have an object be what `child` says, and return it as it is then.
+
+        Fields that `child` does not name are left alone; those that it named before and does not name now go. It gets
+        this object as its owner, unless `owned` is False, and its namespace, unless it names one. Raises
+        `AlreadyExists` when another object controls it, and what the API refuses.
+        """
+        declaration = declared(child)
+        wanted = self._wanted(manifest(child), declaration, is_owned=owned)
+        metadata = wanted["metadata"]
+        place = (declaration.resource, Key(metadata.get("namespace", ""), metadata["name"]))
+        cached = self._cached(declaration, place[1])
+        if cached is not None:
+            if owned and (other := controller_of(cached)) is not None and other.uid != self._raw.uid:
+                raise AlreadyExists(f"{declaration.resource} {place[1]} is controlled by {other.kind} {other.name}")
+            if cached.is_terminating or self._is_applied(cached, wanted, self._memory.applied.get(place)):
+                return read(declaration, cached)
+        stored = self._client.apply(to_object(wanted, declaration.resource), self._controller, force=True)
+        self._memory.applied[place] = Applied(wanted, stored.uid, stored.revision)
+        return read(declaration, stored)
+
+    def delete(self, child: Kind | Untyped) -> None:
+        """Delete an object that was read; one that is gone, or has been replaced by another of its name, stays so."""
+        declaration = declared(child)
+        raw = self.cache.lister(declaration).get(Key(child.namespace, child.name))
+        if raw is None or raw.uid != child.metadata.uid or raw.is_terminating:
+            return
+        self._memory.applied.pop((declaration.resource, raw.key), None)
+        try:
+            self._client.delete(raw)
+        except NotFound:
+            return
+
+    def condition(
+        self, type: str, status: bool | None, reason: str, message: str = "", *, generation: int | None = None
+    ) -> None:
+        """Set a condition in the object's status (`meta.SetStatusCondition`); `status` None is Unknown.
+
+        The object's class has a `status` that is a `Status`; otherwise raises TypeError.
+        """
+        holder = getattr(self._obj, "status", None)
+        if not isinstance(holder, Status):
+            raise TypeError(f"{self._declaration.where} has no status with conditions")
+        word: Literal["True", "False", "Unknown"] = "Unknown" if status is None else "True" if status else "False"
+        now = format_time_seconds(self._clock.now())
+        before = next((each for each in holder.conditions if each.type == type), None)
+        since = before.last_transition_time if before is not None and before.status == word else now
+        seen = self._obj.metadata.generation if generation is None else generation
+        condition = Condition(
+            type=type,
+            status=word,
+            reason=reason,
+            message=message,
+            last_transition_time=since,
+            observed_generation=seen or None,
+        )
+        others = [each for each in holder.conditions if each.type != type]
+        at = holder.conditions.index(before) if before is not None else len(others)
+        holder.conditions = [*others[:at], condition, *others[at:]]
+
+    def event(self, reason: str, message: str, *, warning: bool = False) -> None:
+        """Tell people of something about this object in an Event; `reason` is one word in CamelCase."""
+        self._recorder.event(self._raw, WARNING if warning else NORMAL, reason, message)
+
+    def _wanted(self, fields: dict[str, Any], declaration: Declaration, *, is_owned: bool) -> dict[str, Any]:
+        metadata = fields["metadata"]
+        if not metadata.get("name"):
+            raise ValueError(f"a {declaration.kind} to apply has no name")
+        if declaration.namespaced and not metadata.get("namespace"):
+            if not self._raw.namespace:
+                raise ValueError(f"{declaration.kind} {metadata['name']} needs a namespace")
+            fields = {**fields, "metadata": {**metadata, "namespace": self._raw.namespace}}
+        return owned(fields, self._raw, self._declaration) if is_owned else fields
+
+    def _cached(self, declaration: Declaration, key: Key) -> Object | None:
+        try:
+            return self.cache.lister(declaration).get(key)
+        except LookupError:  # what is applied need not be watched
+            return None
+
+    def _is_applied(self, cached: Object, wanted: Mapping[str, Any], last: Applied | None) -> bool:
+        if last is None or last.wanted != wanted or last.uid != cached.uid:
+            return False
+        # The cache is where the write left it, or not as far, or another client has changed what does not matter here.
+        return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
+
+    def _controls(self, obj: Object) -> bool:
+        reference = controller_of(obj)
+        return reference is not None and reference.uid == self._raw.uid
+
+    def _namespace(self, declaration: Declaration, namespace: str | None) -> str:
+        if namespace is not None:
+            return namespace
+        return self._raw.namespace if declaration.namespaced else ""

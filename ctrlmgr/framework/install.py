@@ -1,0 +1,78 @@
+"""Puts the definitions of an app's kinds where its objects are: made, brought up to date, or found contradicted.
+
+Guarantees: a definition that says all that the class says is left alone; one that contradicts the class
+(`definition.contradiction`) is never touched; others are server-side applied, so that what else is said of them stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.errors import ApiError, SettingsError
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.children import says, to_object
+from ctrlmgr.framework.declaration import Declaration
+from ctrlmgr.framework.definition import contradiction, definition_of
+
+MANAGER: Final = "ctrlmgr-app"
+"""The field manager of definitions that are installed for an app."""
+
+
+def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[Object]:
+    """Return the definitions to apply so that every kind of these apps is defined; `find` returns stored ones.
+
+    Raises `SettingsError` for a kind that contradicts what is stored, or another app.
+    """
+    wanted: dict[str, tuple[Declaration, dict[str, Any]]] = {}
+    for app in apps:
+        for kind in app.kinds:
+            name, definition = str(kind.resource), _definition(kind)
+            other = wanted.setdefault(name, (kind, definition))
+            if other[0].cls is not kind.cls and (difference := contradiction(other[1], definition)):
+                raise SettingsError(f"{kind.where} contradicts {other[0].where}: of {name} {difference}")
+    found = []
+    for name, (kind, definition) in wanted.items():
+        stored = find(Key("", name))
+        change = definition if stored is None else _change(stored.to_dict(), definition, kind)
+        if change is not None:
+            found.append(to_object(change, DEFINITIONS))
+    return found
+
+
+def _definition(kind: Declaration) -> dict[str, Any]:
+    try:
+        return definition_of(kind.cls)
+    except TypeError as error:
+        raise SettingsError(f"{kind.where}: {error}") from error
+
+
+def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -> dict[str, Any] | None:
+    if difference := contradiction(stored, wanted):
+        name = wanted["metadata"]["name"]
+        raise SettingsError(f"{kind.where} contradicts the stored definition {name}: {difference}")
+    (version,) = wanted["spec"]["versions"]
+    there = next(each for each in stored["spec"]["versions"] if each["name"] == version["name"])
+    # Which version is stored is settled where the definition is; ours is only one of them.
+    version = {**version, "storage": there["storage"]}
+    names = {**wanted["spec"]["names"]}
+    wanted = {**wanted, "spec": {**wanted["spec"], "names": names, "versions": [version]}}
+    is_there = says(there, version) and says(stored["spec"]["names"], names)
+    return None if is_there else wanted
+
+
+def install(
+    apps: Iterable[App], find: Callable[[Key], Object | None], apply: Callable[[Object], Object]
+) -> list[Object]:
+    """Apply what `changes` says, and return it as stored; raises `SettingsError` for what the API refuses, too."""
+    stored = []
+    for definition in changes(apps, find):
+        try:
+            stored.append(apply(definition))
+        except ApiError as error:
+            if error.retryable:
+                raise
+            raise SettingsError(f"the definition {definition.name} is refused: {error}") from error
+    return stored

@@ -1,0 +1,59 @@
+"""A new project: a kind, a controller, tests that pass at once, and what it takes to install and run them.
+
+Guarantees: nothing that is there is written over; what is written depends on the name and the group alone.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from ctrlmgr.errors import SettingsError
+
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+_FILES: Final[Mapping[str, str]] = {
+    "README.md": "readme.txt",
+    "pyproject.toml": "pyproject.txt",
+    "$package/__init__.py": "package.txt",
+    "$package/operator.py": "operator.txt",
+    "tests/conftest.py": "conftest.txt",
+    "tests/test_operator.py": "test_operator.txt",
+}
+"""Where each file goes, and its template beside this module."""
+
+
+def write(folder: Path, name: str, group: str) -> list[Path]:
+    """Write a project called `name` into `folder`, which is made; return its files. Raises `SettingsError`."""
+    words = _words(name, group)
+    found = [*_rendered(words)]
+    if there := next((path for path, _ in found if (folder / path).exists()), None):
+        raise SettingsError(f"new: {folder / there} is there already")
+    for path, text in found:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return [folder / path for path, _ in found]
+
+
+def _words(name: str, group: str) -> dict[str, str]:
+    package = name.replace("-", "_")
+    if not _NAME.fullmatch(name) or keyword.iskeyword(package):
+        raise SettingsError(f"new: {name!r} is no name of a project; it looks like `shop` or `corner-shop`")
+    if package in sys.stdlib_module_names or package in ("ctrlmgr", "tests"):
+        raise SettingsError(f"new: a package called {package} is there already; take another name")
+    if not _GROUP.fullmatch(group) or group.endswith(".k8s.io"):
+        raise SettingsError(f"new: --group {group}: it is no group of one's own; it looks like `example.com`")
+    kind = "".join(part.capitalize() for part in name.split("-"))
+    return {"name": name, "package": package, "kind": kind, "lower": kind.lower(), "group": group}
+
+
+def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for path, template in _FILES.items():
+        text = resources.files(__package__).joinpath(template).read_text(encoding="utf-8")
+        yield Template(path).substitute(words), Template(text).substitute(words)

@@ -1,0 +1,87 @@
+"""Objects of the caches as what users declared: instances of their classes, or plain data.
+
+Guarantees: what is read is the caller's own, to change as he likes; caches are shared and never changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.framework.declaration import Declaration, declaration_of
+from ctrlmgr.framework.model import Kind, Metadata, Untyped
+from ctrlmgr.informer import Lister
+
+K = TypeVar("K", bound=Kind)
+
+_making = threading.Lock()  # two threads that make decoders for one struct at a time crash the process
+
+_decode_metadata = msgspec.json.Decoder(Metadata).decode
+
+
+@cache
+def _decoder(cls: type[Any]) -> Callable[[bytes], Any]:
+    with _making:
+        return msgspec.json.Decoder(cls).decode
+
+
+def read(declaration: Declaration, obj: Object) -> Any:
+    """Return an object as its class, or as `Untyped`; raises `msgspec.ValidationError` for what the class is not."""
+    if declaration.cls is not None:
+        return _decoder(declaration.cls)(obj.wire())
+    fields = obj.to_dict()
+    return Untyped(msgspec.convert(fields["metadata"], Metadata), fields)
+
+
+class Cache:
+    """The caches that a controller asked for (`for`, `owns`, `watches`, `reads`), typed; any thread may ask.
+
+    A cache is a moment behind: what was just written may not be in it yet.
+    """
+
+    def __init__(self, listers: Mapping[Resource, Lister], who: str) -> None:
+        """Read these, for the controller `who`."""
+        self._listers = listers
+        self._who = who
+
+    @overload
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
+
+    @overload
+    def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
+
+    def get(self, kind: Any, name: str, namespace: str = "") -> Any:
+        """Return one object, None if there is none; raises LookupError for a kind that was not asked for."""
+        declaration = declaration_of(kind)
+        obj = self.lister(declaration).get(Key(namespace, name))
+        return None if obj is None else read(declaration, obj)
+
+    @overload
+    def list(
+        self, kind: type[K], namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[K]: ...
+
+    @overload
+    def list(
+        self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Untyped]: ...
+
+    def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
+        """Return the objects of a namespace (None: of all) that have all these labels, by key; raises as `get`."""
+        declaration = declaration_of(kind)
+        return [read(declaration, obj) for obj in self.lister(declaration).list(namespace, labels)]
+
+    def lister(self, declaration: Declaration) -> Lister:
+        """Return the store of a kind; raises LookupError for one that was not asked for."""
+        found = self._listers.get(declaration.resource)
+        if found is None:
+            raise LookupError(
+                f"controller {self._who} has no cache of {declaration.label}: name it in owns=, watches= or reads="
+            )
+        return found

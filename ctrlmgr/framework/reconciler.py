@@ -1,0 +1,170 @@
+"""Calls a controller's function: reads its object, keeps its finalizer, writes its status, and counts its failures.
+
+Guarantees:
+- Nothing that the function raises leaves the controller: it is counted, logged with the object, tried again with
+  backoff, and told of in an Event of the object from the third time in a row on. So it is with what is no error at all
+  (`sys.exit()`), and with an object that its class cannot read.
+- An object has its finalizer before the function sees it for the first time, and loses it when the cleanup is done.
+- The status is written after the function, also after one that raised, and only if it is another than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound, TerminalError
+from ctrlmgr.framework.app import AppController
+from ctrlmgr.framework.children import plain, to_object
+from ctrlmgr.framework.context import Context, Memory, Writer
+from ctrlmgr.framework.model import Status
+from ctrlmgr.framework.reading import Cache, read
+from ctrlmgr.manager import Result
+
+TOLD_AT: Final = 3
+"""How often in a row an object fails before its Events tell of it."""
+
+
+class AppReconciler:
+    """The `Reconciler` of one controller of an app."""
+
+    def __init__(
+        self,
+        controller: AppController[Any],
+        cache: Cache,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        random: Random,
+        failed: Callable[[str, Object, Exception], None] | None = None,
+    ) -> None:
+        """Call `controller`, which reads `cache`; `failed` is told of all that it raises."""
+        self._tell_failed = failed
+        self._controller = controller
+        self._declaration = controller.declaration
+        self._objects = cache.lister(controller.declaration)
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._random = random
+        # By object; a key is with one worker at a time, and one entry of a dictionary changes at once.
+        self._memory: dict[Key, Memory] = {}
+        self._failures: dict[Key, int] = {}
+
+    def reconcile(self, key: Key, client: Writer) -> Result | None:
+        """Reconcile one object; what is gone is forgotten."""
+        raw = self._objects.get(key)
+        if raw is None:
+            self._memory.pop(key, None)
+            self._failures.pop(key, None)
+            return None
+        try:
+            result = self._reconcile(raw, client)
+        except Exception as error:
+            self._failed(raw, error)
+            raise
+        except SystemExit as error:
+            wrapped = RuntimeError(f"the controller called sys.exit({error.code!r})")
+            self._failed(raw, wrapped)
+            raise wrapped from error
+        self._failures.pop(key, None)
+        return result
+
+    def _failed(self, raw: Object, error: Exception) -> None:
+        if self._tell_failed is not None:
+            self._tell_failed(self._controller.name, raw, error)
+        if isinstance(error, CtrlmgrError) and error.lost_race and not isinstance(error, AlreadyExists):
+            return  # another was quicker, which is nothing to tell of
+        times = self._failures[raw.key] = self._failures.get(raw.key, 0) + 1
+        if times >= TOLD_AT or isinstance(error, TerminalError):
+            self._recorder.event(raw, WARNING, "ReconcileFailed", f"{type(error).__name__}: {error}")
+
+    def _reconcile(self, raw: Object, client: Writer) -> Result | None:
+        controller = self._controller
+        if raw.is_terminating:
+            if controller.cleanup is None or controller.finalizer not in (raw.metadata.finalizers or ()):
+                return None
+            result, written = self._call(controller.cleanup, raw, client)
+            if result is None:
+                self._release(written, client)
+            return result
+        if controller.cleanup is not None and controller.finalizer not in (raw.metadata.finalizers or ()):
+            raw = client.update(raw.with_metadata(finalizers=[*(raw.metadata.finalizers or ()), controller.finalizer]))
+        result, _ = self._call(controller.function, raw, client)
+        if result is None and controller.resync is not None:
+            return Result(requeue_after=controller.resync)
+        return result
+
+    def _release(self, raw: Object, client: Writer) -> None:
+        finalizers = [each for each in raw.metadata.finalizers or () if each != self._controller.finalizer]
+        try:
+            client.update(raw.with_metadata(finalizers=finalizers))
+        except NotFound:
+            return
+
+    def _call(
+        self, function: Callable[[Any, Context], Any], raw: Object, client: Writer
+    ) -> tuple[Result | None, Object]:
+        """Call the function and write the status; return what it returned, and the object as it is then."""
+        obj = self._read(raw)
+        context = Context(
+            self._controller.name,
+            self._declaration,
+            raw,
+            obj,
+            cache=self._cache,
+            client=client,
+            recorder=self._recorder,
+            clock=self._clock,
+            random=self._random,
+            memory=self._memory.setdefault(raw.key, Memory()),
+        )
+        before = _status(obj)
+        try:
+            result = function(obj, context)
+            if not isinstance(result, Result | None):
+                raise TypeError(f"{self._controller.where} returned {result!r}, and not a Result or None")
+            _observe(obj)
+        finally:
+            raw = self._write_status(raw, before, _status(obj), client)
+        return result, raw
+
+    def _read(self, raw: Object) -> Any:
+        try:
+            return read(self._declaration, raw)
+        except msgspec.ValidationError as error:
+            raise TerminalError(
+                f"{raw.resource} {raw.key} is not what {self._declaration.where} says: {error}"
+            ) from error
+
+    def _write_status(self, raw: Object, before: Any, after: Any, client: Writer) -> Object:
+        if after is None or after == before:
+            return raw
+        metadata = {"name": raw.name, "namespace": raw.namespace, "uid": raw.uid}
+        fields = {
+            "apiVersion": self._declaration.api_version,
+            "kind": self._declaration.kind,
+            "metadata": {name: value for name, value in metadata.items() if value},
+            "status": after,
+        }
+        status = to_object(fields, raw.resource)
+        return client.apply(status, self._controller.name, force=True, subresource="status")
+
+
+def _status(obj: Any) -> Any:
+    """Return the status that an object's class names, as JSON has it; None if it names none."""
+    status = getattr(obj, "status", None)
+    return plain(status) if isinstance(status, msgspec.Struct) else None
+
+
+def _observe(obj: Any) -> None:
+    status = getattr(obj, "status", None)
+    if isinstance(status, Status) and obj.metadata.generation:
+        status.observed_generation = obj.metadata.generation

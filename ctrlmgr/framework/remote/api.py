@@ -1,0 +1,189 @@
+"""An API server over HTTP, as controllers use it: reads, writes, lists and watches.
+
+Guarantees:
+- A refusal is the error that the same refusal is inside the control plane, with its reason, message and causes.
+- A write whose answer was lost is `OutcomeUnknown`; a read that failed is `ServiceUnavailable`.
+- Requests, but not watches, keep to the rate that was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import urllib3
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    Invalid,
+    MethodNotAllowed,
+    NamespaceTerminating,
+    NotFound,
+    OutcomeUnknown,
+    RequestTimeout,
+    ServiceUnavailable,
+    StatusCause,
+    StatusDetails,
+    TooManyRequests,
+    Unauthorized,
+    UnsupportedMediaType,
+)
+from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.recording.capture.cluster import Cluster, Served
+from ctrlmgr.recording.capture.kubeconfig import Access
+
+_TIMEOUT: Final = urllib3.Timeout(connect=10, read=34)
+_REASONS: Final[Mapping[str, type[ApiError]]] = {
+    each.reason: each
+    for each in (
+        AlreadyExists,
+        BadRequest,
+        Conflict,
+        Forbidden,
+        InternalError,
+        Invalid,
+        MethodNotAllowed,
+        NotFound,
+        RequestTimeout,
+        ServiceUnavailable,
+        TooManyRequests,
+        Unauthorized,
+        UnsupportedMediaType,
+    )
+}
+_CODES: Final[Mapping[int, type[ApiError]]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MethodNotAllowed,
+    409: Conflict,
+    415: UnsupportedMediaType,
+    422: Invalid,
+    429: TooManyRequests,
+    500: InternalError,
+}
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[_Cause] = []  # msgspec copies it
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    details: _Details | None = None
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+
+
+class Api(Cluster):
+    """One API server; threads may share it."""
+
+    def __init__(self, access: Access, throttle: Throttle, *, program: str) -> None:
+        """Reach it as `access` says, under the name `program`; nothing is sent yet."""
+        super().__init__(access, program=program)
+        self._throttle = throttle
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        media_type: str = "application/json",
+    ) -> bytes:
+        """Send a request and return the body of its answer; raises `ApiError`, and `OutcomeUnknown` of a write."""
+        self._throttle.wait()
+        headers = {} if body is None else {"content-type": media_type}
+        try:
+            return self._read(path, self._send(path, query or {}, headers, _TIMEOUT, method, body))
+        except ServiceUnavailable as error:
+            if method == "GET" or isinstance(error, _Refused):
+                raise
+            raise OutcomeUnknown(str(error)) from error
+
+    def object(self, method: str, path: str, body: bytes | None = None, **options: Any) -> Object:
+        """Send a request whose answer is an object, and return that."""
+        return Object.from_wire(self.call(method, path, body, **options))
+
+    def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
+        """Yield the lines of a watch until the server ends it, after `seconds` at the latest."""
+        asked = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
+        timeout = urllib3.Timeout(connect=10, read=seconds + 30)
+        response = self._send(served.url(namespace), asked, {}, timeout)
+        rest = b""
+        try:
+            for piece in response.stream(1 << 16):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from lines
+        except urllib3.exceptions.HTTPError as error:
+            raise ServiceUnavailable(f"the watch of {served.resource} broke: {error}") from error
+        finally:
+            response.close()
+
+    def find(self, resource: Resource) -> Served:
+        """Return where a resource is served, in the version that its group prefers; raises `NotFound`."""
+        path = "/api/v1"
+        if resource.group:
+            group = msgspec.json.decode(self.call("GET", f"/apis/{resource.group}"))
+            path = f"/apis/{group['preferredVersion']['groupVersion']}"
+        for each in self._served_by(path, resource.group):
+            if each.resource == resource:
+                return each
+        raise NotFound(f"the server does not serve {resource}")
+
+    def _refusal(self, code: int, body: bytes, what: str) -> ApiError:
+        return error_of(code, body, what)
+
+
+class _Refused(ServiceUnavailable):
+    """The server itself has said that it did nothing."""
+
+    reason = "ServiceUnavailable"
+
+
+def error_of(code: int, body: bytes, what: str) -> ApiError:
+    """Return the error that an answer stands for; `what` is what was asked for, for an answer without words."""
+    try:
+        status = _decode_status(body)
+    except msgspec.MsgspecError:
+        status = _Status(f"{what}: {body[:200].decode(errors='replace').strip() or code}")
+    message = status.message or f"{what}: {code}"
+    if code == 410:
+        return Expired(0, 0, message)
+    found = status.details or _Details()
+    causes = tuple(StatusCause(each.reason, each.message, each.field) for each in found.causes)
+    details = StatusDetails(found.name, found.group, found.kind, found.uid, causes)
+    if any(each.reason == "NamespaceTerminating" for each in causes):
+        return NamespaceTerminating(message, details=details)
+    kind = _REASONS.get(status.reason) or _CODES.get(code) or ServiceUnavailable
+    return (_Refused if kind is ServiceUnavailable else kind)(message, details=details)
+
+
+def path_of(api_version: str, plural: str, namespace: str, name: str = "", subresource: str = "") -> str:
+    """Return where an object is, or (without `name`) where objects of its kind are."""
+    prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    place = f"/namespaces/{namespace}" if namespace else ""
+    return "/".join(part for part in (f"{prefix}{place}", plural, name, subresource) if part)

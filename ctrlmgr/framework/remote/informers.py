@@ -1,0 +1,106 @@
+"""Caches of a cluster: the informers that controllers know, filled by one list and watch a resource.
+
+Guarantees:
+- Handlers run on one thread, as over a log, and stores are what the server last said of their resource.
+- Resources follow the server each by itself: two stores may show different moments, as in client-go.
+- `revision` is beyond a write of this process only once the cache of what was written shows it: a controller that waits
+  for its own writes (`Controller.seen`) sees them.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import Empty, SimpleQueue
+from random import Random
+from typing import Final
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.eventlog.event import EventType, Snapshot
+from ctrlmgr.framework.remote.api import Api
+from ctrlmgr.framework.remote.log import NoFeed, RemoteLog
+from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Stream
+from ctrlmgr.informer import Change, Informer, Informers
+
+_LOOK_UP: Final = 0.5
+"""Seconds after which `run` looks whether it should stop."""
+
+
+class RemoteInformers(Informers):
+    """The informers of one process over an API server; a Runnable."""
+
+    def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random) -> None:
+        """Follow what `api` serves; `log` knows of this process's writes."""
+        super().__init__(log, NoFeed(), clock=clock)
+        self._api = api
+        self._remote = log
+        self._random = random
+        self._queue: SimpleQueue[Message] = SimpleQueue()
+        self._only: dict[Resource, Key] = {}
+        self._followed: set[Resource] = set()
+
+    def informer(self, resource: Resource) -> Informer:
+        """Return the informer of a resource, whole; see `Informers`."""
+        self._only.pop(resource, None)
+        return super().informer(resource)
+
+    def informer_of(self, resource: Resource, key: Key) -> Informer:
+        """Return an informer of a resource which holds at least this object: all, if another asks for all."""
+        is_new = resource not in self._informers
+        informer = super().informer(resource)
+        if is_new:
+            self._only[resource] = key
+        return informer
+
+    @property
+    def revision(self) -> Revision:
+        """Everything of this process's own up to here is in the stores; readable from any thread."""
+        return self._remote.shown()
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow all resources until `stop`."""
+        while not stop.is_set():
+            self._start_streams(stop)
+            try:
+                self._accept(self._queue.get(timeout=_LOOK_UP))
+            except Empty:
+                continue
+
+    def _start_streams(self, stop: threading.Event) -> None:
+        if len(self._followed) == len(self._informers):
+            return
+        for resource in self._informers.keys() - self._followed:
+            self._followed.add(resource)
+            self._remote.follow(resource)
+            only = self._only.get(resource)
+            stream = Stream(self._api, resource, self._queue, clock=self._clock, random=self._random, only=only)
+            threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
+
+    def _accept(self, message: Message) -> None:
+        informer = self._informers[message.resource]
+        self._telling = True
+        match message:
+            case Listed(_, revision, objects):
+                self._epoch += 1
+                informer._tell_synced(informer._replace(Snapshot(revision, objects)))
+                self._epoch += 1
+                self._remote.has_shown(message.resource, revision)
+            case Changed(_, type_, obj):
+                change = self._changed(informer, type_, message)
+                self._remote.has_shown(message.resource, obj.revision)
+                if change is not None:
+                    informer._tell(change)
+            case _:
+                self._remote.has_shown(message.resource, message.revision)
+        self._telling = False
+        self._added.clear()  # what handlers have asked for gets a stream of its own
+        self._synced = self._synced or all(each.has_synced for each in self._informers.values())
+
+    def _changed(self, informer: Informer, type_: EventType, message: Changed) -> Change | None:
+        obj = message.object
+        current = informer.lister.get(obj.key)
+        if current is not None and current.revision >= obj.revision:
+            return None
+        new = None if type_ is EventType.DELETED else obj
+        return informer._put(obj.key, new, obj.revision)

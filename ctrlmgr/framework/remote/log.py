@@ -1,0 +1,226 @@
+"""What controllers ask a log for, answered by an API server: objects as they are now, and the Lease that is written.
+
+Guarantees: what it answers is what the server has acknowledged; the reconciles themselves are recorded nowhere, as a
+cluster has no place for them. What only a log can know raises `LogUnavailable`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogUnavailable, NotFound
+from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.framework.remote.api import Api
+from ctrlmgr.recording.capture.cluster import Served
+
+
+class NoFeed:
+    """The feed of what has none."""
+
+    def head(self) -> Revision:
+        """Return 0: nothing is fed."""
+        return 0
+
+    def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
+        """Return nothing."""
+        return ()
+
+    def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
+        """Return nothing."""
+        return ()
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Return at once."""
+        return 0
+
+    def on_advance(self, wake: Callable[[Revision], None]) -> None:
+        """Never call it."""
+
+
+class _Done:
+    """An append that has happened."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def result(self, timeout: float | None = None) -> Sequence[Event]:
+        return self._events
+
+    def add_done_callback(self, done: Callable[[Appending], None]) -> None:
+        done(self)
+
+
+class RemoteLog:
+    """An `EventLog` as far as a cluster can be one."""
+
+    def __init__(self, api: Api, *, clock: Clock) -> None:
+        """Ask `api`."""
+        self._api = api
+        self._clock = clock
+        self._served: dict[Resource, Served] = {}
+        # Guards what follows: which of our own writes the caches do not show yet, and how far each cache has come.
+        self._lock = threading.Lock()
+        self._written: dict[Resource, deque[Revision]] = {}
+        self._newest: Revision = 0
+
+    def served(self, resource: Resource) -> Served:
+        """Return where a resource is served; raises `NotFound`."""
+        found = self._served.get(resource)
+        if found is None:
+            found = self._served[resource] = self._api.find(resource)
+        return found
+
+    # This process's own writes, and which of them the caches show.
+
+    def follow(self, resource: Resource) -> None:
+        """Expect the writes of a resource to be shown."""
+        with self._lock:
+            self._written.setdefault(resource, deque())
+
+    def wrote(self, obj: Object) -> None:
+        """Note a write of this process."""
+        with self._lock:
+            self._newest = max(self._newest, obj.revision)
+            if (pending := self._written.get(obj.resource)) is not None:
+                pending.append(obj.revision)
+
+    def has_shown(self, resource: Resource, revision: Revision) -> None:
+        """Note that a cache shows everything up to a revision."""
+        with self._lock:
+            pending = self._written.get(resource)
+            if pending:
+                self._written[resource] = deque(each for each in pending if each > revision)
+
+    def shown(self) -> Revision:
+        """Return the revision up to which caches show every write of this process."""
+        with self._lock:
+            waiting = min((each for pending in self._written.values() for each in pending), default=0)
+            return waiting - 1 if waiting else self._newest
+
+    def peek(self) -> Revision | None:
+        """Return the revision of the newest write of this process."""
+        with self._lock:
+            return self._newest
+
+    # What controllers look up.
+
+    def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
+        """Return an object as it is now, None if there is none."""
+        if at is not None:
+            self._unknown()
+        try:
+            served = self.served(resource)
+            obj = self._api.object("GET", f"{served.url(key.namespace)}/{key.name}")
+        except NotFound:
+            return None
+        return Object(resource, obj.body, obj.revision)
+
+    def snapshot(
+        self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
+    ) -> Snapshot:
+        """Return what there is of a resource now."""
+        if resource is None:
+            self._unknown()
+        revision, objects = self._api.list(self.served(resource), namespace or "")
+        return Snapshot(revision, sorted((Object(resource, each.body, each.revision) for each in objects), key=_key))
+
+    def head(self) -> Head:
+        """Return the revision of the newest write of this process."""
+        return Head("", self.peek() or 0, b"")
+
+    # The Lease.
+
+    def submit(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Appending:
+        """Write, and return when it is done; raises what the server refuses. A fence means nothing to a cluster."""
+        return _Done([self._write(each, author) for each in proposals])
+
+    def append(
+        self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
+    ) -> Sequence[Event]:
+        """Write, one after the other; see `submit`."""
+        return [self._write(each, author) for each in proposals]
+
+    def _write(self, proposal: Proposal, author: Author) -> Event:
+        obj = proposal.object
+        path = self.served(obj.resource).url(obj.namespace)
+        match proposal.type:
+            case EventType.ADDED:
+                stored = self._api.object("POST", path, obj.with_metadata(uid="", creation_timestamp=None).body)
+            case EventType.MODIFIED:
+                stored = self._api.object("PUT", f"{path}/{obj.name}", obj.at(proposal.expected or 0).wire())
+            case _:
+                self._unknown()
+        self.wrote(stored)
+        now = self._clock.now()
+        return Event(
+            stored.revision, obj.revision, proposal.type, stored, now, author.actor, author.user_agent, 0, 0, 0, b""
+        )
+
+    def finish(self, reconcile: int, outcome: Outcome) -> None:
+        """Forget it: a cluster has no place for it."""
+
+    def flush(self) -> None:
+        """Return: nothing is queued."""
+
+    def reconcile(self, id: int) -> Reconcile | None:
+        """Return None: a cluster does not know."""
+        return None
+
+    def close(self) -> None:
+        """Return: nothing is held."""
+
+    # What only a log knows.
+
+    def _unknown(self) -> NoReturn:
+        raise LogUnavailable("a cluster does not know its past")
+
+    def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def imports(self) -> Sequence[Stretch]:
+        """Return nothing."""
+        return ()
+
+    def events_after(
+        self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
+    ) -> Sequence[Event]:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def floor(self, resource: Resource | None = None) -> Revision:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def revision_at(self, moment: int) -> Revision:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Raise `LogUnavailable`."""
+        self._unknown()
+
+    def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
+        """Never call it."""
+
+
+def _key(obj: Object) -> Key:
+    return obj.key

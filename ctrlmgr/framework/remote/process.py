@@ -1,0 +1,254 @@
+"""A process that runs controllers against an API server: caches, leadership, and the controllers themselves.
+
+Guarantees:
+- What cannot be right is refused before anything is written: names that are none, two controllers of one name, a kind
+  that contradicts the stored definition, a controller that needs more than a cluster can give.
+- Of several processes with the same Lease one works at a time, and it stops by itself when it cannot renew it.
+- It stops in order: controllers finish what they hold, then the Lease is given back, then the caches stop.
+"""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import threading
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from ctrlmgr import __version__
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, LEASES, Key
+from ctrlmgr.client import CONTROLLER_MANAGER, Fencing, InformerState, LogState
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
+from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.eventlog import Author
+from ctrlmgr.eventlog.opening import open_sessions
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.assembly import AppDescriptor, check_names, descriptors
+from ctrlmgr.framework.install import MANAGER, install
+from ctrlmgr.framework.loading import load_app
+from ctrlmgr.framework.remote.api import Api
+from ctrlmgr.framework.remote.client import RemoteClient
+from ctrlmgr.framework.remote.informers import RemoteInformers
+from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
+from ctrlmgr.manager import Controller, Manager, Phase, Runnable
+from ctrlmgr.recording.capture.kubeconfig import Access
+from ctrlmgr.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+BUILTIN: Final = "builtin:"
+PROGRAM: Final = "ctrlmgr-run"
+_RETRY: Final = 1.0
+
+
+class Chosen(NamedTuple):
+    """What is to run."""
+
+    apps: Sequence[App]
+    builtin: Sequence[ControllerDescriptor[Any]]
+
+    @property
+    def descriptors(self) -> list[ControllerDescriptor[Any]]:
+        """Return every controller."""
+        return [*self.builtin, *(each for app in self.apps for each in descriptors(app))]
+
+    @property
+    def name(self) -> str:
+        """Return what they are called together, which is what their Lease is called."""
+        names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
+        return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
+
+
+def choose(names: Iterable[str]) -> Chosen:
+    """Return what `module:app`, the name of an installed app or `builtin:NAME,…` mean; raises `SettingsError`."""
+    apps: list[App] = []
+    builtin: list[ControllerDescriptor[Any]] = []
+    for name in names:
+        if name.startswith(BUILTIN):
+            builtin += registry.enabled(name.removeprefix(BUILTIN).split(",")).descriptors
+        else:
+            apps += [load_app(each, origin="run") for each in name.split(",")]
+    for descriptor in builtin:
+        _check_context(descriptor)
+    check_names(apps, builtin)
+    return Chosen([*dict.fromkeys(apps)], builtin)
+
+
+def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
+    """Raise `SettingsError` for a controller that signs with the control plane's own keys."""
+    module, _, function = descriptor.builder.partition(":")
+    context = inspect.signature(getattr(import_module(module), function)).parameters["context"].annotation
+    if context not in ("ControllerContext", "context.ControllerContext"):
+        raise SettingsError(f"{BUILTIN}{descriptor.name} needs the keys of the control plane, and runs in serve alone")
+
+
+def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
+    """Install the definitions of apps in a cluster, and return those that were changed; raises `SettingsError`."""
+    api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
+    event_log = RemoteLog(api, clock=clock)
+    writer = RemoteClient(
+        api,
+        event_log,
+        WriteEngine(builtin_kinds(), LogState(event_log), clock=clock, random=Random(0)),
+        manager=MANAGER,
+    )
+    return install(
+        apps,
+        lambda key: event_log.get(DEFINITIONS, key),
+        lambda definition: writer.apply(definition, MANAGER, force=True),
+    )
+
+
+class _Parts(NamedTuple):
+    """What controllers are built from: the `ControllerContext` of this process."""
+
+    api: Api
+    informers: RemoteInformers
+    event_log: RemoteLog
+    clock: Clock
+    random: Random
+    engine: WriteEngine
+    broadcaster: EventBroadcaster
+    fencing: Fencing | None
+
+    @property
+    def root_ca(self) -> str:
+        raise SettingsError("root-ca-certificate-publisher-controller publishes the control plane's own authority")
+
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
+        return self.writer(_manager(descriptor), fenced=True)
+
+    def apiserver_client(self) -> RemoteClient:
+        raise SettingsError("what the control plane writes itself is written by serve alone")
+
+    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
+        return self.broadcaster.recorder(descriptor.event_source, self.writer(_manager(descriptor)))
+
+    def writer(self, manager: str, *, fenced: bool = False) -> RemoteClient:
+        fence = self.fencing if fenced else None
+        return RemoteClient(self.api, self.event_log, self.engine, manager=manager, fence=fence)
+
+
+def _manager(descriptor: ControllerDescriptor[Any]) -> str:
+    return descriptor.name if isinstance(descriptor, AppDescriptor) else CONTROLLER_MANAGER
+
+
+class Options(NamedTuple):
+    """How a process runs."""
+
+    qps: float = 20.0
+    """Requests a second; 0: as many as there are."""
+    burst: int = 30
+    defines: bool = True
+    """Whether definitions are installed."""
+    lease: Key = Key("kube-system", "")
+    """The Lease; without a name it is called after what runs."""
+    elects: bool = True
+    timing: Timing = Timing()
+
+
+class RemoteProcess:
+    """Everything that runs, wired and not yet started."""
+
+    def __init__(
+        self, access: Access, chosen: Chosen, settings: Settings, options: Options, *, clock: Clock, random: Random
+    ) -> None:
+        """Run `chosen` against the cluster of `access`; raises `SettingsError`."""
+        options.timing.check()
+        self._chosen = chosen
+        self._options = options
+        self._clock = clock
+        api = Api(access, Throttle(options.qps, options.burst, clock=clock), program=PROGRAM)
+        event_log = RemoteLog(api, clock=clock)
+        informers = RemoteInformers(api, event_log, clock=clock, random=random)
+        self._sessions = open_sessions("memory:", clock=clock)
+        elector = self._elector(event_log, clock, random) if options.elects else None
+        self._parts = parts = _Parts(
+            api,
+            informers,
+            event_log,
+            clock,
+            random,
+            WriteEngine(builtin_kinds(), InformerState(informers, event_log), clock=clock, random=random),
+            EventBroadcaster(event_log, clock=clock, random=random),
+            elector.fence if elector is not None else None,
+        )
+        controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]
+        self._manager = Manager(clock=clock)
+        self._manager.add(informers, Phase.CACHES)
+        self._manager.add(parts.broadcaster, Phase.CACHES)
+        for runnable in self._led(controllers, elector):
+            self._manager.add(runnable, Phase.LEADER)
+
+    @property
+    def lease(self) -> Key:
+        """The Lease that elects the process that works."""
+        return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
+
+    def _elector(self, event_log: RemoteLog, clock: Clock, random: Random) -> Elector:
+        lock = LeaseLock(
+            event_log,
+            self.lease,
+            identity=f"{socket.gethostname()}_{new_uid(random)}",
+            author=Author("leader-election", f"{PROGRAM}/{__version__}"),
+            clock=clock,
+            new_uid=lambda: new_uid(random),
+        )
+        return Elector(lock, self._sessions, self._options.timing, clock=clock)
+
+    def _led(self, controllers: Sequence[Controller], elector: Elector | None) -> Sequence[Runnable]:
+        if elector is None:
+            return controllers
+        leases = self._parts.informers.informer_of(LEASES, self.lease)
+        recorder = self._parts.broadcaster.recorder("leader-election", self._parts.writer("leader-election"))
+        election = Election(
+            elector,
+            leases,
+            controllers,
+            controllers,
+            clock=self._clock,
+            announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
+        )
+        return [election]
+
+    def run(self, stop: threading.Event) -> None:
+        """Install what is to be defined, and work until `stop` is set; raises what the manager raises."""
+        self._define(stop)
+        log.info("running", server=self._parts.api.server, controllers=[each.name for each in self._chosen.descriptors])
+        try:
+            self._manager.run(stop)
+        except TimeoutError as error:
+            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+        finally:
+            self._sessions.close()
+
+    def _define(self, stop: threading.Event) -> None:
+        writer = self._parts.writer(MANAGER)
+        while self._options.defines and self._chosen.apps and not stop.is_set():
+            try:
+                for each in install(
+                    self._chosen.apps,
+                    lambda key: self._parts.event_log.get(DEFINITIONS, key),
+                    lambda definition: writer.apply(definition, MANAGER, force=True),
+                ):
+                    log.info("definition installed", name=each.name)
+            except CtrlmgrError as error:
+                if not error.retryable:
+                    raise
+                log.warning("the cluster cannot be asked, trying again", error=str(error), retry_in=_RETRY)
+                stop.wait(_RETRY)
+                continue
+            return

@@ -1,0 +1,205 @@
+"""One resource of a cluster, followed for as long as its controllers run: the other half of client-go's `Reflector`.
+
+Guarantees:
+- Whatever ends a watch, it goes on where it was; where the server no longer can (410), everything is listed again.
+- Where the server streams lists (WatchList), it is asked for that, and otherwise for pages; that it cannot is noticed.
+- Failures are tried again after a while, which doubles up to half a minute: also that a kind is not defined yet, or not
+  any more, in which case there are no objects of it.
+- What it tells goes to one queue, in the order in which the server said it.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, Invalid, NotFound, ServiceUnavailable
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.framework.remote.api import Api, error_of
+from ctrlmgr.recording.capture.cluster import Served
+from ctrlmgr.recording.watch_event import CHANGES, decode_line
+
+log = structlog.get_logger(__name__)
+
+FIRST_DELAY: Final = 0.8
+LONGEST_DELAY: Final = 30.0
+"""Seconds between tries, doubled each time (client-go's reflector)."""
+_SHORTEST_WATCH: Final = 300
+"""Seconds that a watch lasts at least, twice that at most: they must not all end at once."""
+_END_OF_LIST: Final = "k8s.io/initial-events-end"
+
+
+class Listed(NamedTuple):
+    """All there is of a resource at a revision."""
+
+    resource: Resource
+    revision: Revision
+    objects: list[Object]
+
+
+class Changed(NamedTuple):
+    """A change of one object."""
+
+    resource: Resource
+    type: EventType
+    object: Object
+
+
+class Progressed(NamedTuple):
+    """Nothing but what was told has happened up to this revision."""
+
+    resource: Resource
+    revision: Revision
+
+
+Message: TypeAlias = Listed | Changed | Progressed
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Metadata
+
+
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+
+
+class Stream:
+    """Lists and watches one resource; `run` is a thread's."""
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        queue: SimpleQueue[Message],
+        *,
+        clock: Clock,
+        random: Random,
+        only: Key | None = None,
+    ) -> None:
+        """Follow `resource`, or `only` one object of it, and put what it says on `queue`."""
+        self._api = api
+        self._resource = resource
+        self._queue = queue
+        self._clock = clock
+        self._random = random
+        self._namespace = only.namespace if only is not None else ""
+        self._selection = {"fieldSelector": f"metadata.name={only.name}"} if only is not None else {}
+        self._served: Served | None = None
+        self._streams_lists = True
+        self._revision: Revision = 0  # everything up to here has been put on the queue; 0: list first
+        self._empty = False  # whether it was told that there is nothing, as the kind is not served
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until `stop` is set."""
+        delay = FIRST_DELAY
+        while not stop.is_set():
+            before = self._revision
+            try:
+                self._follow(stop)
+                delay = FIRST_DELAY
+                continue
+            except Expired:
+                log.info("the cluster has forgotten; listing again", resource=str(self._resource))
+                self._revision = 0
+            except NotFound as error:
+                self._tell_of_nothing()
+                log.info("not served yet, trying again", resource=str(self._resource), error=str(error))
+            except CtrlmgrError as error:
+                log.warning("trying again", resource=str(self._resource), error=str(error), delay=delay)
+            if self._revision > before:
+                delay = FIRST_DELAY
+            stop.wait(delay * (1 + self._random.random()))
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    def _tell_of_nothing(self) -> None:
+        self._served, self._revision = None, 0
+        if not self._empty:
+            self._empty = True
+            self._queue.put(Listed(self._resource, 0, []))
+
+    def _follow(self, stop: threading.Event) -> None:
+        """Follow one watch to its end, having listed if need be."""
+        if self._served is None:
+            self._served = self._api.find(self._resource)
+        seconds = _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH)
+        if not self._revision and self._streams_lists:
+            try:
+                self._watch(stop, seconds, starts=True)
+                return
+            except (Invalid, BadRequest):  # a server that does not know the option, or has it switched off
+                self._streams_lists = False
+        if not self._revision:
+            self._list()
+        self._watch(stop, seconds, starts=False)
+
+    def _list(self) -> None:
+        assert self._served is not None, "it was looked up"
+        revision, objects = self._api.list(self._served, self._namespace)
+        name = self._selection.get("fieldSelector", "").removeprefix("metadata.name=")
+        self._listed(revision, [each for each in objects if not name or each.name == name])
+
+    def _listed(self, revision: Revision, objects: list[Object]) -> None:
+        self._empty = False
+        self._revision = revision
+        self._queue.put(Listed(self._resource, revision, [self._ours(each) for each in objects]))
+
+    def _watch(self, stop: threading.Event, seconds: int, *, starts: bool) -> None:
+        assert self._served is not None, "it was looked up"
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"} if starts else {}
+        first: list[Object] | None = [] if starts else None
+        query |= {} if starts else {"resourceVersion": str(self._revision)}
+        for data in self._api.lines(self._served, self._namespace, {**query, **self._selection}, seconds):
+            if stop.is_set():
+                return
+            first = self._take(data, first)
+        if first is not None:
+            raise ServiceUnavailable(f"the list of {self._resource} ended before it was whole")
+
+    def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
+        """Take a line; return what of the first list there is, None once that is whole."""
+        try:
+            line = decode_line(data)
+            if line.type == "BOOKMARK":
+                return self._bookmark(_decode_bookmark(line.object).metadata, first)
+            if line.type == "ERROR":
+                raise self._error(bytes(line.object))
+            obj = self._ours(Object.from_wire(line.object))
+        except (msgspec.MsgspecError, BadRequest) as error:
+            raise ServiceUnavailable(f"the watch of {self._resource} said what is no event: {error}") from error
+        if first is not None:
+            first.append(obj)
+            return first
+        self._revision = obj.revision
+        self._queue.put(Changed(self._resource, CHANGES[line.type], obj))
+        return None
+
+    def _bookmark(self, metadata: _Metadata, first: list[Object] | None) -> list[Object] | None:
+        revision = int(metadata.resource_version)
+        if first is None:
+            self._revision = revision
+            self._queue.put(Progressed(self._resource, revision))
+            return None
+        if (metadata.annotations or {}).get(_END_OF_LIST) != "true":
+            return first
+        self._listed(revision, first)
+        return None
+
+    def _error(self, status: bytes) -> ApiError:
+        code = msgspec.json.decode(status).get("code", 500)
+        return error_of(code, status, f"watch of {self._resource}")
+
+    def _ours(self, obj: Object) -> Object:
+        """Return an object under the resource that was asked for, which no rule need lead to."""
+        return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

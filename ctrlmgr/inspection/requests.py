@@ -1,0 +1,209 @@
+"""Requests that were audited, kept for a while so that one can ask about them: refused ones, and those that only read.
+
+Guarantees:
+- They are in a database of their own (SQLite, `audit.db`), beside the log whatever that is kept in: writing them down
+  neither waits for the log nor holds it up, and the file may be removed at any time.
+- Nothing of what requests and answers hold is in it: whom a Secret is for, and not what is in it.
+- What is older than settings say is removed. A database that cannot be written is told of, and loses requests only.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock, format_time
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.inspection.database import SQLiteDatabase
+
+log = structlog.get_logger(__name__)
+
+FILE: Final = "audit.db"
+"""What it is called in data_dir."""
+
+_BETWEEN_PRUNINGS = 60.0
+"""Seconds."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS requests (
+    id TEXT NOT NULL, received_at TEXT NOT NULL, seconds REAL NOT NULL, username TEXT, acts_for TEXT,
+    verb TEXT NOT NULL, api_group TEXT, resource TEXT, subresource TEXT NOT NULL, namespace TEXT NOT NULL,
+    name TEXT NOT NULL, uri TEXT NOT NULL, code INTEGER NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL,
+    decision TEXT, because TEXT, source TEXT NOT NULL, agent TEXT NOT NULL, revision INTEGER
+);
+CREATE INDEX IF NOT EXISTS requests_by_time ON requests (received_at);
+CREATE INDEX IF NOT EXISTS requests_by_revision ON requests (revision) WHERE revision IS NOT NULL;
+CREATE INDEX IF NOT EXISTS requests_by_object ON requests (resource, namespace, name, received_at);
+"""
+
+
+class Row(NamedTuple):
+    """One request, as it is kept."""
+
+    id: str
+    """What the audit log and the answer's Audit-Id call it."""
+    received_at: int
+    """Microseconds since 1970."""
+    seconds: float
+    """Until it had been answered."""
+    username: str | None
+    """None: the credentials were no good."""
+    acts_for: str | None
+    """The user that it was made for, if not for its sender."""
+    verb: str
+    api_group: str | None
+    """None, as `resource`, for what is about no resource."""
+    resource: str | None
+    subresource: str
+    namespace: str
+    name: str
+    uri: str
+    code: int
+    reason: str
+    message: str
+    """Why it was refused, or failed."""
+    decision: str | None
+    """`allow` or `forbid`; None if it did not come to that."""
+    because: str | None
+    """The binding and the role that allow it, say."""
+    source: str
+    agent: str
+    revision: Revision | None
+    """What it wrote, if that is known: deletions leave nothing behind that says so."""
+
+
+_INSERT = f"INSERT INTO requests VALUES ({', '.join('?' * len(Row._fields))})"
+_PRUNE = "DELETE FROM requests WHERE received_at < ?"
+
+
+class Store:
+    """Writes requests down; used on one thread at a time, after it was opened."""
+
+    def __init__(self, path: Path, keep_for: float, *, clock: Clock) -> None:
+        """Open the file, or make it; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
+        self._path = path
+        self._keep_for = round(keep_for * 1_000_000)
+        self._clock = clock
+        self._pruned_at = float("-inf")
+        self._fails = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise SettingsError(f"audit.keep_for: {path} cannot be written: {error}") from error
+
+    def write(self, rows: Sequence[Row]) -> bool:
+        """Keep some requests, and forget old ones now and then; return whether that was possible."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(_INSERT, [(row.id, format_time(row.received_at), *row[2:]) for row in rows])
+            self._prune()
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if not self._fails:
+                log.error("audited requests are lost", file=str(self._path), error=str(error))
+            self._fails = True
+            return False
+        self._fails = False
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _prune(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._pruned_at >= _BETWEEN_PRUNINGS:
+            self._pruned_at = now
+            self._connection.execute(_PRUNE, (format_time(self._clock.now() - self._keep_for),))
+
+
+class AuditDatabase(SQLiteDatabase):
+    """The requests that are kept, to be read; nothing can be written through it."""
+
+    def _require_schema(self) -> None:
+        """Take what is there: the process that writes makes the table."""
+
+
+def open_requests(data_path: Path) -> AuditDatabase:
+    """Open the requests that a process with this data_dir keeps; raises `SettingsError` if it keeps none."""
+    path = data_path / FILE
+    if not path.exists():
+        raise SettingsError(f"there is no {path}: requests are kept when audit.policy_file names a policy")
+    return AuditDatabase(path)
+
+
+@contextmanager
+def requests_if_kept(data_path: Path) -> Iterator[AuditDatabase | None]:
+    """Open the same while the block runs, None if there is no such file."""
+    if not (data_path / FILE).exists():
+        yield None
+        return
+    database = open_requests(data_path)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+class Request(NamedTuple):
+    """The request that wrote a revision."""
+
+    id: str
+    received_at: str
+    username: str
+    acts_for: str
+    verb: str
+    uri: str
+    code: int
+    source: str
+    agent: str
+
+
+_SELECT = """
+SELECT id, received_at, coalesce(username, ''), coalesce(acts_for, ''), verb, uri, code, source, agent FROM requests"""
+_BY_REVISION = f"{_SELECT} WHERE revision = :revision AND resource = :resource ORDER BY received_at DESC LIMIT 1"
+_BY_MOMENT = f"""{_SELECT}
+ WHERE resource = :resource AND api_group = :api_group AND namespace = :namespace AND name IN (:name, '')
+   AND received_at <= :until AND received_at >= :since
+   AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND code < 300 AND revision IS NULL
+   AND coalesce(acts_for, username) = :username
+ ORDER BY name DESC, received_at DESC LIMIT 1"""
+
+_LONGEST = 60_000_000
+"""Microseconds that a request may take, from when it came to when its write was recorded."""
+
+
+def request_of(
+    database: AuditDatabase, revision: Revision, resource: Resource, key: Key, username: str, recorded_at: int
+) -> Request | None:
+    """Return the request that wrote a revision, None if it is not kept, or a controller wrote it.
+
+    A deletion is known by its object, its user and its time.
+    """
+    rows = database.query(_BY_REVISION, {"revision": revision, "resource": resource.plural}).rows
+    if not rows:
+        values = {
+            "resource": resource.plural,
+            "api_group": resource.group,
+            "namespace": key.namespace,
+            "name": key.name,
+            "username": username,
+            "since": format_time(recorded_at - _LONGEST),
+            "until": format_time(recorded_at),
+        }
+        rows = database.query(_BY_MOMENT, values).rows
+    return Request(*rows[0]) if rows else None

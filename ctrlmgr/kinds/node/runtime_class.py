@@ -1,0 +1,53 @@
+"""Runtime classes: a handler that never changes, what it costs besides the containers, and where it is.
+
+Rules come from Kubernetes' `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_labels
+from ctrlmgr.kinds.core.pod.resources import validate_container_resources
+from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
+from ctrlmgr.kinds.rules import each_problem, immutable
+
+
+class RuntimeClassStrategy(Strategy):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    allow_unconditional_update = False
+    revalidates = False
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check a new one."""
+        if ctx.old is not None:
+            return []
+        handler = obj.get("handler") or ""
+        errors = each_problem(names.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
+        overhead, scheduling = obj.get("overhead"), obj.get("scheduling")
+        if overhead is not None:
+            limits = {"limits": overhead.get("podFixed") or {}}
+            errors += validate_container_resources(limits, (), Path("overhead"))
+        if scheduling is not None:
+            errors += _validate_scheduling(scheduling, Path("scheduling"))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that the handler stays."""
+        return immutable(new.get("handler"), old.get("handler"), Path("handler"))
+
+
+def _validate_scheduling(scheduling: Mapping[str, Any], path: Path) -> list[FieldError]:
+    tolerations: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
+    errors = validate_labels(scheduling.get("nodeSelector") or {}, path.child("nodeSelector"))
+    for index, toleration in enumerate(tolerations):
+        at = path.child("tolerations").at(index)
+        if toleration in tolerations[:index]:
+            errors.append(duplicate(at, toleration))
+    return errors + validate_tolerations(tolerations, path.child("tolerations"))

@@ -1,0 +1,142 @@
+"""One decision: on which node a pod is to run, or why on none.
+
+Guarantees: a pure function of the pod and of what is known of the cluster. Among nodes of equal score the caller
+chooses. In a large cluster not all nodes are looked at, as in kube-scheduler: it stops when enough have been found that
+can take the pod, and the next decision begins where this one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
+from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
+from ctrlmgr.scheduling.scores import Scores, best, score
+from ctrlmgr.scheduling.views import Selector
+
+NO_NODES: Final = "no nodes available to schedule pods"
+NO_CLAIMS: Final = "no new claims to deallocate"
+"""What the plugin for devices says of every pod that does not fit."""
+_SMALL: Final = 100
+"""Up to how many nodes all are looked at."""
+
+
+@dataclass
+class Decision:
+    """What was decided. With `best` the pod can be bound, to any of these; else `message` says why not."""
+
+    best: list[str] = field(default_factory=list)
+    scores: Scores = field(default_factory=dict)
+    """Of the nodes that can take it; empty if there is but one."""
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    message: str = ""
+    plugins: frozenset[str] = frozenset()
+    """Who refused."""
+    preemption: Preemption | None = None
+    next_start: int = 0
+    """With which node the next decision begins."""
+
+    @property
+    def nominated(self) -> str | None:
+        """The node on which room is made for it; "" if there is none any more; None: nothing changes."""
+        if self.preemption is None:
+            return None
+        if self.preemption.candidate is not None:
+            return self.preemption.candidate.node
+        return "" if self.preemption.clears else None
+
+
+def enough(nodes: int) -> int:
+    """Return how many nodes that can take a pod are enough, of so many."""
+    if nodes < _SMALL:
+        return nodes
+    percent = max(50 - nodes // 125, 5)
+    return max(nodes * percent // 100, _SMALL)
+
+
+def decide(
+    pod: PodInfo,
+    cluster: Cluster,
+    *,
+    budgets: Sequence[Budget] = (),
+    volumes: Volumes = NO_VOLUMES,
+    default_selector: Selector | None = None,
+    start: int = 0,
+    offset: int = 0,
+) -> Decision:
+    """Decide about a pod; `start` is the node to begin with, `offset` the one for preemption."""
+    nodes = cluster.list()
+    if not nodes:
+        return Decision(message=NO_NODES)
+    if volumes.problem:
+        message = f"0/{len(nodes)} nodes are available: {volumes.problem}. {NO_CLAIMS}, preemption: {_hopeless(nodes)}"
+        return Decision(message=message, plugins=frozenset(["VolumeBinding"]), next_start=start)
+    filters = Filters(pod, nodes, cluster.namespaces, volumes)
+    names = named_nodes(pod)
+    looked_at = nodes if names is None else [node for node in nodes if node.name in names]
+    feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
+    if feasible:
+        if len(feasible) == 1:
+            return Decision([feasible[0].name], {}, refusals, next_start=next_start)
+        scores = score(pod, feasible, nodes, cluster.namespaces, default_selector)
+        return Decision(best(scores), scores, refusals, next_start=next_start)
+    return _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
+
+
+def _feasible(
+    filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int
+) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
+    """Return nodes that can take the pod, why others cannot, and where to begin next time."""
+    refusals: dict[str, Refusal] = {}
+    meant = cluster.nodes.get(filters.pod.nominated) if filters.pod.nominated else None
+    if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:
+        return [meant], refusals, start
+    feasible: list[NodeInfo] = []
+    wanted, count = enough(len(nodes)), len(nodes)
+    for index in range(count):
+        node = nodes[(start + index) % count]
+        nominated = cluster.nominated.get(node.name) if cluster.nominated else None
+        refusal = with_nominated(filters, node, nominated) if nominated else filters.refusal(node)
+        if refusal is not None:
+            refusals[node.name] = refusal
+            continue
+        feasible.append(node)
+        if len(feasible) >= wanted:
+            break
+    return feasible, refusals, (start + len(feasible) + len(refusals)) % count if count else 0
+
+
+def _unschedulable(
+    filters: Filters,
+    cluster: Cluster,
+    refusals: dict[str, Refusal],
+    budgets: Sequence[Budget],
+    next_start: int,
+    offset: int,
+    *,
+    limited: bool,
+) -> Decision:
+    count = len(cluster.nodes)
+    unnamed = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+    reasons = histogram(refusals.values(), count - len(refusals) if limited else 0, unnamed)
+    message = f"0/{count} nodes are available: {', '.join(reasons)}." if reasons else f"0/{count} nodes are available:"
+    preemption = preempt(filters, cluster, refusals, budgets, offset)
+    after = [NO_CLAIMS]
+    if preemption.message:
+        after.append(f"preemption: {preemption.message}")
+    plugins = {each.plugin for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
+    if preemption.candidate is None:
+        message = f"{message} {', '.join(after)}"
+    return Decision([], {}, refusals, message, frozenset(plugins), preemption, next_start)
+
+
+def _hopeless(nodes: Sequence[NodeInfo]) -> str:
+    return f"0/{len(nodes)} nodes are available: {len(nodes)} Preemption is not helpful for scheduling."
+
+
+def totals(scores: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Return each node's sum."""
+    return {name: sum(each.values()) for name, each in scores.items()}

@@ -1,0 +1,165 @@
+"""Filters: whether a node can take a pod at all, and if not, why, in kube-scheduler's words.
+
+Guarantees: filters run in the order of the default profile, and the first that refuses a node names the reason. A
+refusal says whether removing other pods from the node could help (`helps`), which is what preemption asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.node_selection import NodeSelector, selects
+from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
+from ctrlmgr.scheduling.resources import shortages
+from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
+from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
+
+UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
+OTHER_NAME: Final = "node(s) didn't match the requested node name"
+UNTOLERATED: Final = "node(s) had untolerated taint(s)"
+NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
+PORTS_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
+VOLUME_ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
+
+_CORDONED: Final = Taint(UNSCHEDULABLE, "", "NoSchedule")
+
+
+class Refusal(NamedTuple):
+    """Why a node cannot take a pod: by which plugin, in which words, and whether removing pods could help."""
+
+    plugin: str
+    reasons: tuple[str, ...]
+    helps: bool = False
+
+
+class Volumes(NamedTuple):
+    """What a pod's volumes ask of nodes: each of these selectors is to match; or why there is none at all."""
+
+    selectors: tuple[NodeSelector, ...] = ()
+    problem: str = ""
+
+
+NO_VOLUMES: Final = Volumes()
+
+
+class Filters:
+    """All filters for one pod: what they need to know of all nodes is found out once."""
+
+    def __init__(
+        self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces, volumes: Volumes = NO_VOLUMES
+    ) -> None:
+        """Look at all nodes."""
+        self.pod = pod
+        self._volumes = volumes
+        self._spread = HardSpread(pod, nodes)
+        self._affinity = HardAffinity(pod, nodes, namespaces)
+        self._requests = pod.requests
+        self._selector = pod.view.spec.node_selector
+        self._tolerates_cordons = is_tolerated(_CORDONED, pod.tolerations)
+
+    def copy(self) -> Filters:
+        """Return the same, so that pods can be counted in and out on one node."""
+        fresh = Filters.__new__(Filters)
+        fresh.__dict__.update(self.__dict__)
+        fresh._spread, fresh._affinity = self._spread.copy(), self._affinity.copy()
+        return fresh
+
+    def add(self, other: PodInfo, node: NodeInfo) -> None:
+        """Count a pod in on a node, and in the node."""
+        node.add(other)
+        self._spread.count(other, node, 1)
+        self._affinity.count(other, node, 1)
+
+    def remove(self, other: PodInfo, node: NodeInfo) -> None:
+        """Count a pod out."""
+        node.remove(other)
+        self._spread.count(other, node, -1)
+        self._affinity.count(other, node, -1)
+
+    def refusal(self, node: NodeInfo) -> Refusal | None:
+        """Return why a node cannot take the pod, None if it can."""
+        pod = self.pod
+        if node.unschedulable and not self._tolerates_cordons:
+            return Refusal("NodeUnschedulable", (UNSCHEDULABLE_NODE,))
+        if pod.node_name and pod.node_name != node.name:
+            return Refusal("NodeName", (OTHER_NAME,))
+        if node.taints and first_untolerated(node.taints, pod.tolerations) is not None:
+            return Refusal("TaintToleration", (UNTOLERATED,))
+        if not selects(node.name, node.labels, self._selector, pod.node_affinity):
+            return Refusal("NodeAffinity", (NOT_SELECTED,))
+        return self._full(node) or self._beside_others(node)
+
+    def _full(self, node: NodeInfo) -> Refusal | None:
+        """Return whether ports or resources are lacking, or a volume is elsewhere."""
+        ports = self.pod.host_ports
+        if ports and any(port.clashes(taken) for port in ports for taken in node.ports):
+            return Refusal("NodePorts", (PORTS_TAKEN,), helps=True)
+        reasons, hopeless = shortages(self._requests, node.allocatable, node.used, len(node.pods))
+        if reasons:
+            return Refusal("NodeResourcesFit", tuple(reasons), helps=not hopeless)
+        if not all(each.matches(node.name, node.labels) for each in self._volumes.selectors):
+            return Refusal("VolumeBinding", (VOLUME_ELSEWHERE,))
+        return None
+
+    def _beside_others(self, node: NodeInfo) -> Refusal | None:
+        if self._spread.constraints:
+            reason = self._spread.refusal(node)
+            if reason:
+                return Refusal("PodTopologySpread", (reason,), helps=reason != MISSING_LABEL)
+        if not self._affinity.is_idle:
+            reason = self._affinity.refusal(node)
+            if reason:
+                return Refusal("InterPodAffinity", (reason,), helps=reason != NO_AFFINITY)
+        return None
+
+
+def named_nodes(pod: PodInfo) -> set[str] | None:
+    """Return the names to which a pod's required affinity limits it, None if there is no such limit.
+
+    That is so when every term has fields that name nodes; the pods of DaemonSets do.
+    """
+    affinity = pod.node_affinity
+    if affinity is None or affinity.required is None:
+        return None
+    names: set[str] = set()
+    for term in affinity.required.node_selector_terms or ():
+        fields = [each for each in term.match_fields or () if each.key == "metadata.name" and each.operator == "In"]
+        if not fields:
+            return None
+        names |= set.intersection(*(set(each.values or ()) for each in fields))
+    return names
+
+
+def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, PodInfo] | None) -> Refusal | None:
+    """Return why a node cannot take the pod, also if the pods for which room is made there were on it already.
+
+    Only those that are at least as important count. The node must be able to take the pod with and without them: it is
+    not certain that they come.
+    """
+    others = [
+        each
+        for each in (nominated or {}).values()
+        if each.priority >= filters.pod.priority and each.uid != filters.pod.uid and each.key not in node.pods
+    ]
+    if others:
+        apart, copy = filters.copy(), node.copy()
+        for each in others:
+            apart.add(each, copy)
+        refusal = apart.refusal(copy)
+        if refusal is not None:
+            return refusal
+    return filters.refusal(node)
+
+
+def histogram(refusals: Iterable[Refusal], absent: int = 0, absent_reason: str = "") -> list[str]:
+    """Return how many nodes were refused for each reason, as `3 Insufficient cpu`, sorted as text."""
+    counts: dict[str, int] = {}
+    for refusal in refusals:
+        for reason in refusal.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    if absent and absent_reason:
+        counts[absent_reason] = counts.get(absent_reason, 0) + absent
+    return sorted(f"{count} {reason}" for reason, count in counts.items())

@@ -1,0 +1,164 @@
+"""Affinity between pods: beside which others a pod must, must not, or would rather be.
+
+Guarantees, those of Kubernetes' plugin InterPodAffinity:
+- "Beside" means: on a node with the same value of the term's topology key.
+- A pod's terms of affinity are met by pods that match all of them; the first pod of a group may be anywhere, if it
+  matches its own terms. What pods that are there must not be beside is minded, too.
+- Preferences of the pod and of those that are there add up; what those that are there require counts as a weight of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.views import AffinityTerm
+
+NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+HIGHEST: Final = 100
+_HARD_WEIGHT: Final = 1
+
+_Counts: TypeAlias = "dict[tuple[str, str], int]"
+Namespaces: TypeAlias = Mapping[str, Mapping[str, str]]
+"""The labels of each namespace."""
+
+
+def term_matches(term: AffinityTerm, owner: PodInfo, other: PodInfo, namespaces: Namespaces) -> bool:
+    """Say whether a term of `owner` is about `other`."""
+    if term.label_selector is None or not _reaches(term, owner, other.namespace, namespaces):
+        return False
+    return term.label_selector.matches(other.labels)
+
+
+def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Namespaces) -> bool:
+    if term.namespaces and namespace in term.namespaces:
+        return True
+    if term.namespace_selector is not None:
+        return term.namespace_selector.matches(namespaces.get(namespace, {}))
+    return not term.namespaces and namespace == owner.namespace
+
+
+class HardAffinity:
+    """What one pod requires of others, and others of it, over all nodes."""
+
+    def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo], namespaces: Namespaces) -> None:
+        """Count what matters in each domain."""
+        self._pod = pod
+        self._namespaces = namespaces
+        self._affinity: Sequence[AffinityTerm] = pod.affinity.required or ()
+        self._anti: Sequence[AffinityTerm] = pod.required_anti_affinity
+        self._wanted: _Counts = {}
+        self._unwanted: _Counts = {}
+        self._existing: _Counts = {}
+        cares = bool(self._affinity or self._anti)
+        for node in nodes:
+            for other in node.with_required_anti_affinity.values():
+                self._count_existing(other, node, 1)
+            for other in node.pods.values() if cares else ():
+                self._count_own(other, node, 1)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is required of any node."""
+        return not self._affinity and not self._anti and not self._existing
+
+    def copy(self) -> HardAffinity:
+        """Return the same, to be changed by itself."""
+        fresh = HardAffinity.__new__(HardAffinity)
+        fresh.__dict__.update(self.__dict__)
+        fresh._wanted, fresh._unwanted = dict(self._wanted), dict(self._unwanted)
+        fresh._existing = dict(self._existing)
+        return fresh
+
+    def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        """Count a pod in on a node (1), or out (-1)."""
+        self._count_existing(other, node, sign)
+        self._count_own(other, node, sign)
+
+    def refusal(self, node: NodeInfo) -> str:
+        """Return why the pod cannot be on a node, "" if it can."""
+        if self._affinity and not self._is_wanted(node):
+            return NO_AFFINITY
+        for term in self._anti:
+            value = node.labels.get(term.topology_key)
+            if value is not None and self._unwanted.get((term.topology_key, value), 0) > 0:
+                return ANTI_AFFINITY
+        if self._existing and any(self._existing.get(pair, 0) > 0 for pair in node.labels.items()):
+            return EXISTING_ANTI_AFFINITY
+        return ""
+
+    def _is_wanted(self, node: NodeInfo) -> bool:
+        found = True
+        for term in self._affinity:
+            value = node.labels.get(term.topology_key)
+            if value is None:
+                return False
+            found = found and self._wanted.get((term.topology_key, value), 0) > 0
+        return found or (not any(self._wanted.values()) and self._matches_all(self._pod))
+
+    def _matches_all(self, other: PodInfo) -> bool:
+        return all(term_matches(each, self._pod, other, self._namespaces) for each in self._affinity)
+
+    def _count_existing(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        for term in other.required_anti_affinity:
+            if term_matches(term, other, self._pod, self._namespaces):
+                _count(self._existing, term, node, sign)
+
+    def _count_own(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        if self._affinity and self._matches_all(other):
+            for term in self._affinity:
+                _count(self._wanted, term, node, sign)
+        for term in self._anti:
+            if term_matches(term, self._pod, other, self._namespaces):
+                _count(self._unwanted, term, node, sign)
+
+
+def _count(counts: _Counts, term: AffinityTerm, node: NodeInfo, weight: int) -> None:
+    value = node.labels.get(term.topology_key)
+    if value is not None:
+        pair = (term.topology_key, value)
+        counts[pair] = counts.get(pair, 0) + weight
+
+
+def affinity_scores(
+    pod: PodInfo, feasible: Sequence[NodeInfo], nodes: Iterable[NodeInfo], namespaces: Namespaces
+) -> dict[str, int] | None:
+    """Return the score of each feasible node; None if no preference applies."""
+    sums: _Counts = {}
+    wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
+    for node in nodes:
+        others = node.pods if pod.has_affinity else node.with_affinity
+        for other in others.values():
+            for each in wants:
+                if term_matches(each.pod_affinity_term, pod, other, namespaces):
+                    _count(sums, each.pod_affinity_term, node, each.weight)
+            for each in shuns:
+                if term_matches(each.pod_affinity_term, pod, other, namespaces):
+                    _count(sums, each.pod_affinity_term, node, -each.weight)
+            if other.has_affinity:
+                _count_preferences(sums, other, node, pod, namespaces)
+    if not sums:
+        return None
+    return _normalized({node.name: sum(sums.get(pair, 0) for pair in node.labels.items()) for node in feasible})
+
+
+def _count_preferences(sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces) -> None:
+    """Add what a pod that is there would have for the new one."""
+    for term in other.affinity.required or ():
+        if term_matches(term, other, pod, namespaces):
+            _count(sums, term, node, _HARD_WEIGHT)
+    for each in other.affinity.preferred or ():
+        if term_matches(each.pod_affinity_term, other, pod, namespaces):
+            _count(sums, each.pod_affinity_term, node, each.weight)
+    for each in other.anti_affinity.preferred or ():
+        if term_matches(each.pod_affinity_term, other, pod, namespaces):
+            _count(sums, each.pod_affinity_term, node, -each.weight)
+
+
+def _normalized(raw: Mapping[str, int]) -> dict[str, int]:
+    least, most = min(0, *raw.values()), max(0, *raw.values())
+    span = most - least
+    return {name: int(HIGHEST * ((score - least) / span)) if span else 0 for name, score in raw.items()}

@@ -1,0 +1,196 @@
+"""Preemption: which less important pods would have to go so that a pod fits, and on which node that does least harm.
+
+Guarantees, those of Kubernetes' plugin DefaultPreemption:
+- Of a node's less important pods as few go as possible: all are taken off, and each is put back, the more important
+  first and those whose disruption budget would be broken before all others, as long as the pod still fits.
+- Of the nodes that is taken which breaks fewest budgets; then the one whose most important victim is least important;
+  whose victims' priorities add up to least; that has fewest; whose most important ones started last; the first.
+- A pod whose policy is Never, or for which pods are going already on the node meant for it, takes no other's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.filters import Filters, Refusal, with_nominated
+from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.views import Selector
+
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+_OFFSET: Final = 2**31
+_FEWEST_CANDIDATES: Final = 100
+_PERCENT: Final = 10
+
+
+class Budget(NamedTuple):
+    """A disruption budget: how many of the pods that it selects may go."""
+
+    namespace: str
+    selector: Selector | None
+    allowed: int
+    disrupted: frozenset[str] = frozenset()
+    """The names of pods whose eviction has been granted already."""
+
+
+class Candidate(NamedTuple):
+    """A node, and the pods that would go, the most important first; how many of those break a budget."""
+
+    node: str
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+
+class Preemption(NamedTuple):
+    """What preemption comes to: a candidate; or a message, and whether a nomination that there was is void."""
+
+    candidate: Candidate | None
+    message: str = ""
+    clears: bool = False
+
+
+def importance(pod: PodInfo) -> tuple[int, str, str]:
+    """Return a key by which more important pods sort first: by priority, then those that started earlier."""
+    return -pod.priority, started(pod), pod.key.name
+
+
+def started(pod: PodInfo) -> str:
+    """Return when a pod started, RFC 3339; one that has not counts as starting in the far future."""
+    return pod.view.status.start_time or "9999"
+
+
+def ineligible(pod: PodInfo, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
+    """Return why a pod may not take others' place now, "" if it may."""
+    if pod.view.spec.preemption_policy == "Never":
+        return NEVER
+    node = cluster.nodes.get(pod.nominated) if pod.nominated else None
+    refusal = refusals.get(pod.nominated)
+    if node is None or (refusal is not None and not refusal.helps):
+        return ""
+    going = any(each.priority < pod.priority and _is_preempted(each) for each in node.pods.values())
+    return TERMINATING if going else ""
+
+
+def _is_preempted(pod: PodInfo) -> bool:
+    if not pod.is_terminating:
+        return False
+    found = next((each for each in pod.view.status.conditions or () if each.type == "DisruptionTarget"), None)
+    return found is not None and found.status == "True" and found.reason == "PreemptionByScheduler"
+
+
+def violating(pods: Iterable[PodInfo], budgets: Sequence[Budget]) -> tuple[list[PodInfo], list[PodInfo]]:
+    """Part pods, taken in this order, into those whose going would break a budget, and the others."""
+    left = [each.allowed for each in budgets]
+    broken: list[PodInfo] = []
+    sound: list[PodInfo] = []
+    for pod in pods:
+        breaks = False
+        for index, budget in enumerate(budgets):
+            if _protects(budget, pod):
+                left[index] -= 1
+                breaks = breaks or left[index] < 0
+        (broken if breaks else sound).append(pod)
+    return broken, sound
+
+
+def _protects(budget: Budget, pod: PodInfo) -> bool:
+    if budget.namespace != pod.namespace or not pod.labels or pod.key.name in budget.disrupted:
+        return False
+    selector = budget.selector
+    return selector is not None and not selector.is_empty and selector.matches(pod.labels)
+
+
+def victims_on(
+    filters: Filters, node: NodeInfo, budgets: Sequence[Budget], nominated: Mapping[Key, PodInfo] | None = None
+) -> Candidate | Refusal:
+    """Return which pods would have to go from a node, or why that does not help; neither argument is changed."""
+    apart, room = filters.copy(), node.copy()
+    less_important = [each for each in node.pods.values() if each.priority < filters.pod.priority]
+    if not less_important:
+        return Refusal("DefaultPreemption", (NO_VICTIMS,))
+    for each in less_important:
+        apart.remove(each, room)
+    refusal = with_nominated(apart, room, nominated)
+    if refusal is not None:
+        return refusal
+    broken, sound = violating(sorted(less_important, key=importance), budgets)
+    victims: list[PodInfo] = []
+    violations = 0
+    for index, each in enumerate([*broken, *sound]):
+        apart.add(each, room)
+        if with_nominated(apart, room, nominated) is not None:
+            apart.remove(each, room)
+            victims.append(each)
+            violations += index < len(broken)
+    return Candidate(node.name, tuple(sorted(victims, key=importance)), violations)
+
+
+def pick(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate that does least harm; of equal ones the first."""
+    return min(candidates, key=_harm)
+
+
+def _harm(candidate: Candidate) -> tuple[object, ...]:
+    victims = candidate.victims
+    highest = victims[0].priority
+    earliest = min(started(each) for each in victims if each.priority == highest)
+    return (
+        candidate.violations,
+        highest,
+        sum(each.priority + _OFFSET for each in victims),
+        len(victims),
+        _Latest(earliest),
+    )
+
+
+class _Latest(str):
+    """A time that sorts before earlier ones."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
+
+
+def preempt(
+    filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
+) -> Preemption:
+    """Find whom a pod that fits nowhere could replace.
+
+    `refusals` are those of all nodes that were looked at; `offset` is where among the nodes to begin.
+    """
+    why_not = ineligible(filters.pod, cluster, refusals)
+    if why_not:
+        return Preemption(None, why_not)
+    hopeful = [node for node in cluster.list() if node.name in refusals and refusals[node.name].helps]
+    wanted = min(max(len(hopeful) * _PERCENT // 100, _FEWEST_CANDIDATES), len(hopeful))
+    found: list[Candidate] = []
+    vain: dict[str, Refusal] = {}
+    for index in range(len(hopeful)):
+        node = hopeful[(offset + index) % len(hopeful)]
+        outcome = victims_on(filters, node, budgets, cluster.nominated.get(node.name))
+        if isinstance(outcome, Refusal):
+            vain[node.name] = outcome
+        elif outcome.victims:
+            found.append(outcome)
+            if len(found) >= wanted and any(not each.violations for each in found):
+                break
+    if found:
+        sound = [each for each in found if not each.violations]
+        return Preemption(pick([*sound, *(each for each in found if each.violations)]))
+    return Preemption(None, _vain(vain, len(cluster.nodes)), clears=True)
+
+
+def _vain(refusals: Mapping[str, Refusal], nodes: int) -> str:
+    counts: dict[str, int] = {}
+    for refusal in refusals.values():
+        for reason in refusal.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    if nodes > len(refusals):
+        counts[NOT_HELPFUL] = counts.get(NOT_HELPFUL, 0) + nodes - len(refusals)
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{nodes} nodes are available: {reasons}."

@@ -1,0 +1,193 @@
+"""Topology spread: how pods that are alike are spread over zones, hosts or whatever else labels tell apart.
+
+Guarantees, those of Kubernetes' plugin PodTopologySpread:
+- A hard constraint refuses a node if a pod there would make the skew too large: the pods that match in its domain, and
+  the new one if it matches itself, less those in the domain that has fewest; none with fewer domains than minDomains.
+- Nodes that lack a label of any constraint, and those that the inclusion policies leave out, are no domains. Pods that
+  are on their way out are not counted. A selector that is empty matches none.
+- Soft constraints score a node by the pods in its domains, weighted by how many domains there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.node_selection import selects
+from ctrlmgr.scheduling.taints import first_untolerated
+from ctrlmgr.scheduling.views import Selector, SpreadConstraint
+
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+HOST: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+MISSING_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
+NOT_SPREAD: Final = "node(s) didn't match pod topology spread constraints"
+_UNBOUNDED: Final = 2**31 - 1
+HIGHEST: Final = 100
+
+
+def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
+    """Return the soft constraints of a pod that has none of any kind and is selected by `selector`."""
+    if selector is None or selector.is_empty:
+        return []
+    return [SpreadConstraint(5, ZONE, SOFT, selector), SpreadConstraint(3, HOST, SOFT, selector)]
+
+
+def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
+    """Say whether a node's pods count for a constraint of `pod`."""
+    if constraint.node_affinity_policy != "Ignore" and not selects(
+        node.name, node.labels, pod.view.spec.node_selector, pod.node_affinity
+    ):
+        return False
+    return constraint.node_taints_policy != "Honor" or first_untolerated(node.taints, pod.tolerations) is None
+
+
+def _matching(pods: Iterable[PodInfo], constraint: SpreadConstraint, namespace: str) -> int:
+    selector = constraint.label_selector
+    if selector is None or selector.is_empty:
+        return 0
+    return sum(
+        not each.is_terminating and each.namespace == namespace and selector.matches(each.labels) for each in pods
+    )
+
+
+def _selects(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    return constraint.label_selector is not None and constraint.label_selector.matches(labels)
+
+
+class HardSpread:
+    """The hard constraints of one pod, over all nodes."""
+
+    def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo]) -> None:
+        """Count the pods that match in each domain."""
+        self._pod = pod
+        self.constraints = [each for each in pod.spread if each.when_unsatisfiable == HARD]
+        self._counts: list[dict[str, int]] = [{} for _ in self.constraints]
+        for node in nodes if self.constraints else ():
+            if self._is_domain(node):
+                for constraint, counts in zip(self.constraints, self._counts, strict=True):
+                    if _includes(constraint, pod, node):
+                        value = node.labels[constraint.topology_key]
+                        found = _matching(node.pods.values(), constraint, pod.namespace)
+                        counts[value] = counts.get(value, 0) + found
+
+    def copy(self) -> HardSpread:
+        """Return the same, to be changed by itself."""
+        fresh = HardSpread.__new__(HardSpread)
+        fresh._pod, fresh.constraints = self._pod, self.constraints
+        fresh._counts = [dict(each) for each in self._counts]
+        return fresh
+
+    def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
+        """Count a pod in on a node (1), or out (-1)."""
+        if other.namespace != self._pod.namespace or not self._is_domain(node):
+            return
+        for constraint, counts in zip(self.constraints, self._counts, strict=True):
+            if _selects(constraint, other.labels) and _includes(constraint, self._pod, node):
+                value = node.labels[constraint.topology_key]
+                counts[value] = counts.get(value, 0) + sign
+
+    def refusal(self, node: NodeInfo) -> str:
+        """Return why the pod cannot be on a node, "" if it can."""
+        for constraint, counts in zip(self.constraints, self._counts, strict=True):
+            value = node.labels.get(constraint.topology_key)
+            if value is None:
+                return MISSING_LABEL
+            fewest = min(counts.values(), default=_UNBOUNDED)
+            if len(counts) < (constraint.min_domains or 1):
+                fewest = 0
+            itself = _selects(constraint, self._pod.labels)
+            if counts.get(value, 0) + itself - fewest > constraint.max_skew:
+                return NOT_SPREAD
+        return ""
+
+    def _is_domain(self, node: NodeInfo) -> bool:
+        return all(each.topology_key in node.labels for each in self.constraints)
+
+
+def spread_scores(
+    pod: PodInfo, default_selector: Selector | None, feasible: Sequence[NodeInfo], nodes: Iterable[NodeInfo]
+) -> dict[str, int] | None:
+    """Return the score of each feasible node, None if the pod has no soft constraints.
+
+    `default_selector` is what the Services and controllers of the pod select it by, for one that has no constraints.
+    """
+    own = bool(pod.spread)
+    wanted = pod.spread if own else default_constraints(default_selector)
+    constraints = [each for each in wanted if each.when_unsatisfiable == SOFT]
+    if not constraints:
+        return None
+    ignored = {node.name for node in feasible if own and not _has_labels(node, constraints)}
+    counts = _domain_counts(pod, constraints, feasible, nodes, ignored, strict=own)
+    weights = [
+        math.log((len(feasible) - len(ignored) if each.topology_key == HOST else len(found)) + 2)
+        for each, found in zip(constraints, counts, strict=True)
+    ]
+    raw = {}
+    for node in feasible:
+        if node.name not in ignored:
+            raw[node.name] = _raw_score(pod, node, constraints, counts, weights)
+    return _normalized(raw, [node.name for node in feasible])
+
+
+def _has_labels(node: NodeInfo, constraints: Iterable[SpreadConstraint]) -> bool:
+    return all(each.topology_key in node.labels for each in constraints)
+
+
+def _domain_counts(
+    pod: PodInfo,
+    constraints: Sequence[SpreadConstraint],
+    feasible: Iterable[NodeInfo],
+    nodes: Iterable[NodeInfo],
+    ignored: set[str],
+    *,
+    strict: bool,
+) -> list[dict[str, int]]:
+    """Return for each constraint, but those by host, the pods that match in each domain with a feasible node."""
+    counts: list[dict[str, int]] = [{} for _ in constraints]
+    for node in feasible:
+        for each, found in zip(constraints, counts, strict=True):
+            if node.name not in ignored and each.topology_key != HOST:
+                found[node.labels.get(each.topology_key, "")] = 0
+    if not any(counts):
+        return counts
+    for node in nodes:
+        if strict and not _has_labels(node, constraints):
+            continue
+        for each, found in zip(constraints, counts, strict=True):
+            value = node.labels.get(each.topology_key, "")
+            if value in found and _includes(each, pod, node):
+                found[value] += _matching(node.pods.values(), each, pod.namespace)
+    return counts
+
+
+def _raw_score(
+    pod: PodInfo,
+    node: NodeInfo,
+    constraints: Sequence[SpreadConstraint],
+    counts: Sequence[Mapping[str, int]],
+    weights: Sequence[float],
+) -> int:
+    score = 0.0
+    for each, found, weight in zip(constraints, counts, weights, strict=True):
+        value = node.labels.get(each.topology_key)
+        if value is not None:
+            by_host = each.topology_key == HOST
+            count = _matching(node.pods.values(), each, pod.namespace) if by_host else found[value]
+            score += count * weight + (each.max_skew - 1)
+    return math.floor(score + 0.5)
+
+
+def _normalized(raw: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
+    """Turn "many pods are there" into a low score; a node that was ignored has none."""
+    least, most = min(raw.values(), default=0), max(raw.values(), default=0)
+    scores = {}
+    for name in names:
+        if name not in raw:
+            scores[name] = 0
+        else:
+            scores[name] = HIGHEST * (most + least - raw[name]) // most if most else HIGHEST
+    return scores

@@ -1,0 +1,93 @@
+"""Apps beside our own controllers: what the settings name is loaded, checked and built like ours.
+
+Guarantees: what cannot be right is refused before anything starts, in one line: an app that cannot be imported, two
+controllers of one name, a kind that contradicts a stored definition.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.resource import DEFINITIONS
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import registry
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.assembly import check_names, descriptors
+from ctrlmgr.framework.install import MANAGER, changes, install
+from ctrlmgr.framework.loading import installed, load_app, load_apps
+from ctrlmgr.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_RETRY: Final = 1.0
+"""Seconds until what could not be installed for the time being is tried again."""
+
+
+class Chosen(NamedTuple):
+    """What runs: the apps, and the controllers, theirs among them."""
+
+    apps: Sequence[App]
+    controllers: registry.Enabled
+
+
+def chosen(settings: Settings, event_log: EventLog) -> Chosen:
+    """Return what the settings choose; raises `SettingsError`.
+
+    Entries of `controllers.enabled` may name apps, too: `shop:app`, or an installed one; that means its controllers.
+    """
+    apps = load_apps(settings.controllers.apps)
+    known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
+    known |= {controller.name for app in apps for controller in app.controllers}
+    wanted: list[str] = []
+    for entry in settings.controllers.enabled:
+        if ":" in entry or (entry not in known and entry in installed()):
+            app = load_app(entry, origin="--controllers")
+            apps += [] if app in apps else [app]
+            wanted += [controller.name for controller in app.controllers]
+        else:
+            wanted.append(entry)
+    check_names(apps, registry.ALL)
+    changes(apps, lambda key: event_log.get(DEFINITIONS, key))
+    theirs = [each for app in apps for each in descriptors(app)]
+    return Chosen(apps, registry.enabled(wanted, [*registry.ALL, *theirs]))
+
+
+class Definitions:
+    """A runnable that installs the definitions of apps, and ends."""
+
+    name = "app-definitions"
+
+    def __init__(self, apps: Sequence[App], client: EngineClient, event_log: EventLog, *, clock: Clock) -> None:
+        """Install them through `client`."""
+        self._apps = apps
+        self._client = client
+        self._log = event_log
+        self._clock = clock
+
+    def run(self, stop: threading.Event) -> None:
+        """Install; raises `SettingsError` for what is refused, and tries again what cannot be done now."""
+        pause = threading.Condition()
+        while not stop.is_set():
+            try:
+                stored = install(
+                    self._apps,
+                    lambda key: self._log.get(DEFINITIONS, key),
+                    lambda definition: self._client.apply(definition, MANAGER, force=True),
+                )
+            except CtrlmgrError as error:
+                if not error.retryable:
+                    raise
+                log.warning("definitions not installed, trying again", error=str(error), retry_in=_RETRY)
+                with pause:
+                    self._clock.wait(pause, _RETRY)
+                continue
+            for definition in stored:
+                log.info("definition installed", name=definition.name, revision=definition.revision)
+            return

@@ -1,0 +1,180 @@
+"""Tokens of the issuers that `--authentication-config` names; the file is followed as it changes.
+
+Guarantees:
+- An issuer is asked for its keys once, again when a token names a key that it has not told of (no more often than every
+  `_BETWEEN` seconds), and never because of a token of another issuer. Its tokens wait for that, no other request does.
+- A file that becomes unusable is logged, counted and ignored: what it said before stays in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import httpx
+import msgspec
+import structlog
+
+from ctrlmgr.authentication import jwt
+from ctrlmgr.authentication.id_tokens import read_key_set, token_user
+from ctrlmgr.authentication.jwt_configuration import Configuration, TrustedIssuer, read_configuration
+from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import CONFIGURATION_RELOADS
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
+
+log = structlog.get_logger(__name__)
+
+_BETWEEN: Final = 10.0
+"""Seconds from one question for keys to the next."""
+_PATIENCE: Final = 10.0
+"""Seconds that an issuer may take to answer."""
+_UNINITIALIZED = "oidc: authenticator not initialized"
+
+
+class _Issuer(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
+class _Discovery(msgspec.Struct, frozen=True):
+    issuer: str
+    jwks_uri: str
+
+
+_decode_issuer = msgspec.json.Decoder(_Issuer).decode
+
+
+class IssuerTokens:
+    """Knows the tokens of one issuer; used on the event loop."""
+
+    def __init__(self, issuer: TrustedIssuer, *, clock: Clock) -> None:
+        """Ask `issuer` for its keys when its first token comes."""
+        self.issuer = issuer
+        self._clock = clock
+        self._keys: dict[str, list[jwt.PublicKey]] | None = None
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def authenticate(self, token: jwt.Compact) -> User:
+        """Return whom a token stands for that says it is this issuer's; raises `CredentialsRefused`."""
+        candidates = await self._candidates(token.key_id)
+        if not any(jwt.verifies(token, key) for key in candidates):
+            words = "failed to verify signature: failed to verify id token signature"
+            raise CredentialsRefused(f"oidc: verify token: {words}")
+        return token_user(token.payload, self.issuer, self._clock.now())
+
+    async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
+        """Return the keys that a token may be signed with; raises `CredentialsRefused` while none are known."""
+        if (found := self._known(wanted)) is not None:
+            return found
+        async with self._asking:
+            if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
+                self._asked_at = self._clock.monotonic()
+                await self._ask()
+        if self._keys is None:
+            raise CredentialsRefused(_UNINITIALIZED)
+        return self._known(wanted) or ()
+
+    def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
+        """Return the keys that are called so, all if a token does not say; None if there are none."""
+        if self._keys is None:
+            return None
+        if not wanted:
+            return [key for keys in self._keys.values() for key in keys]
+        return self._keys.get(wanted)
+
+    async def _ask(self) -> None:
+        url = self.issuer.discovery_url
+        try:
+            trusted = ssl.create_default_context(cadata=self.issuer.authorities or None)
+            async with httpx.AsyncClient(verify=trusted, timeout=_PATIENCE, trust_env=False) as client:
+                document = await client.get(url)
+                document.raise_for_status()
+                told = msgspec.json.decode(document.content, type=_Discovery)
+                if told.issuer != self.issuer.url:
+                    raise ValueError(f"it says that it is {told.issuer!r}")
+                url = told.jwks_uri
+                answer = await client.get(url)
+                answer.raise_for_status()
+                self._keys = read_key_set(answer.content)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, msgspec.MsgspecError) as error:
+            log.warning("an issuer's keys cannot be had", issuer=self.issuer.url, url=url, error=str(error))
+
+
+class ConfiguredTokens(ForAllAudiences):
+    """Knows the tokens of all issuers in a file: a `TokenAuthenticator`."""
+
+    def __init__(
+        self,
+        file: Path,
+        own_issuers: Sequence[str],
+        audiences: Audiences,
+        told: Callable[[Configuration], None],
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read `file`; `told` hears of what it says now and later. Raises `SettingsError`.
+
+        Tokens are good for `audiences`, who are this server; whom they must be for themselves is configured.
+        """
+        super().__init__(audiences)
+        self._file = file
+        self._own_issuers = own_issuers
+        self._told = told
+        self._clock = clock
+        self._issuers: dict[str, IssuerTokens] = {}
+        self._stamp = self._look()
+        self._take(read_configuration(file, own_issuers))
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return whom a token stands for, None if it is no configured issuer's; raises `CredentialsRefused`."""
+        payload = jwt.untrusted_payload(token)
+        try:
+            issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
+        except (ValueError, msgspec.MsgspecError):
+            return None
+        if issuer is None:
+            return None
+        compact = jwt.parse(token)
+        if compact is None:
+            raise CredentialsRefused("oidc: verify token: oidc: malformed jwt")
+        return await issuer.authenticate(compact)
+
+    def reload(self) -> bool:
+        """Take up the file if it has changed; return whether it was."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self._take(read_configuration(self._file, self._own_issuers))
+        except SettingsError as error:
+            CONFIGURATION_RELOADS.labels("failure").inc()
+            log.warning("authentication configuration not reloaded, the old one stays in force", error=str(error))
+            return False
+        CONFIGURATION_RELOADS.labels("success").inc()
+        log.info("authentication configuration reloaded", file=str(self._file), issuers=len(self._issuers))
+        return True
+
+    def _take(self, said: Configuration) -> None:
+        """Go by a configuration; an issuer that stays as it was keeps its keys."""
+        before = self._issuers
+        self._issuers = {
+            each.url: before[each.url]
+            if each.url in before and before[each.url].issuer == each
+            else IssuerTokens(each, clock=self._clock)
+            for each in said.issuers
+        }
+        self._told(said)
+
+    def _look(self) -> tuple[int, int] | None:
+        try:
+            status = self._file.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size

@@ -1,0 +1,137 @@
+"""Work that may take long for what it is given, on threads of its own, each piece with a deadline that ends it.
+
+Guarantees:
+- The event loop goes on meanwhile, and others are answered.
+- Work that has not ended `DEADLINE` seconds after it began is ended, not only no longer waited for: who asked is told
+  504, and the thread goes on with the next piece. (It ends where the interpreter has a say, between two bytecodes: a
+  single call into C runs to its end first. None of ours takes more than time in proportion to its input.)
+- Pieces are begun in the order in which they came.
+
+How it ends: `PyThreadState_SetAsyncExc` has the interpreter raise `_Overdue` in the thread. It is a `BaseException`, so
+no handler of errors takes it for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import RequestTimeout, StatusDetails
+from ctrlmgr.server.workers import Workers
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+DEADLINE = 10.0
+"""Seconds that a piece of work may take: three times what the largest body takes that a client may send, on a slow
+machine beside others."""
+
+_THREADS = 2
+_AGAIN = 1.0
+"""Seconds until a thread that goes on is told again."""
+
+
+class _Overdue(BaseException):
+    """Raised in a thread to end what it works on."""
+
+
+class BoundedWork:
+    """See the module's docstring; started and stopped by the server that it works for."""
+
+    def __init__(self, clock: Clock, *, deadline: float = DEADLINE) -> None:
+        """Give each piece of work `deadline` seconds by `clock`."""
+        self._workers = Workers(_THREADS)
+        self._clock = clock
+        self._deadline = deadline
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._workers.start()
+
+    def stop(self) -> None:
+        """Have the threads end once what was given before is done."""
+        self._workers.stop()
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Have a thread call `call`; returns what it returns, raises what it raises, or `RequestTimeout`."""
+        piece = _Piece(call, self._clock)
+        watching = asyncio.ensure_future(self._watch(piece))
+        try:
+            result: T = await self._workers.run(piece)
+            return result
+        finally:
+            watching.cancel()
+
+    async def _watch(self, piece: _Piece) -> None:
+        left = self._deadline
+        while True:
+            await asyncio.sleep(left)
+            left = piece.left(self._deadline)
+            if left <= 0:
+                piece.end()
+                left = _AGAIN
+
+
+class _Piece:
+    """One call, which can be ended from another thread."""
+
+    def __init__(self, call: Callable[[], Any], clock: Clock) -> None:
+        self._call = call
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began_at: float | None = None
+        self._thread: int | None = None  # the one that is at it, and that may be told to end; guarded by _lock
+
+    def __call__(self) -> Any:
+        try:
+            return self._work()
+        except _Overdue:
+            self._leave()
+            log.warning("work took too long and was ended", work=getattr(self._call, "__qualname__", ""))
+            words = "Timeout: request did not complete within the allotted timeout"
+            raise RequestTimeout(words, details=StatusDetails()) from None
+
+    def left(self, deadline: float) -> float:
+        """Return how many of its seconds are left; all of them while it has not begun."""
+        began_at = self._began_at
+        return deadline if began_at is None else began_at + deadline - self._clock.monotonic()
+
+    def end(self) -> None:
+        """Have the thread give it up, if it is still at it."""
+        with self._lock:
+            if self._thread is not None:
+                _raise_in(self._thread, _Overdue)
+
+    def _work(self) -> Any:
+        with self._lock:
+            self._thread = threading.get_ident()
+        self._began_at = self._clock.monotonic()
+        try:
+            return self._call()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """See that the thread is told nothing from here on; it may just be."""
+        while True:
+            try:
+                with self._lock:
+                    if self._thread is not None:
+                        _raise_in(self._thread, None)
+                        self._thread = None
+                return
+            except _Overdue:
+                continue
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have the interpreter raise `error` in a thread before long; None takes back what has not been raised yet."""
+    what = ctypes.py_object(error) if error is not None else ctypes.c_void_p(None)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)

@@ -1,0 +1,110 @@
+"""The settings of the audit log, under kube-apiserver's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import DURATION, SWITCH, TEXT, one_of, whole
+
+_BATCH = one_of("batch", "blocking")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """Which requests are written down, and where to; sizes are in megabytes, ages in days, times in seconds."""
+
+    policy_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The audit policy (YAML or JSON, Policy of audit.k8s.io/v1). Without one no request is written down, "
+            "and none pays for it.",
+            flag="--audit-policy-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    keep_for: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long audited requests, also those that were refused or only read, can be asked for with "
+            "`ctrlmgr sql audit` and `ctrlmgr why`. They are in audit.db in data_dir. "
+            '"0s": they cannot.'
+        ),
+    ] = 7 * 24 * 3600.0
+    log_path: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The file that audit events are appended to, a line of JSON each; - is the standard output. Empty: none.",
+            flag="--audit-log-path",
+            metavar="FILE",
+        ),
+    ] = ""
+    log_maxsize: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "The size in megabytes at which that file is put aside and a new one begun. 0: it grows for ever.",
+            flag="--audit-log-maxsize",
+            metavar="MB",
+        ),
+    ] = 100
+    log_maxbackup: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "How many files that were put aside are kept. 0: all.",
+            flag="--audit-log-maxbackup",
+            metavar="NUMBER",
+        ),
+    ] = 0
+    log_maxage: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "For how many days files that were put aside are kept. 0: for ever.",
+            flag="--audit-log-maxage",
+            metavar="DAYS",
+        ),
+    ] = 0
+    log_compress: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether files that were put aside are packed with gzip.",
+            flag="--audit-log-compress",
+            metavar="BOOL",
+        ),
+    ] = False
+    log_mode: Annotated[
+        str,
+        _BATCH,
+        Setting(
+            '"blocking": each event is in the file before the server goes on. "batch": many at a time, on a thread '
+            "of their own.",
+            flag="--audit-log-mode",
+            metavar="MODE",
+        ),
+    ] = "blocking"
+    log_batch_buffer_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many events wait at most, with log_mode batch; what does not fit is dropped and counted.",
+            flag="--audit-log-batch-buffer-size",
+            metavar="NUMBER",
+        ),
+    ] = 10_000
+    log_batch_max_size: Annotated[
+        int,
+        whole(1),
+        Setting("How many are written at a time.", flag="--audit-log-batch-max-size", metavar="NUMBER"),
+    ] = 400
+    log_batch_max_wait: Annotated[
+        float,
+        DURATION,
+        Setting("How long an event waits at most for others.", flag="--audit-log-batch-max-wait", metavar="DURATION"),
+    ] = 1.0

@@ -1,0 +1,353 @@
+"""A control plane for tests of apps: no server, no threads, no waiting; time is what the test says it is.
+
+Guarantees:
+- Writes are decided as the server decides them: validated by the kind's schema, defaulted, admitted; so an object that
+  the server would refuse is refused here, in the same words.
+- Nothing happens by itself: controllers run in `settle` and `advance`, in the same order each time.
+- What a controller raises fails the test, unless the test asked for it (`fail`) or says that it may (`strict=False`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple, TypeVar, overload
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS, NAMESPACES, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.definitions.controller import new_definition_controller
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.operations import Operation, Target
+from ctrlmgr.engine.options import Body, DeleteOptions, Requester, WriteOptions
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.eventlog.event import Cause, Event, Fence
+from ctrlmgr.framework.admission import plugin_of
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.assembly import build, check_names, descriptors
+from ctrlmgr.framework.children import Child, declared, manifest, to_object
+from ctrlmgr.framework.declaration import Declaration, declaration_of
+from ctrlmgr.framework.definition import definition_of
+from ctrlmgr.framework.model import Kind, Untyped
+from ctrlmgr.framework.reading import read
+from ctrlmgr.informer import Informers
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.manager import Controller
+from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.testing.faults import Fault, Faults, FaultyClient
+from ctrlmgr.testing.stage import Stage
+
+K = TypeVar("K", bound=Kind)
+
+_RECONCILES = 1_000
+"""How many reconciles a controller may take to come to rest."""
+_MERGE = "application/merge-patch+json"
+
+
+class Told(NamedTuple):
+    """What an Event tells: its type (`Normal`, `Warning`), reason and message, and how often it was told."""
+
+    type: str
+    reason: str
+    message: str
+    times: int = 1
+
+
+class Written(NamedTuple):
+    """A write of a controller."""
+
+    type: str
+    """`ADDED`, `MODIFIED` or `DELETED`."""
+    resource: str
+    key: str
+    controller: str
+    triggers: tuple[int, ...] = ()
+    """The revisions of all the changes that made the controller look."""
+
+
+class Harness:
+    """A cluster in which one app runs; a namespace `default` is there."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        controllers: Sequence[str] = (),
+        kinds: Sequence[type[Kind]] = (),
+        strict: bool = True,
+        seed: int = 1,
+    ) -> None:
+        """Install the app's kinds and build its controllers; `controllers` are built-in ones that run, too, by name.
+
+        `kinds` are installed beside those of the app. Without `strict` a reconcile that raises fails no test.
+        """
+        self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
+        self.clock: FakeClock = self._stage.clock
+        """The time; `advance` steps it and lets the controllers run."""
+        self.errors: list[tuple[str, str, Exception]] = []
+        """What controllers have raised, but for what tests asked for: (controller, object, error)."""
+        self.random = Random(seed)
+        self.event_log: EventLog = self._stage.log
+        self.engine: Engine = self._stage.engine
+        self.root_ca = ""
+        self._strict = strict
+        self._faults = Faults()
+        self._broadcaster = EventBroadcaster(self.event_log, clock=self.clock, random=Random(seed))
+        self._app = app
+        self._others = registry.enabled(controllers).descriptors if controllers else ()
+        check_names([app], self._others)
+        self._names = {each.user for each in descriptors(app)}
+        self._names |= {each.user for each in self._others}
+        self._users = Requester("test", ("system:masters",), "test")
+        self._stage.namespace("default")
+        defined = {each.resource: each.cls for each in app.kinds} | {
+            kind.declaration.resource: kind for kind in kinds if not kind.declaration.existing
+        }
+        self._start()
+        for kind in defined.values():
+            self.create(definition_of(kind))
+        self.settle()
+
+    def _start(self) -> None:
+        self.informers = Informers(self.event_log, self._stage.feed, clock=self.clock)
+        self._controllers = [*self._built()]
+        self.informers.sync()
+        for controller in self._controllers:
+            controller.start()
+
+    def _built(self) -> Iterable[Controller]:
+        apiserver = self._writer("system:apiserver")
+        yield new_definition_controller(self.informers, apiserver, self.event_log, clock=self.clock, random=self.random)
+        for each in descriptors(self._app):
+            yield build(each, self, failed=self._failed)
+        for other in self._others:
+            yield other.build(self, other.options())
+
+    def restart(self) -> None:
+        """Start the controllers again, with nothing but what the log has."""
+        self._start()
+
+    # What controllers are built from: the `ControllerContext`.
+
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
+        """Return what a controller writes through."""
+        return self._writer(descriptor.user, canonical=canonical)
+
+    def apiserver_client(self) -> EngineClient:
+        """Return a client for what the API server itself writes."""
+        return self._writer("system:apiserver")
+
+    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
+        """Return what a controller records Events through."""
+        return self._broadcaster.recorder(descriptor.event_source, self._writer(descriptor.user, faulty=False))
+
+    def _writer(self, user: str, *, canonical: bool = False, faulty: bool = True) -> EngineClient:
+        requester = Requester(user, ("system:masters",), "ctrlmgr")
+        faults = self._faults if faulty else Faults()
+        return FaultyClient(faults, self.engine, self._run, requester, canonical=canonical)
+
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
+        driver = Driver(self.event_log, self._stage.feed, self._stage.cacher, patience=0, cause=cause)
+        return driver.run(operation)
+
+    # What a test does.
+
+    @overload
+    def create(self, obj: K) -> K: ...
+
+    @overload
+    def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
+
+    def create(self, obj: Child) -> Any:
+        """Create an object as a client would, and return it; raises `Invalid` and so on.
+
+        One that names no namespace is made in `default`.
+        """
+        declaration = declared(obj)
+        fields = manifest(obj)
+        target = self._target(declaration, "", fields["metadata"].get("namespace"))
+        body = Body("application/json", to_object(fields, declaration.resource).wire())
+        answer = self._run(self.engine.create(target, body, WriteOptions(), self._users))
+        return read(declaration, answer.object)
+
+    @overload
+    def patch(self, kind: type[K], name: str, patch: Any, *, namespace: str = ..., subresource: str = ...) -> K: ...
+
+    @overload
+    def patch(self, kind: str, name: str, patch: Any, *, namespace: str = ..., subresource: str = ...) -> Untyped: ...
+
+    def patch(
+        self, kind: Any, name: str, patch: Mapping[str, Any], *, namespace: str = "default", subresource: str = ""
+    ) -> Any:
+        """Change an object by a merge patch, or its `status`, and return it; raises what the API refuses."""
+        declaration = declaration_of(kind)
+        target = self._target(declaration, name, namespace)._replace(subresource=subresource)
+        body = Body(_MERGE, _encoded(patch))
+        answer = self._run(self.engine.patch(target, body, WriteOptions(), self._users))
+        return None if answer.object is None else read(declaration, answer.object)
+
+    def delete(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> None:
+        """Delete an object; it stays for as long as it has finalizers. Raises `NotFound`."""
+        target = self._target(declaration_of(kind), name, namespace)
+        self._run(self.engine.delete(target, None, DeleteOptions(propagation_policy="Background"), self._users))
+
+    @overload
+    def get(self, kind: type[K], name: str, *, namespace: str = ...) -> K | None: ...
+
+    @overload
+    def get(self, kind: str, name: str, *, namespace: str = ...) -> Untyped | None: ...
+
+    def get(self, kind: Any, name: str, *, namespace: str = "default") -> Any:
+        """Return an object as it is now, None if there is none."""
+        declaration = declaration_of(kind)
+        key = Key(namespace if declaration.namespaced else "", name)
+        obj = self.event_log.get(declaration.resource, key)
+        return None if obj is None else read(declaration, obj)
+
+    @overload
+    def list(self, kind: type[K], *, namespace: str | None = ...) -> Sequence[K]: ...
+
+    @overload
+    def list(self, kind: str, *, namespace: str | None = ...) -> Sequence[Untyped]: ...
+
+    def list(self, kind: Any, *, namespace: str | None = None) -> Any:
+        """Return the objects of a kind, of one namespace or (None) of all, by key."""
+        declaration = declaration_of(kind)
+        found = self.event_log.snapshot(declaration.resource, namespace=namespace).objects
+        return [read(declaration, each) for each in sorted(found, key=lambda obj: obj.key)]
+
+    def settle(self) -> None:
+        """Let the controllers work until there is nothing to do at this moment.
+
+        Raises AssertionError when they do not come to rest, and when one of them has raised something.
+        """
+        for _ in range(_RECONCILES):
+            self.hear()
+            if not any(self.work(each.name) for each in self._controllers):
+                self._check()
+                return
+        raise AssertionError(f"the controllers do not come to rest: the last writes are {self.written()[-6:]}")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and the controllers do what is due by then."""
+        self.clock.step(seconds)
+        self.settle()
+
+    def hear(self, limit: int | None = None) -> int:
+        """Let the caches take in what has happened, or the next `limit` events of it; return how many those were."""
+        self._stage.feed.catch_up()
+        if limit is not None:
+            return self.informers.step(limit)
+        return sum(iter(self.informers.step, 0))
+
+    def work(self, controller: str) -> bool:
+        """Let a controller reconcile its next object, on caches as they are; False if it has none."""
+        found = next(each for each in self._controllers if each.name == controller)
+        try:
+            return found.process_next(timeout=0)
+        finally:
+            self._broadcaster.flush()
+
+    def ready(self) -> Sequence[str]:
+        """Return the controllers that have something to reconcile."""
+        return [each.name for each in self._controllers if len(each.queue)]
+
+    @property
+    def unheard(self) -> int:
+        """How many events the caches have not taken in yet."""
+        self._stage.feed.catch_up()
+        return self._stage.feed.head() - self.informers.revision
+
+    def fail(
+        self,
+        error: Exception,
+        *,
+        times: int = 1,
+        verb: str = "",
+        kind: type[Kind] | str | None = None,
+        lost: bool = False,
+    ) -> None:
+        """Have the next writes of controllers fail.
+
+        `verb` is `apply`, `status`, `create`, `update` or `delete` (empty: any), `kind` what is written (None: any).
+        With `lost` the write happens all the same, and only its answer is lost.
+        """
+        resource = None if kind is None else declaration_of(kind).resource
+        self._faults.add(Fault(error, times, verb, resource, lost))
+
+    def events(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> Sequence[Told]:
+        """Return what Events tell of an object, oldest first."""
+        about = declaration_of(kind).kind
+        found = [each.to_dict() for each in self.event_log.snapshot(EVENTS).objects]
+        return [
+            Told(each["type"], each["reason"], each["message"], each.get("count", 1))
+            for each in sorted(found, key=lambda event: int(event["metadata"]["resourceVersion"]))
+            if (each["involvedObject"]["kind"], each["involvedObject"]["name"]) == (about, name)
+            and each["metadata"]["namespace"] == namespace
+        ]
+
+    def written(self) -> Sequence[Written]:
+        """Return what controllers have written, Events left out, in order."""
+        events = self.event_log.events_after(0, limit=1_000_000)
+        return [self._written(each) for each in events if each.actor in self._names and each.resource != EVENTS]
+
+    def _written(self, event: Event) -> Written:
+        known = self.event_log.reconcile(event.reconcile)
+        triggers = tuple(known.cause.triggers) if known is not None else ()
+        actor = event.actor.rpartition(":")[2]
+        return Written(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
+
+    def state(self, *, without: Iterable[Resource] = (EVENTS, NAMESPACES)) -> Mapping[str, Any]:
+        """Return all objects by resource and key, as far as two runs can be compared: without times, uids, versions."""
+        left_out = set(without)
+        found = [each for each in self.event_log.snapshot().objects if each.resource not in left_out]
+        return {f"{each.resource} {each.key}": _comparable(each) for each in found}
+
+    def _target(self, declaration: Declaration, name: str, namespace: str | None) -> Target:
+        kind = self.engine.kinds.find(declaration.group, declaration.version, declaration.resource.plural)
+        if kind is None:
+            raise AssertionError(f"{declaration.label} is not installed: name it in kinds=")
+        return Target(kind, (namespace or "default") if kind.namespaced else "", name)
+
+    def _failed(self, controller: str, raw: Object, error: Exception) -> None:
+        expected = any(error is each for each in self._faults.raised)
+        if not expected and not (isinstance(error, CtrlmgrError) and error.lost_race):
+            self.errors.append((controller, str(raw.key), error))
+
+    def _check(self) -> None:
+        if self._strict and self.errors:
+            controller, key, error = self.errors.pop(0)
+            raise AssertionError(
+                f"controller {controller} failed for {key}: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+_VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
+
+
+def _comparable(obj: Object) -> Any:
+    fields = obj.to_dict()
+    metadata = {name: value for name, value in fields["metadata"].items() if name not in _VOLATILE}
+    if "ownerReferences" in metadata:
+        metadata["ownerReferences"] = [
+            {name: value for name, value in each.items() if name != "uid"} for each in metadata["ownerReferences"]
+        ]
+    return _without_moments({**fields, "metadata": metadata})
+
+
+def _without_moments(value: Any) -> Any:
+    if isinstance(value, dict):
+        left_out = ("lastTransitionTime", "observedGeneration")
+        return {name: _without_moments(each) for name, each in value.items() if name not in left_out}
+    return [_without_moments(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.controllers.scheduler import Options
+from ctrlmgr.controllers.scheduler.controller import build
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+NODES = "/api/v1/nodes"
+NAMESPACED = "/api/v1/namespaces/a/pods"
+
+
+class Scene:
+    """A namespace, and a scheduler that is worked by hand."""
+
+    def __init__(self) -> None:
+        self.stage = WorkedStage(self._build)
+        self.stage.namespace("a")
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, Options())
+
+    def node(self, name: str, cpu: str = "2", **more: Any) -> None:
+        held = {"cpu": cpu, "memory": "4Gi", "pods": "10"}
+        metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **more.get("labels", {})}}
+        self.stage.create(NODES, {"metadata": metadata, "status": {"capacity": held, "allocatable": held}})
+        # Not the taint of a node that has said nothing yet.
+        self.stage.patch(f"{NODES}/{name}", {"spec": {"taints": more.get("taints")}})
+        self.stage.work()
+
+    def pod(self, name: str, cpu: str = "1", **spec: Any) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        labels = spec.pop("labels", {})
+        self.stage.create(
+            NAMESPACED, {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container], **spec}}
+        )
+
+    def important(self, name: str, value: int) -> None:
+        self.stage.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        self.stage.work()
+
+    def places(self) -> dict[str, str]:
+        self.stage.work()
+        pods = [each.to_dict() for each in self.stage.log.snapshot(PODS).objects]
+        return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in pods}
+
+    def status(self, name: str) -> dict[str, Any]:
+        pod = self.stage.stored(PODS, name, "a")
+        assert pod is not None
+        status: dict[str, Any] = pod.to_dict()["status"]
+        return status
+
+    def told(self, reason: str) -> list[str]:
+        return [message for _, each, message in self.context.told.events if each == reason]
+
+
+def test_a_pod_is_bound_to_the_node_that_suits_it_best() -> None:
+    scene = Scene()
+    scene.node("small")
+    scene.node("large", cpu="8")
+    scene.pod("p")
+    assert scene.places() == {"p": "large"}
+    assert scene.told("Scheduled") == ["Successfully assigned a/p to large"]
+    scheduled = next(each for each in scene.status("p")["conditions"] if each["type"] == "PodScheduled")
+    assert scheduled["status"] == "True"
+
+
+def test_a_pod_that_fits_nowhere_says_why_and_is_tried_when_that_changes() -> None:
+    scene = Scene()
+    scene.node("full", cpu="500m")
+    scene.node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])
+    scene.pod("p")
+    assert scene.places() == {"p": ""}
+    message = (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+        "no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling."
+    )
+    assert scene.told("FailedScheduling") == [message]
+    found = {key: scene.status("p")["conditions"][0][key] for key in ("type", "status", "reason", "message")}
+    assert found == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    scene.node("new")
+    assert scene.places() == {"p": ""}, "its back-off is not over"
+    scene.stage.pass_by(1)
+    assert scene.places() == {"p": "new"}
+
+
+def test_without_nodes_there_is_nothing_to_say_but_that() -> None:
+    scene = Scene()
+    scene.pod("p")
+    assert scene.places() == {"p": ""}
+    assert scene.told("FailedScheduling") == ["no nodes available to schedule pods"]
+    scene.stage.pass_by(1)
+    scene.node("n")
+    assert scene.places() == {"p": "n"}
+
+
+def test_what_is_bound_counts_at_once() -> None:
+    scene = Scene()
+    scene.node("n")
+    for number in range(3):
+        scene.pod(f"p{number}")
+    assert sorted(scene.places().values()) == ["", "n", "n"]
+    scene.stage.delete(
+        f"{NAMESPACED}/{min(name for name, node in scene.places().items() if node)}", gracePeriodSeconds=0
+    )
+    scene.stage.pass_by(1)
+    assert sorted(scene.places().values()) == ["n", "n"]
+
+
+def test_a_more_important_pod_goes_first() -> None:
+    scene = Scene()
+    scene.important("high", 100)
+    scene.pod("low", cpu="2")
+    scene.pod("high", cpu="2", priorityClassName="high")
+    scene.node("n")
+    scene.stage.pass_by(1)
+    assert scene.places() == {"low": "", "high": "n"}
+
+
+def test_a_less_important_pod_makes_room() -> None:
+    scene = Scene()
+    scene.important("high", 100)
+    scene.node("n")
+    scene.pod("victim", cpu="2")
+    assert scene.places() == {"victim": "n"}
+    scene.pod("p", cpu="2", priorityClassName="high")
+    scene.stage.work()
+    assert scene.told("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
+    assert scene.status("p")["nominatedNodeName"] == "n"
+    uid = scene.stage.stored(PODS, "p", "a")
+    assert uid is not None
+    assert scene.told("Preempted") == [f"Preempted by pod {uid.uid} on node n"]
+    target = next(each for each in scene.status("victim")["conditions"] if each["type"] == "DisruptionTarget")
+    assert (target["reason"], target["message"]) == (
+        "PreemptionByScheduler",
+        "default-scheduler: preempting to accommodate a higher priority pod",
+    )
+    scene.stage.delete(f"{NAMESPACED}/victim", gracePeriodSeconds=0)
+    scene.stage.pass_by(1)
+    assert scene.places() == {"p": "n"}
+
+
+def test_a_pod_with_gates_waits_until_they_are_gone() -> None:
+    scene = Scene()
+    scene.node("n")
+    scene.pod("p", schedulingGates=[{"name": "wait"}])
+    assert scene.places() == {"p": ""}
+    assert scene.told("FailedScheduling") == []
+    scene.stage.patch(f"{NAMESPACED}/p", {"spec": {"schedulingGates": []}})
+    assert scene.places() == {"p": "n"}
+
+
+def test_pods_of_other_schedulers_are_left_alone() -> None:
+    scene = Scene()
+    scene.node("n")
+    scene.pod("p", schedulerName="mine")
+    assert scene.places() == {"p": ""}
+
+
+def test_it_goes_on_after_a_restart() -> None:
+    scene = Scene()
+    scene.node("n")
+    scene.pod("p")
+    scene.stage.work()
+    scene.pod("q")
+    scene.pod("r")
+    scene.stage.start()
+    assert sorted(scene.places().values()) == ["", "n", "n"]
+
+
+def test_spread_and_anti_affinity_mind_pods_as_they_come() -> None:
+    scene = Scene()
+    for name in ("one", "two"):
+        scene.node(name, cpu="8")
+    selector = {"matchLabels": {"app": "x"}}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for number in range(3):
+        scene.pod(f"p{number}", labels={"app": "x"}, affinity=alone)
+    assert sorted(scene.places().values()) == ["", "one", "two"]
+    assert scene.told("FailedScheduling")[-1].startswith(
+        "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. "
+    )

@@ -1,0 +1,114 @@
+"""Controllers as a process of their own, against `ctrlmgr serve`: the scenario, two candidates, our own controllers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr import cli
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.served import Served, wait_until
+from tests.framework.shops import SHOP, run_scenario
+
+ROOT = Path(__file__).parents[2]
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    controllers = "*,-endpoints-controller"
+    folder = tmp_path_factory.mktemp("server")
+    with ServerProcess(folder, "--database", "memory:", "--controllers", controllers) as running:
+        yield running
+
+
+@contextmanager
+def run(server: ServerProcess, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "ctrlmgr", "run", *arguments, "--kubeconfig", str(server.kubeconfig)]
+    output = server.kubeconfig.with_name(f"{name}.log")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")])
+    with output.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": path})
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(30)
+            told = output.read_text()
+            assert code in (0, -signal.SIGKILL), told
+            assert "Traceback" not in told, told
+
+
+def test_the_example_operator_by_run(server: ServerProcess) -> None:
+    cluster = Served(server)
+    with run(server, "scenario", "shop:app"):
+        run_scenario(cluster)
+        assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"]
+        cluster.delete("example.com/v1/Shop", "corner")
+        wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)
+    assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"] == ""  # given back
+    managers = cluster.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.example.com")
+    assert "ctrlmgr-app" in [each["manager"] for each in managers["metadata"]["managedFields"]]
+
+
+def test_one_works_and_another_takes_over(server: ServerProcess) -> None:
+    cluster = Served(server)
+    lease = f"{LEASE}shops"
+    fast: tuple[str, ...] = ("--leader-elect-resource-name", "shops", "--leader-elect-lease-duration", "2s")
+    fast += ("--leader-elect-renew-deadline", "1s", "--leader-elect-retry-period", "200ms")
+    with run(server, "first", "shop:app", *fast) as first:
+        wait_until(lambda: cluster.is_served(lease) and bool(cluster.ask("GET", lease)["spec"]["holderIdentity"]))
+        holder = cluster.ask("GET", lease)["spec"]["holderIdentity"]
+        with run(server, "second", "shop:app", *fast):
+            cluster.create({**SHOP, "metadata": {"name": "taken"}})
+            wait_until(lambda: cluster.get("v1/ConfigMap", "taken-prices") is not None)
+            first.kill()
+            cluster.patch("example.com/v1/Shop", "taken", {"spec": {"currency": "SEK"}})
+            wait_until(lambda: cluster.get("v1/ConfigMap", "taken-prices")["data"]["tea"] == "3 SEK")
+            assert cluster.ask("GET", lease)["spec"]["holderIdentity"] != holder
+
+
+def test_our_own_controllers_run_there(server: ServerProcess) -> None:
+    cluster = Served(server)
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
+    cluster.ask("POST", "/api/v1/namespaces/default/services", service)
+    containers = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"nodeName": "n", **containers}}
+    cluster.ask("POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
+    status = {"podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.ask(
+        "PATCH", "/api/v1/namespaces/default/pods/web/status", {"status": status}, "application/merge-patch+json"
+    )
+    path = "/api/v1/namespaces/default/endpoints/web"
+    assert not cluster.is_served(path)
+    with run(server, "builtin", "builtin:endpoints-controller", "--leader-elect=false"):
+        wait_until(lambda: cluster.is_served(path) and bool(cluster.ask("GET", path).get("subsets")))
+        subset = cluster.ask("GET", path)["subsets"][0]
+        assert [each["ip"] for each in subset["addresses"]] == ["10.1.2.3"]
+        cluster.ask("DELETE", "/api/v1/namespaces/default/services/web")
+        wait_until(lambda: not cluster.is_served(path))
+
+
+SIGNS = "builtin:serviceaccount-token-controller needs the keys of the control plane, and runs in serve alone"
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ("store:app", "error: run store:app: there is no module store"),
+        ("builtin:nobody", "error: controllers.enabled: there is no controller 'nobody'"),
+        ("builtin:serviceaccount-token-controller", f"error: {SIGNS}"),
+    ],
+)
+def test_what_cannot_run_is_one_line(argument: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", argument, "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
+    (told,) = capsys.readouterr().err.strip().splitlines()
+    assert told.startswith(line)

@@ -1,0 +1,74 @@
+"""Apps in `ctrlmgr serve`: the example operator passes its scenario there, and bad ones end it with one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.served import Served, wait_until
+from tests.framework.shops import SHOP, run_scenario
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(EXAMPLES / "shop.py", tmp_path / "shop.py")
+    return tmp_path
+
+
+def test_the_example_operator_in_serve(folder: Path) -> None:
+    with ServerProcess(folder, "--database", "memory:", "--app", "shop:app") as server:
+        cluster = Served(server)
+        run_scenario(cluster)
+        events = server.output
+        assert "definition installed" in events
+        cluster.delete("example.com/v1/Shop", "corner")
+        wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)  # the garbage collector's
+
+
+def serve(folder: Path, *flags: str) -> str:
+    """Return what `ctrlmgr serve` says when it ends, which it does with code 2."""
+    command = [
+        sys.executable,
+        "-m",
+        "ctrlmgr",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--database",
+        "sqlite:///log.db",
+        *flags,
+    ]
+    environment = {**os.environ, "CTRLMGR_DATA_DIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False, timeout=60)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_an_app_that_is_no_app_ends_serve_with_one_line(folder: Path) -> None:
+    assert serve(folder, "--app", "store:app") == "error: --app store:app: there is no module store"
+    (folder / "twice.py").write_text((folder / "shop.py").read_text())
+    assert serve(folder, "--app", "shop:app", "--app", "twice:app").startswith(
+        "error: two controllers are called shop-controller: shop:shop_controller and twice:shop_controller"
+    )
+
+
+def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(folder: Path) -> None:
+    with ServerProcess(folder, "--database", f"sqlite:///{folder}/log.db", "--controllers", "shop:app") as server:
+        cluster = Served(server)
+        cluster.create(SHOP)
+        cluster.eventually(lambda: cluster.get("v1/ConfigMap", "corner-prices") is not None)
+    text = (folder / "shop.py").read_text()
+    (folder / "other.py").write_text(text.replace("dict[str, int]", "dict[str, str]"))
+    assert serve(folder, "--app", "other:app") == (
+        "error: other:Shop contradicts the stored definition shops.example.com:"
+        " .spec.prices{} is of type integer, not string"
+    )

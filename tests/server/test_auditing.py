@@ -1,0 +1,195 @@
+"""What is written down of requests, over a real socket."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.policy import read_policy
+from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.authn.access import AllowEverything
+from ctrlmgr.server.authn.parts import RequestParts
+from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running
+
+POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, resources: [{group: "", resources: [secrets]}]}
+- {level: RequestResponse, omitManagedFields: true, verbs: [create, update, patch, delete]}
+- {level: Metadata}
+"""
+
+
+class Door(AllowEverything):
+    """Knows bob, who may do nothing, and nobody whose token is wrong."""
+
+    async def authenticate(self, parts: RequestParts) -> User:
+        token = dict(parts.headers).get(b"authorization", b"")
+        if token == b"wrong":
+            raise CredentialsRefused("no")
+        return User("bob") if token == b"bob" else self._user
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        return NO_OPINION if user.name == "bob" else ALLOWED
+
+
+class Kept:
+    """A backend and a register in memory; an event comes a moment after its answer."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._records: dict[str, Record] = {}
+        self._came = threading.Condition()
+
+    def tell(self, line: bytes) -> None:
+        assert line.endswith(b"}\n")
+        assert line.count(b"\n") == 1
+        self.events.append(json.loads(line))
+
+    def note(self, record: Record, now: int) -> None:
+        with self._came:
+            self._records[record.id] = record
+            self._came.notify_all()
+
+    def record(self, id: str) -> Record:
+        """Wait for the end of a request."""
+        with self._came:
+            assert self._came.wait_for(lambda: id in self._records, TIMEOUT)
+            return self._records[id]
+
+
+class Client:
+    """Sends requests and returns what was written down of them."""
+
+    def __init__(self, site: Site, kept: Kept) -> None:
+        self.site = site
+        self.kept = kept
+        self._numbers = itertools.count()
+
+    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> str:
+        """Send a request and wait until it has been written down; returns what it is called."""
+        name = f"request-{next(self._numbers)}"
+        answer = self.site.ask(path, method, body, {**(headers or {}), "Audit-ID": name})
+        assert answer.headers["audit-id"] == name
+        self.kept.record(name)
+        return name
+
+    def events(self, *request: Any) -> list[dict[str, Any]]:
+        """Send a request and return its events."""
+        name = self.ask(*request)
+        return [event for event in self.kept.events if event["auditID"] == name]
+
+    def event(self, *request: Any) -> dict[str, Any]:
+        """Send a request and return its one event."""
+        [event] = self.events(*request)
+        return event
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    file: Path = tmp_path_factory.mktemp("audit") / "policy.yaml"
+    file.write_text(POLICY)
+    kept = Kept()
+    auditing = Auditing(read_policy(file), [kept], [kept], clock=SystemClock(), random=Random(1))
+    with running(make(access=Door(), auditing=auditing)) as site:
+        yield Client(site, kept)
+
+
+def test_a_write_is_written_down_with_its_objects(client: Client) -> None:
+    body = {"metadata": {"name": "a"}, "data": {"k": "v"}}
+    event = client.event(f"{CONFIG_MAPS}?fieldManager=me", "POST", body)
+    assert list(event) == [
+        *("kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user", "sourceIPs", "objectRef"),
+        *("responseStatus", "requestObject", "responseObject", "requestReceivedTimestamp", "stageTimestamp"),
+        "annotations",
+    ]
+    assert (event["stage"], event["verb"]) == ("ResponseComplete", "create")
+    assert event["requestURI"] == f"{CONFIG_MAPS}?fieldManager=me"
+    assert event["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1"}
+    assert event["responseStatus"] == {"metadata": {}, "code": 201}
+    assert event["requestObject"]["data"] == event["responseObject"]["data"] == {"k": "v"}
+    assert "managedFields" not in event["responseObject"]["metadata"]
+    assert event["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}
+    written = int(event["responseObject"]["metadata"]["resourceVersion"])
+    assert client.kept.record(event["auditID"]).revision == written
+
+
+def test_a_patch_is_kept_as_it_was_sent(client: Client) -> None:
+    client.site.create("patched")
+    path, merge = f"{CONFIG_MAPS}/patched", {"Content-Type": "application/merge-patch+json"}
+    event = client.event(path, "PATCH", b'{"data":\n {"a": "1"}}', merge)
+    assert event["requestObject"] == {"data": {"a": "1"}}
+    applied = b"apiVersion: v1\nkind: ConfigMap\ndata: {b: '2'}\n"
+    event = client.event(f"{path}?fieldManager=m", "PATCH", applied, {"Content-Type": "application/apply-patch+yaml"})
+    assert event["requestObject"]["data"] == {"b": "2"}
+    event = client.event(path, "PATCH", b"{broken", merge)
+    assert "requestObject" not in event
+    assert event["responseStatus"]["code"] == 400
+
+
+def test_a_deletion_tells_of_its_options(client: Client) -> None:
+    client.site.create("gone")
+    event = client.event(f"{CONFIG_MAPS}/gone", "DELETE", {"propagationPolicy": "Background"})
+    assert event["requestObject"]["apiVersion"] == "meta.k8s.io/__internal"
+    assert event["requestObject"]["propagationPolicy"] == "Background"
+    assert event["responseStatus"]["status"] == "Success"
+
+
+def test_a_read_has_no_objects_at_metadata(client: Client) -> None:
+    event = client.event(CONFIG_MAPS)
+    assert (event["level"], event["verb"]) == ("Metadata", "list")
+    assert "responseObject" not in event
+
+
+def test_what_the_policy_does_not_want_is_not_there(client: Client) -> None:
+    answer = client.site.ask("/api/v1/namespaces/default/secrets", headers={"Audit-ID": "unwanted"})
+    assert answer.status == 200
+    assert "audit-id" not in answer.headers
+    client.ask(CONFIG_MAPS)  # what comes later has been written down
+    assert all(event["auditID"] != "unwanted" for event in client.kept.events)
+
+
+def test_a_refused_request_says_why(client: Client) -> None:
+    event = client.event(CONFIG_MAPS, "GET", None, {"Authorization": "bob"})
+    assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert (event["responseStatus"]["code"], event["responseStatus"]["reason"]) == (403, "Forbidden")
+    assert event["user"] == {"username": "bob"}
+
+
+def test_a_request_of_nobody_has_one_event(client: Client) -> None:
+    event = client.event(CONFIG_MAPS, "GET", None, {"Authorization": "wrong"})
+    assert (event["stage"], event["user"]) == ("ResponseStarted", {})
+    assert (event["responseStatus"]["code"], event["responseStatus"]["message"]) == (401, "Unauthorized")
+    assert client.kept.record(event["auditID"]).user is None
+
+
+def test_a_watch_is_told_of_when_it_begins_and_when_it_ends(client: Client) -> None:
+    events = client.events(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1")
+    assert [event["stage"] for event in events] == ["ResponseStarted", "ResponseComplete"]
+
+
+def test_sources_are_as_proxies_tell_them(client: Client) -> None:
+    headers = {"X-Forwarded-For": "192.0.2.1, nonsense,2001:DB8::1", "X-Real-Ip": "192.0.2.9"}
+    event = client.event("/version", "GET", None, headers)
+    assert event["sourceIPs"] == ["192.0.2.1", "2001:db8::1", "192.0.2.9", "127.0.0.1"]
+    assert "objectRef" not in event
+
+
+def test_whom_a_request_acts_for_is_told_besides_its_sender(client: Client) -> None:
+    event = client.event(CONFIG_MAPS, "GET", None, {"Impersonate-User": "jane"})
+    assert event["user"]["username"] == "admin"
+    assert event["impersonatedUser"] == {"username": "jane", "groups": ["system:authenticated"]}

@@ -1,0 +1,108 @@
+"""Work with a deadline that ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import RequestTimeout
+from ctrlmgr.server.bounded import BoundedWork
+from tests.server.site import CONFIG_MAPS, make, running
+
+
+def run(main: Callable[[BoundedWork], Coroutine[Any, Any, Any]], deadline: float = 10.0) -> Any:
+    async def started() -> Any:
+        work = BoundedWork(SystemClock(), deadline=deadline)
+        work.start()
+        try:
+            return await main(work)
+        finally:
+            work.stop()
+
+    return asyncio.run(started())
+
+
+class Endless:
+    """Work without an end, which says when it has been ended nevertheless."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.count = 0
+
+    def __call__(self) -> None:
+        try:
+            while True:
+                try:
+                    self.count += 1
+                except Exception:  # a handler of errors must not hold up the end
+                    self.count += 1
+        finally:
+            self.ended.set()
+
+
+def test_work_is_done_elsewhere_and_what_it_raises_comes_back() -> None:
+    async def main(work: BoundedWork) -> int:
+        with pytest.raises(ZeroDivisionError):
+            await work.run(lambda: 1 // 0)
+        return await work.run(threading.get_ident)
+
+    assert run(main) != threading.get_ident()
+
+
+def test_work_that_does_not_end_is_ended_and_the_thread_goes_on() -> None:
+    endless = [Endless() for _ in range(4)]
+
+    async def main(work: BoundedWork) -> list[int]:
+        told = await asyncio.gather(*[work.run(each) for each in endless], return_exceptions=True)
+        assert all(isinstance(each, RequestTimeout) and each.code == 504 for each in told), told
+        return [await work.run(lambda number=number: number) for number in range(8)]  # type: ignore[misc]  # binds the number
+
+    assert run(main, deadline=0.05) == list(range(8))
+    for each in endless:
+        assert each.ended.wait(10)
+        before = each.count
+        assert each.count == before, "nothing is left that works"
+
+
+def test_the_end_never_strikes_what_comes_next() -> None:
+    """Work that ends just when its time is over is hit or missed, and what follows is not hit."""
+
+    async def main(work: BoundedWork) -> int:
+        done = 0
+        for _ in range(200):
+            ends_at = asyncio.get_running_loop().time() + 0.001
+
+            def until(at: float = ends_at) -> int:
+                while SystemClock().monotonic() < at:
+                    pass
+                return 1
+
+            try:
+                done += await work.run(until)
+            except RequestTimeout:
+                done += 1
+            assert await work.run(lambda: 2) == 2
+        return done
+
+    assert run(main, deadline=0.001) == 200
+
+
+def test_others_are_answered_while_a_large_body_is_worked_on() -> None:
+    large = {"metadata": {"name": "large"}, "data": {f"k{number}": "x" * 90 for number in range(8000)}}
+    with running(make()) as site:
+        answer = site.ask(CONFIG_MAPS, "POST", large)
+        assert answer.status == 201, answer.body
+        assert len(answer.json["data"]) == 8000
+        assert site.change("large", k1="y")["data"]["k1"] == "y"
+        answer = site.ask(f"{CONFIG_MAPS}/large", "PUT", {**large, "data": {**large["data"], "-": "!" * 70_000}})
+        assert answer.status == 200, answer.body
+        bad = {"metadata": {"name": "bad"}, "data": {f"{number}!": "x" * 90 for number in range(2000)}}
+        refused = site.ask(CONFIG_MAPS, "POST", bad)
+        assert refused.status == 422
+        assert "more" in refused.json["message"]
+        assert site.ask(CONFIG_MAPS, "POST", b'{"a":' * 30_000).status == 400
