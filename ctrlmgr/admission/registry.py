@@ -27,6 +27,7 @@ from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerati
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
 from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
 from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
@@ -92,7 +93,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("LimitPodHardAntiAffinityTopology", lambda parts: LimitPodHardAntiAffinityTopology(), is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
     Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
-    Entry("NodeRestriction", is_default=False),
+    Entry("NodeRestriction", lambda parts: NodeRestriction(parts.authorizer), is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
     Entry("AlwaysPullImages", lambda parts: AlwaysPullImages(), is_default=False),
     Entry("ImagePolicyWebhook", _without_image_policies, is_default=False),

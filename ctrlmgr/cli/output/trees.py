@@ -15,6 +15,7 @@ from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import content, differences
 from ctrlmgr.inspection.requests import Request
+from ctrlmgr.inspection.secrecy import masked_sides
 from ctrlmgr.logging import escape
 
 _MOST = 4
@@ -63,7 +64,8 @@ def _event(node: Node) -> Iterator[str]:
         return
     which, by = subject(change.object.resource, change.object.key), written_by(change.author)
     yield f"{node.revision}  {which}  {change.type.name}  {format_time(change.recorded_at)}  {by}{_cut(node)}"
-    found = list(differences(content(change.before), content(change.object))) if change.before else []
+    sides = masked_sides(change.object.resource, content(change.before), content(change.object))
+    found = list(differences(*sides)) if change.before else []
     bar = "│  " if node.run or node.links or node.request else "   "
     for difference in found[:_MOST]:
         yield f"{bar}{told(difference, widest=_WIDEST)}"
