@@ -12,7 +12,7 @@ import click
 
 from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
-from ctrlmgr.inspection.causes import Node, Run
+from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import content, differences
 from ctrlmgr.inspection.requests import Request
 from ctrlmgr.inspection.secrecy import masked_sides
@@ -29,7 +29,8 @@ def causes(node: Node) -> Iterator[str]:
     if node.request:
         yield f"└─ {_request(node.request)}"
     if node.run:
-        alone = "" if node.links or node.cut else "; nothing asked for it: a retry, or its time had come"
+        is_asked = node.links or node.cut or node.run.controller == ADMISSION
+        alone = "" if is_asked else "; nothing asked for it: a retry, or its time had come"
         yield f"└─ {_reconcile(node.run, node)}{alone}"
         for index, cause in enumerate(node.links):
             yield from _branch(causes(cause), last=index == len(node.links) - 1, indent="   ")
@@ -84,6 +85,8 @@ def _request(request: Request) -> str:
 
 
 def _reconcile(run: Run, node: Node) -> str:
+    if run.controller == ADMISSION:
+        return f"changed on its way by {click.style(escape(run.key), bold=True)}"
     parts = [f"reconcile of {escape(run.key)} by {click.style(escape(run.controller), bold=True)}"]
     parts += [f"attempt {run.attempt}"] if run.attempt > 1 else []
     parts += [f"term {node.change.author.term}"] if node.change and node.change.author.term else []
