@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from bench.https_load import Load, measure
 from bench.report import Claim, report
-from bench.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.https_load import Load, measure
+from bench.support.served import CLIENT_CORE, Served, on_core, serving
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
