@@ -40,6 +40,7 @@ from ctrlmgr.framework.remote.api import Api
 from ctrlmgr.framework.remote.client import RemoteClient
 from ctrlmgr.framework.remote.informers import RemoteInformers
 from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.pages import StatusPages
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
@@ -131,6 +132,9 @@ class _Parts(NamedTuple):
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
         return self.writer(_manager(descriptor), fenced=True)
 
+    def apiserver_client(self) -> RemoteClient:
+        raise SettingsError("what the control plane writes itself is written by serve alone")
+
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         return self.broadcaster.recorder(descriptor.event_source, self.writer(_manager(descriptor)))
 
@@ -155,6 +159,8 @@ class Options(NamedTuple):
     """The Lease; without a name it is called after what runs."""
     elects: bool = True
     timing: Timing = Timing()
+    status: tuple[str, int] | None = None
+    """Where metrics and health are served, if they are."""
 
 
 class RemoteProcess:
@@ -187,6 +193,8 @@ class RemoteProcess:
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
+        if options.status is not None:
+            self._manager.add(self._pages(options.status, elector), Phase.LOG)
         for runnable in self._led(controllers, elector):
             self._manager.add(runnable, Phase.LEADER)
 
@@ -194,6 +202,16 @@ class RemoteProcess:
     def lease(self) -> Key:
         """The Lease that elects the process that works."""
         return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
+
+    def _pages(self, address: tuple[str, int], elector: Elector | None) -> StatusPages:
+        informers = self._parts.informers
+        pages = StatusPages(
+            address,
+            alive=lambda: None if elector is None else elector.problem(),
+            ready=lambda: None if informers.has_synced() else "the caches have not synced yet",
+        )
+        log.info("status pages", address=address[0], port=pages.port)
+        return pages
 
     def _elector(self, event_log: RemoteLog, clock: Clock, random: Random) -> Elector:
         lock = LeaseLock(
