@@ -25,6 +25,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.custom_names import CustomNames
 from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
 
@@ -73,6 +74,7 @@ class RecordingReader:
         self.revision: Revision = 0
         self.size = 0  # of the file, in bytes as stored
         self._stored: IO[bytes] | None = None
+        self._custom = CustomNames()
         self._existing: dict[Resource, set[Key]] = {}
         self._second = ("", 0)  # the last time read: its text without the fraction, and its start in microseconds
         # Where the list that kubectl starts a watch with has got to; None once that cannot be what is read.
@@ -152,7 +154,7 @@ class RecordingReader:
         if not data.isascii():
             self._refuse_bad_utf8(data)
         try:
-            obj = Object.from_wire(line.object)
+            obj = self._custom.named(Object.from_wire(line.object))
         except BadRequest as error:
             raise self._error(str(error)) from error
         if not obj.name:

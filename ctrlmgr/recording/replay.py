@@ -21,7 +21,6 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
-from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
@@ -80,7 +79,7 @@ class Replay:
         if keepers := [name for name in controllers if name in MANAGERS]:
             yield OwnedSlices(self._stage, keepers)
         if NAMESPACE_CONTROLLER in controllers:
-            yield OwnedNamespaces(self._stage, builtin_kinds())
+            yield OwnedNamespaces(self._stage, self._stage.kinds)
 
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
         """Replay everything `reader` yields and return what was found.

@@ -18,9 +18,10 @@ import msgspec
 from ctrlmgr import __version__
 from ctrlmgr.admission.registry import READ, default_chain
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.api.resource import DEFINITIONS, NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import SettingsError, TooManyRequests
@@ -128,7 +129,9 @@ class Stage:
         for resource in (NAMESPACES, *READ):
             self._informers.informer(resource)
         state = _StageState(self._informers, log)
-        kinds = builtin_kinds()
+        self.kinds = kinds = builtin_kinds()
+        definitions = self._informers.informer(DEFINITIONS)
+        definitions.add_handler(lambda change: kinds.refresh(definitions.lister.list()))
         self._engine = WriteEngine(
             kinds, state, clock=clock, random=Random(_SEED), admission=default_chain(kinds, clock)
         )
@@ -163,6 +166,10 @@ class Stage:
     def informer(self, resource: Resource) -> Informer:
         """Return the informer of a resource; ask before `start`."""
         return self._informers.informer(resource)
+
+    def follow_definitions(self, follower: Follower) -> None:
+        """Tell of the custom kinds that the recording defines; ask before `start`."""
+        follow_definitions(self._informers, follower)
 
     def start(self) -> None:
         """Sync the caches with the empty log and start the controllers."""

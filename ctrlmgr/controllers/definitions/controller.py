@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
+from typing import Any
 
+import msgspec
 import structlog
 
 from ctrlmgr.api.object import Object
@@ -29,6 +31,33 @@ CONTROLLER_NAME = "customresourcedefinition-controller"
 _AGAIN = 0.25
 """Seconds after which instances that stay are looked at again at first; the wait grows while they do."""
 _LONGEST = 5.0
+
+
+class _Spec(msgspec.Struct):
+    group: str
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    accepted_names: dict[str, Any] | None = None
+
+
+class _Outline(msgspec.Struct):
+    """What of a definition concerns the names of others."""
+
+    metadata: dict[str, Any]
+    spec: _Spec
+    status: _Status | None = None
+
+
+def _names_of(definition: Object) -> dict[str, Any]:
+    """Return what a definition says of its names: its schemas are most of it, and are not read."""
+    outline = definition.view(_Outline)
+    accepted = outline.status.accepted_names if outline.status is not None else None
+    return {
+        "metadata": outline.metadata,
+        "spec": {"group": outline.spec.group},
+        "status": {"acceptedNames": accepted or {}},
+    }
 
 
 class DefinitionReconciler:
@@ -54,7 +83,8 @@ class DefinitionReconciler:
 
     def _step(self, definition: Object, client: Client) -> Result | None:
         fields, now = definition.to_dict(), format_time_seconds(self._clock.now())
-        others = [each.to_dict() for each in self._definitions.list()]
+        group = fields["spec"]["group"]
+        others = [_names_of(each) for each in self._definitions.list() if each.name.partition(".")[2] == group]
         status = desired_status(fields, others, now)
         if status != (fields.get("status") or {}):
             client.update(Object.from_dict({**fields, "status": status}), "status")

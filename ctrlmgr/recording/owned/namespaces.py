@@ -26,8 +26,9 @@ from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.eventlog import EventType
+from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change as StoreChange
-from ctrlmgr.informer import Lister
+from ctrlmgr.informer import Informer, Lister
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.recording.divergence import comparable
@@ -58,12 +59,23 @@ class OwnedNamespaces:
         }
         self._addresses = stage.informer(IP_ADDRESSES).lister
         self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
+        stage.follow_definitions(self)
         self._recorded: dict[Key, Object] = {}
         self._ending: dict[str, int] = {}  # when recorded namespaces were seen to be terminating, microseconds
         self._there: dict[str, set[tuple[Resource, str]]] = {}  # what is recorded to be in each namespace
         self._shown: set[Resource] = set()
         self._stand_ins: dict[str, list[Object]] = {}
         self._changed: set[Key] = set()
+
+    def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
+        """Have the instances of a definition among what is in namespaces, if that is where they are."""
+        if definition.namespaced:
+            self._content[resource] = instances.lister
+            version = f"{definition.group}/{definition.storage.name}"
+            self._api_versions[resource] = (definition.accepted.kind, version)
+
+    def end(self, definition: Definition, resource: Resource) -> None:
+        """Do nothing: the instances of a definition that is gone are gone as well."""
 
     def _on_change(self, change: StoreChange) -> None:
         self._changed.add(change.object.key)

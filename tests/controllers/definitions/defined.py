@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
+from ctrlmgr.controllers.namespace.controller import new_namespace_controller
 from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.informer import Informers
+from ctrlmgr.manager import Controller
 from tests.controllers.worked_stage import MERGE, WorkedStage
 from tests.engine.stage import Response
 
@@ -79,3 +82,38 @@ class DefinedStage(WorkedStage):
         """Return what a definition's conditions say: their status and reason, by type."""
         conditions = self.send("GET", f"{DEFINITIONS}/{name}").body["status"]["conditions"]
         return {each["type"]: (each["status"], each["reason"]) for each in conditions}
+
+
+class EverythingStage(DefinedStage):
+    """A cluster with another controller beside that of definitions."""
+
+    def start(self) -> None:
+        super().start()
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        self.definitions, self.controller = self.controller, self.made()
+        self.informers.sync()
+        self.controller.start()
+
+    def made(self) -> Controller:
+        raise NotImplementedError
+
+    def define(self, fields: Mapping[str, Any] | None = None) -> None:  # type: ignore[override]  # as it returns nothing
+        """Create a definition, and have it established by a process of its own."""
+        other = DefinedStage.__new__(DefinedStage)
+        other.__dict__.update(self.__dict__)
+        WorkedStage.start(other)
+        DefinedStage.define(other, fields)
+        self.work()
+
+
+class NamespaceStage(EverythingStage):
+    def made(self) -> Controller:
+        return new_namespace_controller(
+            self.informers,
+            [(kind.storage, kind.gvk.api_version) for kind in self.kinds if kind.namespaced and kind.is_stored],
+            self.engine_client,
+            self.log,
+            clock=self.clock,
+            random=self.random,
+            grace=0,
+        )

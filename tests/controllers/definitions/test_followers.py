@@ -7,12 +7,10 @@ import pytest
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
 from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
-from ctrlmgr.controllers.namespace.controller import new_namespace_controller
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers
 from ctrlmgr.manager import Controller
-from tests.controllers.definitions.defined import GROUP, WIDGETS, DefinedStage, widget
-from tests.controllers.worked_stage import WorkedStage
+from tests.controllers.definitions.defined import GROUP, WIDGETS, DefinedStage, EverythingStage, NamespaceStage, widget
 
 WIDGET = Resource(GROUP, "widgets")
 
@@ -70,41 +68,6 @@ def test_an_informer_is_not_had_at_any_time() -> None:
     stage = DefinedStage()
     with pytest.raises(RuntimeError, match="after the sync"):
         stage.informers.informer(Resource("example.com", "gadgets"))
-
-
-class EverythingStage(DefinedStage):
-    """A cluster with another controller beside that of definitions."""
-
-    def start(self) -> None:
-        super().start()
-        self.informers = Informers(self.log, self.feed, clock=self.clock)
-        self.definitions, self.controller = self.controller, self.made()
-        self.informers.sync()
-        self.controller.start()
-
-    def made(self) -> Controller:
-        raise NotImplementedError
-
-    def define(self, fields: object = None) -> None:  # type: ignore[override]  # nothing is to be returned
-        """Create a definition, and have it established by a process of its own."""
-        other = DefinedStage.__new__(DefinedStage)
-        other.__dict__.update(self.__dict__)
-        WorkedStage.start(other)
-        DefinedStage.define(other)
-        self.work()
-
-
-class NamespaceStage(EverythingStage):
-    def made(self) -> Controller:
-        return new_namespace_controller(
-            self.informers,
-            [(kind.storage, kind.gvk.api_version) for kind in self.kinds if kind.namespaced and kind.is_stored],
-            self.engine_client,
-            self.log,
-            clock=self.clock,
-            random=self.random,
-            grace=0,
-        )
 
 
 def test_a_namespace_goes_with_the_custom_objects_in_it() -> None:
