@@ -24,7 +24,7 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.controllers.rights import account_of, rights_of
+from tests.authorization.controllers import account_of, rights_of
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
