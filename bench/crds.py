@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.api import load
 from bench.report import Claim, report
-from bench.served import Served, serving
+from bench.support.served import Served, serving
 
 ROUNDS = 3
 SECONDS = 2.0
