@@ -40,7 +40,6 @@ CREATE TABLE IF NOT EXISTS requests (
 );
 CREATE INDEX IF NOT EXISTS requests_by_time ON requests (received_at);
 CREATE INDEX IF NOT EXISTS requests_by_revision ON requests (revision) WHERE revision IS NOT NULL;
-CREATE INDEX IF NOT EXISTS requests_by_object ON requests (resource, namespace, name, received_at);
 """
 
 

@@ -18,6 +18,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import FILE, Store
 from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
 from ctrlmgr.server.auditing.step import Auditing, Backend
+from ctrlmgr.server.auditing.webhook import ToWebhook
 from ctrlmgr.settings import Settings
 
 
@@ -50,6 +51,10 @@ class AuditLog:
             file = _file(settings, clock=clock)
             backends.append(file)
             self._kept.append(file)
+        if said.webhook_config_file:
+            webhook = _webhook(settings, clock=clock)
+            backends.append(webhook)
+            self._kept.append(webhook)
         registers = []
         if said.keep_for:
             store = ToStore(Store(settings.data_path / FILE, said.keep_for, clock=clock), clock=clock)
@@ -74,3 +79,16 @@ def _file(settings: Settings, *, clock: Clock) -> ToFile | ToFileInBatches:
         return file
     batching = Batching(said.log_batch_buffer_size, said.log_batch_max_size, said.log_batch_max_wait)
     return ToFileInBatches(file, batching, clock=clock)
+
+
+def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
+    said = settings.audit
+    batching = Batching(
+        said.webhook_batch_buffer_size,
+        said.webhook_batch_max_size,
+        said.webhook_batch_max_wait,
+        said.webhook_batch_throttle_qps,
+        said.webhook_batch_throttle_burst,
+    )
+    file = Path(said.webhook_config_file).expanduser()
+    return ToWebhook(file, batching, said.webhook_initial_backoff, clock=clock)

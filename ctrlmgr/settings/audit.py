@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, SWITCH, TEXT, one_of, whole
+from ctrlmgr.settings.kinds import DURATION, SWITCH, TEXT, decimal, one_of, whole
 
 _BATCH = one_of("batch", "blocking")
 
@@ -108,3 +108,63 @@ class AuditSettings:
         DURATION,
         Setting("How long an event waits at most for others.", flag="--audit-log-batch-max-wait", metavar="DURATION"),
     ] = 1.0
+    webhook_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A kubeconfig that says where audit events are sent to (an EventList of audit.k8s.io/v1 at a time). "
+            "Empty: nowhere.",
+            flag="--audit-webhook-config-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    webhook_initial_backoff: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long to wait before the first retry of a list that could not be sent.",
+            flag="--audit-webhook-initial-backoff",
+            metavar="DURATION",
+        ),
+    ] = 10.0
+    webhook_batch_buffer_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many events wait to be sent at most; what does not fit is dropped and counted.",
+            flag="--audit-webhook-batch-buffer-size",
+            metavar="NUMBER",
+        ),
+    ] = 10_000
+    webhook_batch_max_size: Annotated[
+        int,
+        whole(1),
+        Setting("How many are sent at a time.", flag="--audit-webhook-batch-max-size", metavar="NUMBER"),
+    ] = 400
+    webhook_batch_max_wait: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long an event waits at most for others.",
+            flag="--audit-webhook-batch-max-wait",
+            metavar="DURATION",
+        ),
+    ] = 30.0
+    webhook_batch_throttle_qps: Annotated[
+        float,
+        decimal(0),
+        Setting(
+            "How many lists are sent a second. 0: as many as there are.",
+            flag="--audit-webhook-batch-throttle-qps",
+            metavar="NUMBER",
+        ),
+    ] = 10.0
+    webhook_batch_throttle_burst: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many lists are sent at once after a quiet time.",
+            flag="--audit-webhook-batch-throttle-burst",
+            metavar="NUMBER",
+        ),
+    ] = 15

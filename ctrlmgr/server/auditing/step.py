@@ -69,7 +69,6 @@ class Auditing:
         """Begin the record of a request by `user`, None if it is not known who sends it; if it is to have one."""
         handling = self._policy.handling(user, attributes)
         if handling.level is Level.NONE:
-            AUDIT_LEVELS["None"].inc()
             return
         request.audit = record = Record(
             handling,

@@ -1,0 +1,125 @@
+"""Audit events on their way to another server."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ctrlmgr.audit.batches import Batching
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.server.auditing.webhook import ToWebhook
+
+BATCHING = Batching(max_size=2, max_wait=0.01)
+
+
+class Receiver:
+    """A server that takes lists of events, and answers with `codes` as long as there are any."""
+
+    def __init__(self) -> None:
+        self.lists: list[Any] = []
+        self.tokens: set[str | None] = set()
+        self.codes: list[int] = []
+        self._came = threading.Condition()
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.tokens.add(self.headers["Authorization"])
+                self.send_response(receiver.take(json.loads(body)))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/events"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def take(self, events: Any) -> int:
+        with self._came:
+            code = self.codes.pop(0) if self.codes else 200
+            self.lists.append(events)
+            self._came.notify_all()
+            return code
+
+    def wait_for(self, count: int) -> None:
+        with self._came:
+            assert self._came.wait_for(lambda: len(self.lists) >= count, 20)
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.stop()
+
+
+def webhook(folder: Path, url: str, backoff: float = 0.01) -> ToWebhook:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "let-me-in"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    file = folder / "webhook.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return ToWebhook(file, BATCHING, backoff, clock=SystemClock())
+
+
+def lost() -> float:
+    return REGISTRY.get_sample_value("apiserver_audit_error_total", {"plugin": "webhook"}) or 0.0
+
+
+def test_events_are_sent_as_lists(tmp_path: Path, receiver: Receiver) -> None:
+    sending = webhook(tmp_path, receiver.url)
+    for number in range(3):
+        sending.tell(b'{"auditID":"%d"}\n' % number)
+    sending.start()
+    sending.stop()
+    assert [[event["auditID"] for event in each["items"]] for each in receiver.lists] == [["0", "1"], ["2"]]
+    assert (receiver.lists[0]["kind"], receiver.lists[0]["apiVersion"]) == ("EventList", "audit.k8s.io/v1")
+    assert receiver.tokens == {"Bearer let-me-in"}
+
+
+def test_what_fails_is_tried_again_and_what_is_refused_is_not(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.codes += [503, 429, 200, 400]
+    before = lost()
+    sending = webhook(tmp_path, receiver.url)
+    sending.start()
+    sending.tell(b"{}\n")
+    receiver.wait_for(3)
+    assert lost() == before
+    sending.tell(b"{}\n")
+    receiver.wait_for(4)
+    sending.stop()
+    assert len(receiver.lists) == 4
+    assert lost() == before + 1
+
+
+def test_what_cannot_be_sent_is_lost_and_holds_nothing_up(tmp_path: Path) -> None:
+    before = lost()
+    sending = webhook(tmp_path, "http://127.0.0.1:1", backoff=60.0)
+    sending.start()
+    sending.tell(b"{}\n")
+    sending.stop()
+    assert lost() == before + 1
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError):
+        ToWebhook(tmp_path / "none", BATCHING, 1.0, clock=SystemClock())
