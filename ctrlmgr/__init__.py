@@ -26,6 +26,7 @@ _PUBLIC = {
     "ApiError": "ctrlmgr.errors",
     "App": "ctrlmgr.framework.app",
     "Cache": "ctrlmgr.framework.reading",
+    "Client": "ctrlmgr.framework.client",
     "Column": "ctrlmgr.framework.declaration",
     "Condition": "ctrlmgr.framework.model",
     "Conflict": "ctrlmgr.errors",

@@ -11,6 +11,7 @@ from ctrlmgr.framework.admission import Refused as Refused
 from ctrlmgr.framework.admission import Write as Write
 from ctrlmgr.framework.app import App as App
 from ctrlmgr.framework.app import Watch as Watch
+from ctrlmgr.framework.client import Client as Client
 from ctrlmgr.framework.context import Context as Context
 from ctrlmgr.framework.declaration import Column as Column
 from ctrlmgr.framework.declaration import Scale as Scale

@@ -115,6 +115,8 @@ VALUES = {
     "audit.webhook_batch_throttle_qps": "1.5",
     "audit.webhook_batch_throttle_burst": "16",
     "authentication.config": "authentication.yaml",
+    "authentication.token_webhook_config_file": "tokens.kubeconfig",
+    "authentication.token_webhook_cache_ttl": "10s",
     "authentication.token_auth_file": "/elsewhere/tokens.csv",
     "authentication.client_ca_file": "/elsewhere/ca.crt",
     "authentication.anonymous_auth": "false",

@@ -33,6 +33,7 @@ from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceA
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.authn.union import Anonymous, Authentication, TokenUnion
+from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.server.http.tls import CertificateFiles
 from ctrlmgr.server.pages.pages import Page
 from ctrlmgr.settings import Settings
@@ -103,6 +104,9 @@ class ServingAuthentication:
         self._configured = self._read_configured(audiences, clock=clock)
         if self._configured is not None:
             tokens.append(self._configured)
+        if said := self._settings.token_webhook_config_file:
+            keep_for = self._settings.token_webhook_cache_ttl
+            tokens.append(WebhookTokens(Path(said).expanduser(), audiences, keep_for=keep_for, clock=clock))
         self.authenticator = Authentication(
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
             TokenUnion(tokens),

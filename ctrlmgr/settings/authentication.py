@@ -56,6 +56,25 @@ class AuthenticationSettings:
             metavar="FILE",
         ),
     ] = ""
+    token_webhook_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A kubeconfig whose current context names a server that is asked, with a TokenReview, about tokens that "
+            "are not known here. Empty: none.",
+            flag="--authentication-token-webhook-config-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    token_webhook_cache_ttl: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long such an answer is believed.",
+            flag="--authentication-token-webhook-cache-ttl",
+            metavar="DURATION",
+        ),
+    ] = 120.0
     enable_bootstrap_token_auth: Annotated[
         bool,
         SWITCH,

@@ -4,7 +4,7 @@
 |---|---|
 | `/ui/` | the page; `/ui` leads there |
 | `/ui/NAME` | its scripts, styles and pictures |
-| `/ui/api/status`, `queues`, `leaders`, `health` | what goes on |
+| `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | what goes on |
 | `/ui/api/timeline`, `events`, `moment` | what happened when |
 | `/ui/api/kinds`, `objects`, `object`, `history` | what there was |
 | `/ui/api/cluster` | what ran where, and what waited |
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.requests import Requests
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
 
@@ -46,8 +48,8 @@ Question = Callable[[Parameters], dict[str, Any]]
 class Site:
     """A `server.pages.Page`, of all paths below `/ui`."""
 
-    def __init__(self, reader: Reader, process: Process, *, clock: Clock) -> None:
-        """Show what `reader` reads of the log, and `process`."""
+    def __init__(self, reader: Reader, process: Process, *, clock: Clock, requests: Path | None = None) -> None:
+        """Show what `reader` reads of the log, `process`, and the requests that are kept below `requests`."""
         timeline, tables = Timeline(reader, clock=clock), Tables(reader, clock=clock)
         objects, graphs = Objects(reader), Graphs(reader)
         self._reader = reader
@@ -56,6 +58,7 @@ class Site:
             "status": process.status,
             "queues": process.queues,
             "leaders": process.leaders,
+            "requests": Requests(requests).newest,
             "health": process.health,
             "timeline": timeline.picture,
             "events": timeline.events,

@@ -322,7 +322,7 @@ def harness_finalizers(harness: Harness) -> list[str]:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("error", [Conflict("somebody was quicker"), OutcomeUnknown()])
+@pytest.mark.parametrize("error", [Conflict("another was quicker"), OutcomeUnknown()])
 def test_faults_delay_and_spoil_nothing(error: Exception, lost: bool) -> None:
     def reconcile(obj: Widget, context: Context) -> None:
         context.apply(config("made", size=str(obj.spec.size)))

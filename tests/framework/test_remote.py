@@ -106,7 +106,7 @@ def bookmark(revision: int, *, ends_list: bool = False) -> bytes:
 
 
 class Impatient(threading.Event):
-    """An event for which nobody waits."""
+    """An event for which no test waits."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return self.is_set()

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+import yaml
 
-from ctrlmgr import cli
+from ctrlmgr import Client, Invalid, Metadata, NotFound, cli
 from ctrlmgr.testing.served import ServerProcess
+from examples.shop import Shop, ShopSpec
 from tests.framework.served import Served, wait_until
 from tests.framework.shops import SHOP, run_scenario
 
 ROOT = Path(__file__).parents[2]
+FAST = (
+    "--leader-elect-lease-duration",
+    "2s",
+    "--leader-elect-renew-deadline",
+    "1s",
+    "--leader-elect-retry-period",
+    "200ms",
+)
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
 
 
@@ -30,9 +42,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @contextmanager
-def run(server: ServerProcess, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "ctrlmgr", "run", *arguments, "--kubeconfig", str(server.kubeconfig)]
-    output = server.kubeconfig.with_name(f"{name}.log")
+def run(cluster: ServerProcess | Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    kubeconfig = cluster if isinstance(cluster, Path) else cluster.kubeconfig
+    command = [sys.executable, "-m", "ctrlmgr", "run", *arguments, "--kubeconfig", str(kubeconfig)]
+    output = kubeconfig.with_name(f"{name}.log")
     path = os.pathsep.join([str(ROOT), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")])
     with output.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": path})
@@ -46,27 +59,78 @@ def run(server: ServerProcess, name: str, *arguments: str) -> Iterator[subproces
             assert "Traceback" not in told, told
 
 
-def test_the_example_operator_by_run(server: ServerProcess) -> None:
+def use_typed_client(server: ServerProcess) -> None:
+    client = Client.connect(server.kubeconfig)
+    wanted = Shop(metadata=Metadata(name="typed", labels={"a": "b"}), spec=ShopSpec(prices={"tea": 1}))
+    assert client.create(wanted).spec.currency == "EUR"
+    seen = (each for _, each in client.watch(Shop, "default") if each.name == "typed" and each.status.prices)
+    assert next(seen).status.conditions[0].type == "Ready"
+    assert [each.name for each in client.list(Shop, labels={"a": "b"})] == ["typed"]
+    with pytest.raises(Invalid, match="currency"):
+        client.patch(Shop, "typed", {"spec": {"currency": "x"}})
+    assert client.apply(wanted, force=True).metadata.labels == {"a": "b"}
+    prices = client.get("v1/ConfigMap", "typed-prices")
+    assert prices is not None
+    assert prices["data"] == {"tea": "1 EUR"}
+    client.delete(Shop, "typed")
+    wait_until(lambda: client.get(Shop, "typed") is None)
+    with pytest.raises(NotFound):
+        client.delete(Shop, "typed")
+
+
+def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "scenario", "shop:app"):
         run_scenario(cluster)
         assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"]
         cluster.delete("example.com/v1/Shop", "corner")
         wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)
+        use_typed_client(server)
     assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"] == ""  # given back
     managers = cluster.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shops.example.com")
     assert "ctrlmgr-app" in [each["manager"] for each in managers["metadata"]["managedFields"]]
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
+    port, pages = free_port(), free_port()
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('secret,operator,1,"system:masters"\n')
+    tokens.chmod(0o600)
+    listens: tuple[str, ...] = ("--listen", f"127.0.0.1:{port}", "--database", f"sqlite:///{tmp_path}/log.db")
+    listens += ("--token-auth-file", str(tokens))
+    with ServerProcess(tmp_path, *listens) as server:
+        cluster = Served(server)
+        config = yaml.safe_load(server.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": "secret"}  # the administrator's is another for each server of the test
+        operator = tmp_path / "operator.yaml"
+        operator.write_text(yaml.safe_dump(config))
+        with run(operator, "outlives", "shop:app", "--status-address", f"127.0.0.1:{pages}", *FAST):
+            cluster.create(SHOP)
+            wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is not None)
+            server.stop()
+            with ServerProcess(tmp_path, *listens) as again:
+                cluster = Served(again)
+                cluster.patch("example.com/v1/Shop", "corner", {"spec": {"currency": "SEK"}})
+                wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices")["data"]["tea"] == "3 SEK")
+                with urlopen(f"http://127.0.0.1:{pages}/metrics", timeout=10) as answer:
+                    assert 'controller="shop-controller"' in answer.read().decode()
+                with urlopen(f"http://127.0.0.1:{pages}/readyz", timeout=10) as answer:
+                    assert answer.read() == b"ok"
+
+
 def test_one_works_and_another_takes_over(server: ServerProcess) -> None:
     cluster = Served(server)
     lease = f"{LEASE}shops"
-    fast: tuple[str, ...] = ("--leader-elect-resource-name", "shops", "--leader-elect-lease-duration", "2s")
-    fast += ("--leader-elect-renew-deadline", "1s", "--leader-elect-retry-period", "200ms")
-    with run(server, "first", "shop:app", *fast) as first:
+    with run(server, "first", "shop:app", "--leader-elect-resource-name", "shops", *FAST) as first:
         wait_until(lambda: cluster.is_served(lease) and bool(cluster.ask("GET", lease)["spec"]["holderIdentity"]))
         holder = cluster.ask("GET", lease)["spec"]["holderIdentity"]
-        with run(server, "second", "shop:app", *fast):
+        with run(server, "second", "shop:app", "--leader-elect-resource-name", "shops", *FAST):
             cluster.create({**SHOP, "metadata": {"name": "taken"}})
             wait_until(lambda: cluster.get("v1/ConfigMap", "taken-prices") is not None)
             first.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -49,9 +50,17 @@ LATE = Check("controller/late", lambda: "late is not running")
 
 @contextmanager
 def page(
-    database: str, *, migrate: bool = False, told: Clock | None = None, checks: Sequence[Check] = (*READY, LATE)
+    database: str,
+    *,
+    migrate: bool = False,
+    told: Clock | None = None,
+    checks: Sequence[Check] = (*READY, LATE),
+    requests: Path | None = None,
 ) -> Iterator[Served]:
-    """Serve the log at a URL while the block runs; `told` is the clock of which the page tells."""
+    """Serve the log at a URL while the block runs; `told` is the clock of which the page tells.
+
+    Audited requests are kept below `requests`.
+    """
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)
     access = Authentication([], Tokens({TOKEN: ADMIN}, audiences=OURS), audiences=OURS)
@@ -63,7 +72,7 @@ def page(
     health = [Health("livez", [PING]), Health("readyz", checks)]
     reader = Reader(database)
     told = told or clock
-    site = Site(reader, Process(reader, health, clock=told, role="all"), clock=told)
+    site = Site(reader, Process(reader, health, clock=told, role="all"), clock=told, requests=requests)
     pages = Pages(health, CollectorRegistry(), kinds, backend.workers, mounts={"ui": site})
     app = App(backend, pages, access, authorizer, clock=clock)
     stop = threading.Event()

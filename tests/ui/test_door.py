@@ -53,7 +53,7 @@ def test_nothing_comes_from_anywhere_else(new_tab: NewTab, served: Served) -> No
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(served.link)
-    for view in ("objects", "change?at=100", "queues", "leaders", "health"):
+    for view in ("objects", "change?at=100", "queues", "leaders", "requests", "health"):
         go(tab, f"#/{view}")
         tab.locator(".heading, table, .grid, .tile, .empty").first.wait_for()
     assert asked

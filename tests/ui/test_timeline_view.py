@@ -115,7 +115,14 @@ def test_a_link_opens_the_same_view_again(tab: Page, served: Served) -> None:
 
 
 def test_keys_lead_to_the_views_and_are_listed(tab: Page) -> None:
-    for key, word in (("2", "objects"), ("3", "queues"), ("4", "leaders"), ("5", "health"), ("1", "timeline")):
+    for key, word in (
+        ("2", "objects"),
+        ("3", "queues"),
+        ("4", "leaders"),
+        ("5", "health"),
+        ("6", "requests"),
+        ("1", "timeline"),
+    ):
         tab.keyboard.press(key)
         tab.wait_for_url(re.compile(f"#/{word}"))
     tab.keyboard.press("?")

@@ -25,6 +25,9 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 @click.option(
     "--kube-api-burst", default=30, metavar="COUNT", show_default=True, help="Requests that may be sent at once."
 )
+@click.option(
+    "--status-address", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there, over plain HTTP."
+)
 @click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
 def run(
     loaded: Loaded,
@@ -33,6 +36,7 @@ def run(
     context: str,
     kube_api_qps: float,
     kube_api_burst: int,
+    status_address: str | None,
     no_definitions: bool,
 ) -> None:
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
@@ -66,8 +70,18 @@ def run(
         Key(elects.resource_namespace, elects.resource_name if is_named else ""),
         elects.enabled,
         Timing(elects.lease_duration, elects.renew_deadline, elects.retry_period),
+        _address(status_address),
     )
     interpreter.tune()
     access = access_of(kubeconfig, context)
     process = RemoteProcess(access, chosen, loaded.settings, options, clock=SystemClock(), random=PooledRandom())
     run_until_signalled(process.run)
+
+
+def _address(text: str | None) -> tuple[str, int] | None:
+    if text is None:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal() and int(port) <= 65535):
+        raise click.UsageError(f"--status-address is {text!r}; it must be HOST:PORT such as 127.0.0.1:8080")
+    return host.strip("[]"), int(port)

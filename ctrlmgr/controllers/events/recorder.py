@@ -33,7 +33,7 @@ from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.events.correlation import Correlator, Occurrence, Sighting
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.validation.names import subdomain_name
-from ctrlmgr.errors import ApiError, Conflict, CtrlmgrError, Fenced, TooManyRequests
+from ctrlmgr.errors import ApiError, CtrlmgrError, Fenced
 from ctrlmgr.eventlog import EventLog
 
 log = structlog.get_logger(__name__)
@@ -233,9 +233,7 @@ class EventBroadcaster:
 
 def _is_refusal(error: CtrlmgrError) -> bool:
     """Whether another try would come to the same, as opposed to a log that is away or busy, or another writer."""
-    if isinstance(error, Conflict | TooManyRequests):
-        return False
-    return isinstance(error, ApiError | Fenced)
+    return isinstance(error, ApiError | Fenced) and not error.retryable
 
 
 def _key(sighting: Sighting) -> Key:

@@ -40,6 +40,7 @@ from ctrlmgr.framework.remote.api import Api
 from ctrlmgr.framework.remote.client import RemoteClient
 from ctrlmgr.framework.remote.informers import RemoteInformers
 from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.pages import StatusPages
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
@@ -155,6 +156,8 @@ class Options(NamedTuple):
     """The Lease; without a name it is called after what runs."""
     elects: bool = True
     timing: Timing = Timing()
+    status: tuple[str, int] | None = None
+    """Where metrics and health are served, if they are."""
 
 
 class RemoteProcess:
@@ -187,6 +190,8 @@ class RemoteProcess:
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
+        if options.status is not None:
+            self._manager.add(self._pages(options.status, elector), Phase.LOG)
         for runnable in self._led(controllers, elector):
             self._manager.add(runnable, Phase.LEADER)
 
@@ -194,6 +199,16 @@ class RemoteProcess:
     def lease(self) -> Key:
         """The Lease that elects the process that works."""
         return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
+
+    def _pages(self, address: tuple[str, int], elector: Elector | None) -> StatusPages:
+        informers = self._parts.informers
+        pages = StatusPages(
+            address,
+            alive=lambda: None if elector is None else elector.problem(),
+            ready=lambda: None if informers.has_synced() else "the caches have not synced yet",
+        )
+        log.info("status pages", address=address[0], port=pages.port)
+        return pages
 
     def _elector(self, event_log: RemoteLog, clock: Clock, random: Random) -> Elector:
         lock = LeaseLock(

@@ -1,6 +1,6 @@
 """A limit on requests: so many a second, and so many at once before that (client-go's `flowcontrol`).
 
-Guarantees: whoever asks is let through in the order of asking, never sooner than the rate allows, and never later than
+Guarantees: requests are let through in the order of asking, never sooner than the rate allows, and never later than
 that; any number of threads may ask.
 """
 

@@ -14,6 +14,7 @@ import { leaders } from "./view_leaders.js";
 import { object } from "./view_object.js";
 import { objects } from "./view_objects.js";
 import { queues } from "./view_queues.js";
+import { requests } from "./view_requests.js";
 import { timeline } from "./view_timeline.js";
 
 /**
@@ -24,13 +25,14 @@ import { timeline } from "./view_timeline.js";
  */
 
 /** @type {Record<string, () => View>} */
-const VIEWS = { timeline, objects, object, change, queues, leaders, health, cluster };
+const VIEWS = { timeline, objects, object, change, queues, leaders, requests, health, cluster };
 const MENU = [
   ["timeline", "Timeline"],
   ["objects", "Objects"],
   ["queues", "Queues"],
   ["leaders", "Leaders"],
   ["health", "Health"],
+  ["requests", "Requests"],
   ["cluster", "Cluster"],
 ];
 const WITHIN = { object: "objects", change: "timeline" };

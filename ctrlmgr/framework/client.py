@@ -1,0 +1,186 @@
+"""A typed client for scripts, tests and whatever else is no controller: objects of one's own classes, over HTTP.
+
+Guarantees: what it returns is what the server has now, read as the class that was asked for; what it raises is what the
+server refuses, as errors of `ctrlmgr`. A controller has its `Context` instead, which reads caches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, overload
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.framework.children import Child, declared, manifest
+from ctrlmgr.framework.declaration import Declaration, declaration_of
+from ctrlmgr.framework.model import Kind, Untyped
+from ctrlmgr.framework.reading import read
+from ctrlmgr.framework.remote.api import Api, path_of
+from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.recording.capture import kubeconfig as kubeconfigs
+from ctrlmgr.recording.capture.cluster import Served
+
+K = TypeVar("K", bound=Kind)
+
+_PAGE: Final = 500
+_MERGE: Final = "application/merge-patch+json"
+_APPLY: Final = "application/apply-patch+yaml"
+
+
+class Client:
+    """A cluster, as one user sees it; threads may share one. Namespaces are by default the context's, or `default`."""
+
+    def __init__(self, api: Api, *, namespace: str = "default", manager: str = "ctrlmgr") -> None:
+        """Made by `connect`; `manager` is the field manager of what it writes."""
+        self._api = api
+        self._namespace = namespace
+        self._manager = manager
+
+    @classmethod
+    def connect(
+        cls, kubeconfig: str | Path | None = None, *, context: str = "", qps: float = 0, manager: str = "ctrlmgr"
+    ) -> Client:
+        """Return a client for the cluster of a kubeconfig, by default as kubectl finds it, or the one around this pod.
+
+        `qps` is how many requests it sends in a second at most, 0 for as many as there are. Nothing is sent yet. Raises
+        `SettingsError` for a kubeconfig that cannot be used.
+        """
+        files = [Path(kubeconfig)] if kubeconfig else kubeconfigs.default_files(os.environ, Path.home())
+        inside = None if kubeconfig or any(each.exists() for each in files) else kubeconfigs.in_cluster(os.environ)
+        access = inside or kubeconfigs.load(files, context)
+        throttle = Throttle(qps, max(1, round(2 * qps)), clock=SystemClock())
+        api = Api(access, throttle, program=manager)
+        return cls(api, namespace=access.namespace or "default", manager=manager)
+
+    @overload
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None: ...
+
+    @overload
+    def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
+
+    def get(self, kind: Any, name: str, namespace: str = "") -> Any:
+        """Return an object as it is now, None if there is none."""
+        declaration = declaration_of(kind)
+        try:
+            return read(declaration, self._api.object("GET", self._path(declaration, namespace, name)))
+        except NotFound:
+            return None
+
+    @overload
+    def list(
+        self, kind: type[K], namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[K]: ...
+
+    @overload
+    def list(
+        self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Untyped]: ...
+
+    def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
+        """Return the objects of one namespace, or (None) of all, that have all these labels; page by page."""
+        declaration = declaration_of(kind)
+        path = path_of(declaration.api_version, declaration.resource.plural, namespace or "")
+        query = {"limit": str(_PAGE)} | ({"labelSelector": _selector(labels)} if labels else {})
+        found: list[Any] = []
+        while True:
+            page = msgspec.json.decode(self._api.call("GET", path, query=query))
+            head = {"apiVersion": declaration.api_version, "kind": declaration.kind}
+            found += [read(declaration, Object.from_dict({**head, **item})) for item in page["items"] or ()]
+            if not (token := page["metadata"].get("continue")):
+                return found
+            query["continue"] = token
+
+    @overload
+    def create(self, obj: K) -> K: ...
+
+    @overload
+    def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
+
+    def create(self, obj: Child) -> Any:
+        """Create an object and return it as stored; raises `AlreadyExists`, `Invalid` and so on."""
+        declaration, fields = declared(obj), manifest(obj)
+        path = self._path(declaration, fields["metadata"].get("namespace", ""))
+        return self._write(declaration, "POST", path, fields, {"fieldManager": self._manager})
+
+    @overload
+    def apply(self, obj: K, *, force: bool = False) -> K: ...
+
+    @overload
+    def apply(self, obj: Untyped | Mapping[str, Any], *, force: bool = False) -> Untyped: ...
+
+    def apply(self, obj: Child, *, force: bool = False) -> Any:
+        """Server-side apply an object and return it as stored; `force` takes fields from other managers.
+
+        Raises `Conflict` without it when others manage a field that is to change, `Invalid` and so on.
+        """
+        declaration, fields = declared(obj), manifest(obj)
+        metadata = fields["metadata"]
+        path = self._path(declaration, metadata.get("namespace", ""), metadata["name"])
+        query = {"fieldManager": self._manager, "force": "true" if force else "false"}
+        return self._write(declaration, "PATCH", path, fields, query, _APPLY)
+
+    @overload
+    def patch(self, kind: type[K], name: str, patch: Any, namespace: str = "", *, subresource: str = "") -> K: ...
+
+    @overload
+    def patch(self, kind: str, name: str, patch: Any, namespace: str = "", *, subresource: str = "") -> Untyped: ...
+
+    def patch(
+        self, kind: Any, name: str, patch: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
+    ) -> Any:
+        """Change an object by a merge patch, or its `status`, and return it; raises `NotFound`, `Invalid` and so on."""
+        declaration = declaration_of(kind)
+        path = self._path(declaration, namespace, name, subresource)
+        return self._write(declaration, "PATCH", path, patch, {"fieldManager": self._manager}, _MERGE)
+
+    def delete(self, kind: type[Kind] | str, name: str, namespace: str = "") -> None:
+        """Delete an object; it stays for as long as it has finalizers. Raises `NotFound`."""
+        self._api.call(
+            "DELETE", self._path(declaration_of(kind), namespace, name), b'{"propagationPolicy":"Background"}'
+        )
+
+    @overload
+    def watch(self, kind: type[K], namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, K]]: ...
+
+    @overload
+    def watch(self, kind: str, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Untyped]]: ...
+
+    def watch(self, kind: Any, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Any]]:
+        """Yield what is there (as ADDED) and then each change: ADDED, MODIFIED or DELETED.
+
+        It ends after `seconds`. Without `namespace` it is the client's. Raises `ServiceUnavailable` when the connection
+        breaks: then begin again.
+        """
+        declaration = declaration_of(kind)
+        prefix = path_of(declaration.api_version, "", "")
+        served = Served(declaration.resource, prefix, declaration.namespaced)
+        for line in self._api.lines(served, namespace or self._namespace, {}, seconds):
+            event = msgspec.json.decode(line)
+            if event["type"] in EventType.__members__:
+                yield event["type"], read(declaration, Object.from_dict(event["object"]))
+
+    def _path(self, declaration: Declaration, namespace: str, name: str = "", subresource: str = "") -> str:
+        where = (namespace or self._namespace) if declaration.namespaced else ""
+        return path_of(declaration.api_version, declaration.resource.plural, where, name, subresource)
+
+    def _write(
+        self,
+        declaration: Declaration,
+        method: str,
+        path: str,
+        fields: Mapping[str, Any],
+        query: Mapping[str, str],
+        media_type: str = "application/json",
+    ) -> Any:
+        body = msgspec.json.encode(fields)
+        return read(declaration, self._api.object(method, path, body, query=query, media_type=media_type))
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))

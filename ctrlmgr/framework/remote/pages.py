@@ -1,0 +1,78 @@
+"""What a process that runs controllers shows of itself over HTTP: metrics, and whether it lives and works.
+
+Guarantees: `/metrics` are the metrics that the same controllers have inside the control plane; `/healthz` and `/livez`
+fail when leadership could not be renewed or given up in time; `/readyz` fails until the caches have synced. Nothing
+here can be changed, and nothing is secret; it is plain HTTP, on the address that it is given.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Final
+
+from prometheus_client import generate_latest
+
+from ctrlmgr import threads
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import REGISTRY
+
+Problem = Callable[[], str | None]
+"""Returns what is wrong, None if nothing is."""
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Server6(HTTPServer):
+    address_family = socket.AF_INET6
+
+
+class StatusPages:
+    """A runnable that answers on one address."""
+
+    name = "status pages"
+
+    def __init__(self, address: tuple[str, int], *, alive: Problem, ready: Problem) -> None:
+        """Listen at once; raises `SettingsError` for an address that cannot be had."""
+        checks: dict[str, Problem] = {"/healthz": alive, "/livez": alive, "/readyz": ready}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # the name that the standard library calls
+                path = self.path.partition("?")[0]
+                if path == "/metrics":
+                    self._answer(200, generate_latest(REGISTRY))
+                elif path in checks:
+                    problem = checks[path]()
+                    self._answer(200 if problem is None else 503, (problem or "ok").encode())
+                else:
+                    self._answer(404, b"there are /metrics, /healthz, /livez and /readyz\n")
+
+            def _answer(self, code: int, body: bytes) -> None:
+                self.send_response(code)
+                self.send_header("Content-Type", _TEXT)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                """Log no requests."""
+
+        try:
+            self._server = (_Server6 if ":" in address[0] else HTTPServer)(address, Handler)
+        except OSError as error:
+            raise SettingsError(f"--status-address {address[0]}:{address[1]}: {error.strerror}") from error
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    def run(self, stop: threading.Event) -> None:
+        """Answer until `stop`."""
+        thread = threads.start(f"{self.name} answering", lambda: self._server.serve_forever(poll_interval=0.2))
+        stop.wait()
+        self._server.shutdown()
+        thread.join()
+        self._server.server_close()

@@ -1,0 +1,85 @@
+// What was asked of the server, newest first: also what was refused, and what was only read.
+
+import { h, fill } from "./dom.js";
+import { ask } from "./api.js";
+import { link } from "./state.js";
+import { count, who } from "./format.js";
+import { time } from "./changes.js";
+
+const COLUMNS = ["When", "User", "Verb", "What", "Namespace", "Name", "Code", "Why", "ms", "From"];
+const NUMBERS = new Set(["Code", "ms"]);
+
+export function requests() {
+  const node = h("div");
+
+  async function update(params) {
+    const asked = { refused: params.refused === "yes" ? "yes" : "no", user: params.user ?? "" };
+    const { kept, requests: found } = await ask("requests", asked);
+    if (!kept) {
+      fill(
+        node,
+        h(
+          "div",
+          { class: "empty" },
+          h("h2", null, "No requests are kept"),
+          h("p", null, "They are when audit.policy_file names a policy, for as long as audit.keep_for says."),
+        ),
+      );
+      return;
+    }
+    fill(node, choices(asked), found.length ? h("div", { class: "card scroll" }, table(found, asked)) : none());
+  }
+
+  return { node, update, always: true };
+}
+
+function choices({ refused, user }) {
+  const other = refused === "yes" ? "no" : "yes";
+  return h(
+    "p",
+    { class: "quiet" },
+    h("a", { href: link("requests", { refused: other, user }) }, other === "yes" ? "Only those refused" : "All"),
+    user && [" · of ", h("b", null, user), " · "],
+    user && h("a", { href: link("requests", { refused, user: null }) }, "of all users"),
+  );
+}
+
+function none() {
+  return h("div", { class: "empty" }, h("h2", null, "There are none"));
+}
+
+function table(found, { refused }) {
+  return h(
+    "table",
+    null,
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        COLUMNS.map((name) => h("th", { class: NUMBERS.has(name) && "number" }, name)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      found.map((request) =>
+        h(
+          "tr",
+          { title: request.id },
+          h("td", null, time(request.receivedAt)),
+          h("td", null, h("a", { href: link("requests", { refused, user: request.user }) }, who(request.user))),
+          h("td", null, request.verb),
+          h("td", null, request.what),
+          h("td", { class: "quiet" }, request.namespace),
+          h("td", null, request.name),
+          h("td", { class: "number" }, String(request.code)),
+          h("td", { class: "quiet" }, request.why),
+          h("td", { class: "number" }, count(Math.round(request.milliseconds))),
+          h("td", { class: "quiet" }, request.source),
+        ),
+      ),
+    ),
+  );
+}
