@@ -90,6 +90,8 @@ class ApiError(CtrlmgrError):
     """What else the caller is told in `Warning` headers."""
     annotations: Mapping[str, str] = {}
     """What the audit log is told of the refusal."""
+    refused_by: str = ""
+    """The admission plugin that refused; empty if none did."""
     is_final: bool = False
     """Whether it stands whatever else is true now, because another process was asked: a webhook, say."""
 

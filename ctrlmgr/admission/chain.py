@@ -27,6 +27,7 @@ class _Link(NamedTuple):
 
     decide: Callable[[Attributes], Decision]
     times: AdmissionTimes
+    plugin: str
 
 
 class _Step(NamedTuple):
@@ -81,12 +82,13 @@ class Chain:
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
         now = self._clock.monotonic
         start = began = now()
-        for decide, times in step.links:
+        for decide, times, plugin in step.links:
             try:
                 waiting = decide(attributes)
                 if waiting is not None:
                     yield from waiting
-            except ApiError:
+            except ApiError as error:
+                error.refused_by = error.refused_by or plugin
                 ended = now()
                 times.observe(ended - began, rejected=True)
                 step.times.observe(ended - start, rejected=True)
@@ -114,7 +116,7 @@ class Chain:
     def _step(
         self, type_: str, operation: Verb, hooks: Sequence[tuple[str, Callable[[Attributes], Decision]]]
     ) -> _Step:
-        links = tuple(_Link(decide, self._timed(name, type_, operation)) for name, decide in hooks)
+        links = tuple(_Link(decide, self._timed(name, type_, operation), name) for name, decide in hooks)
         return _Step(links, self._timed("", type_, operation))
 
     def _timed(self, name: str, type_: str, operation: Verb) -> AdmissionTimes:

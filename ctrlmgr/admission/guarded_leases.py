@@ -15,7 +15,6 @@ from ctrlmgr.engine.operations import Operation
 
 MASTERS: Final = "system:masters"
 _CONTROL_PLANE: Final = frozenset(("system:apiserver", "system:kube-controller-manager"))
-_CONTROLLERS: Final = "system:controller:"
 
 
 class GuardedLeases:
@@ -42,6 +41,6 @@ class GuardedLeases:
         """Refuse with `Forbidden` what is not the caller's to write."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
             user, groups = attributes.requester.user, attributes.requester.groups
-            if MASTERS not in groups and user not in _CONTROL_PLANE and not user.startswith(_CONTROLLERS):
+            if MASTERS not in groups and user not in _CONTROL_PLANE:
                 raise attributes.forbidden("this Lease elects the leader of the control plane")
         yield from self._admission.validate(attributes)

@@ -27,6 +27,7 @@ from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerati
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
 from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
 from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
@@ -47,6 +48,7 @@ from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceA
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
+from ctrlmgr.admission.podsecurity.configuration import read_pod_security
 from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authorization.authorizer import AlwaysAllow, Authorizer
@@ -77,6 +79,12 @@ class Entry(NamedTuple):
     is_default: bool = True
 
 
+def _without_image_policies(parts: Parts) -> Plugin:
+    """Refuse to run as if images were judged."""
+    other = "a ValidatingWebhookConfiguration for pods asks a webhook as well"
+    raise SettingsError(f"--enable-admission-plugins: ImagePolicyWebhook is not supported; {other}")
+
+
 PLUGINS: Final[Sequence[Entry]] = (
     Entry("AlwaysAdmit", lambda parts: AlwaysAdmit(), is_default=False),
     Entry("NamespaceAutoProvision", lambda parts: NamespaceAutoProvision(parts.kinds), is_default=False),
@@ -85,11 +93,11 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("LimitPodHardAntiAffinityTopology", lambda parts: LimitPodHardAntiAffinityTopology(), is_default=False),
     Entry("LimitRanger", lambda parts: LimitRanger()),
     Entry("ServiceAccount", lambda parts: ServiceAccount(parts.clock)),
-    Entry("NodeRestriction", is_default=False),
+    Entry("NodeRestriction", lambda parts: NodeRestriction(parts.authorizer), is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
     Entry("AlwaysPullImages", lambda parts: AlwaysPullImages(), is_default=False),
-    Entry("ImagePolicyWebhook", is_default=False),
-    Entry("PodSecurity", lambda parts: PodSecurity()),
+    Entry("ImagePolicyWebhook", _without_image_policies, is_default=False),
+    Entry("PodSecurity", lambda parts: PodSecurity(read_pod_security(parts.configured.get("PodSecurity")))),
     Entry("PodNodeSelector", lambda parts: PodNodeSelector(parts.configured.get("PodNodeSelector")), is_default=False),
     Entry("Priority", lambda parts: Priority()),
     Entry("DefaultTolerationSeconds", lambda parts: DefaultTolerationSeconds()),

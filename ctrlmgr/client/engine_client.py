@@ -14,6 +14,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client.fencing import Fencing, pinned
+from ctrlmgr.client.rights import Rights
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
@@ -60,12 +61,15 @@ class EngineClient:
         fence: Fencing | None = None,
         manager: str = "",
         canonical: bool = False,
+        rights: Rights | None = None,
     ) -> None:
         """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`.
 
         `manager` is the field manager of what is written, by default what the user agent says. `canonical` promises
         that objects which `create` and `update` are given are in their final form: see `engine.verbs.canonical`.
+        `rights` are what it may do; without them, everything.
         """
+        self._rights = rights
         self.engine = engine
         self._run = run
         self._requester = requester
@@ -98,6 +102,7 @@ class EngineClient:
             fence=pinned(self._fence),
             manager=self._manager,
             canonical=self._canonical,
+            rights=self._rights,
         )
 
     def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
@@ -119,29 +124,39 @@ class EngineClient:
             fence=self._fence,
             manager=self._manager,
             canonical=True,
+            rights=self._rights,
         )
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
         """Return every object of a resource as it is stored: what is acknowledged before this call is in it."""
+        if self._rights is not None:
+            kind = self.engine.kinds.stored(resource)
+            if kind is not None:
+                self._rights.check("list", Target(kind, "", ""))
         return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
         """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
+        named = self._target(obj)
+        target = named._replace(name="")
+        self._check("create", target)
         if self._canonical and obj.name:
-            return self._write(self.engine.create_canonical(self._target(obj), obj, self._options, self._requester))
-        target = self._target(obj)._replace(name="")
+            return self._write(self.engine.create_canonical(named, obj, self._options, self._requester))
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def create_all(self, objects: Sequence[Object]) -> None:
         """Store new objects that have their names, all of them or none; raises `AlreadyExists` if one is there."""
         bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
+        for target, _ in bodies:
+            self._check("create", target)
         self._answer(self.engine.create_all(bodies, self._options, self._requester))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
-        if self._canonical and not subresource:
-            return self._write(self.engine.update_canonical(self._target(obj), obj, self._options, self._requester))
         target = self._target(obj)._replace(subresource=subresource)
+        self._check("update", target)
+        if self._canonical and not subresource:
+            return self._write(self.engine.update_canonical(target, obj, self._options, self._requester))
         return self._write(self.engine.update(target, _body(obj), self._options, self._requester))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
@@ -153,19 +168,24 @@ class EngineClient:
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
         target = self._target(obj)._replace(subresource=subresource)
+        self._check("patch", target)
         return self._write(self.engine.patch(target, body, options, self._requester))
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
         """Return the objects of a kind in one namespace as they are now, as a request for them would."""
+        self._check("list", Target(kind, namespace, ""))
         return self._run(self.engine.everything(kind, namespace))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object as it is now; raises `NotFound`, also for a kind that has no such thing."""
-        return self._run(self.engine.get(Target(kind, namespace, name, "scale"), GetOptions()))
+        target = Target(kind, namespace, name, "scale")
+        self._check("get", target)
+        return self._run(self.engine.get(target, GetOptions()))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
         """Replace the Scale read at `scale.revision` and return it as stored; see `update`."""
         target = Target(kind, scale.namespace, scale.name, "scale")
+        self._check("update", target)
         return self._write(self.engine.update(target, _body(scale), self._options, self._requester))
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
@@ -175,6 +195,7 @@ class EngineClient:
         """
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
+        self._check("patch", target)
         return self._write(self.engine.patch(target, body, self._options, self._requester))
 
     def bind(self, pod: Object, node: str) -> None:
@@ -184,6 +205,7 @@ class EngineClient:
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         place = self._target(pod)._replace(subresource="binding")
         body = Body(_JSON, msgspec.json.encode(binding))
+        self._check("create", place)
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
@@ -201,14 +223,22 @@ class EngineClient:
             uid=obj.uid,
             resource_version=str(obj.revision) if conditional else None,
         )
-        self._answer(self.engine.delete(self._target(obj), None, options, self._requester))
+        target = self._target(obj)
+        self._check("delete", target)
+        self._answer(self.engine.delete(target, None, options, self._requester))
 
     def expire(self, objects: Sequence[Object]) -> None:
         """Delete all of these in one append, whatever finalizers they have: their time is over.
 
         Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
         """
+        for obj in objects:
+            self._check("delete", self._target(obj))
         self._answer(self.engine.expire(objects, self._requester))
+
+    def _check(self, verb: str, target: Target) -> None:
+        if self._rights is not None:
+            self._rights.check(verb, target)
 
     def _write(self, operation: Operation[Answer]) -> Object:
         answer = self._answer(operation)

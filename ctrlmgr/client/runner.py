@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -85,10 +85,12 @@ class ControllerRunner:
                 return None
 
     def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        own = command.proposals
+        own, brought = command.proposals, command.cause if cause is None else None
         late = decided(command.late, self._state) if command.late else ()
         try:
-            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause)
+            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause or brought)
+            if brought is not None:
+                self._log.finish(brought.id, DONE)
             return events[: len(own)] if late else events
         except CtrlmgrError as error:
             if error.lost_race:

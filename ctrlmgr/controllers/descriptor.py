@@ -13,9 +13,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.authentication.names import ServiceAccountName
+from ctrlmgr.authentication.user import AUTHENTICATED, User
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 if TYPE_CHECKING:  # only the names: who reads descriptors must not load engine and log
     from random import Random
@@ -27,6 +30,12 @@ if TYPE_CHECKING:  # only the names: who reads descriptors must not load engine 
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.informer import Informers
     from ctrlmgr.manager import Controller
+
+NAMESPACE: Final = "kube-system"
+"""Where the controllers' ServiceAccounts are."""
+
+MANAGER: Final = "system:kube-controller-manager"
+"""The user that kube-controller-manager is."""
 
 SECTION = "controllers"
 """The section of the settings file that holds every controller's options."""
@@ -70,6 +79,9 @@ class ControllerContext(Protocol):
         `canonical` promises that what it creates and updates is in its final form: see `engine.verbs.canonical`.
         """
 
+    def apiserver_client(self) -> EngineClient:
+        """Return a client for what the API server itself writes, whichever process leads."""
+
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what the controller records Events through."""
 
@@ -110,6 +122,10 @@ class ControllerDescriptor(Generic[O]):
     former_names: tuple[str, ...] = ()
     component: str = ""
     account: str = ""
+    acts_as: str = ""
+    """The user that it is where it is no ServiceAccount: kube-controller-manager itself, or another component."""
+    rules: tuple[PolicyRule, ...] = ()
+    """What a controller that Kubernetes does not have may do; for the others there are Kubernetes' roles."""
     watches: tuple[Resource, ...] = ()
     owns: tuple[Resource, ...] = ()
     """What it creates and deletes."""
@@ -140,4 +156,11 @@ class ControllerDescriptor(Generic[O]):
     @property
     def user(self) -> str:
         """The user name under which it writes."""
-        return f"system:controller:{self.service_account}"
+        return self.as_user.name
+
+    @property
+    def as_user(self) -> User:
+        """The user that it is: its ServiceAccount, or a component of its own."""
+        if self.acts_as:
+            return User(self.acts_as, "", (AUTHENTICATED,))
+        return ServiceAccountName(NAMESPACE, self.service_account).user

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
@@ -34,6 +34,15 @@ class Verb(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONNECT = "CONNECT"
+
+
+class Changer(NamedTuple):
+    """What changed an object on its way: a webhook, or a plugin that an app brought."""
+
+    what: str
+    """In words: `webhook inject.example.com of mesh`."""
+    revision: Revision = 0
+    """That of the object that asks for it, a webhook's configuration; 0: there is none."""
 
 
 @dataclass(slots=True)
@@ -75,6 +84,8 @@ class Attributes:
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
+    changed_by: list[Changer] = field(default_factory=list)
+    """Who has changed the object that is not one of the built-in plugins; `ctrlmgr why` names them."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
     upserts: bool = False

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -87,10 +87,14 @@ class Driver:
         own = list(command.proposals)
         late = decided(command.late, self._cacher) if command.late else ()
         try:
-            events = self._log.append([*own, *late], author=command.author, fence=self._fence, cause=self._cause)
+            events = self._log.append(
+                [*own, *late], author=command.author, fence=self._fence, cause=self._cause or command.cause
+            )
         except CtrlmgrError:
             self._refresh()
             raise
+        if self._cause is None and command.cause is not None:
+            self._log.finish(command.cause.id, DONE)
         self._step()
         return events[: len(own)]
 

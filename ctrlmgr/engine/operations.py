@@ -27,7 +27,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import CallOut
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.late import Late
-from ctrlmgr.eventlog.event import Author, Proposal
+from ctrlmgr.eventlog.event import Author, Cause, Outcome, Proposal
 
 T = TypeVar("T")
 
@@ -39,6 +39,8 @@ class Append(NamedTuple):
     author: Author
     late: Sequence[Late] = ()
     """What is decided in the moment of the append and goes along with it; the driver sends no events of that."""
+    cause: Cause | None = None
+    """What has made it what it is, where the driver knows of no other cause."""
 
 
 class Read(NamedTuple):
@@ -71,6 +73,8 @@ class Consult(NamedTuple):
 
 
 REFRESH = Refresh()
+DONE = Outcome(0, "ok")
+"""How a cause ends that an append brings along: with the append."""
 
 Command: TypeAlias = Append | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]

@@ -134,7 +134,7 @@ class Anchor:
         """Move the anchor to a new head, unless it was moved less than a second ago.
 
         Raises `LogCorrupt` when the log is no longer what it was: the anchor then says where it was when it was right,
-        which whoever opens the log next will see.
+        which is seen when the log is opened next.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:

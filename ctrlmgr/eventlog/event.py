@@ -20,7 +20,7 @@ class EventType(enum.IntEnum):
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who writes: a user such as `system:controller:endpoint-controller`, and the program it used."""
+    """Who writes: a user such as `system:serviceaccount:kube-system:endpoint-controller`, and the program it used."""
 
     actor: str
     user_agent: str = ""

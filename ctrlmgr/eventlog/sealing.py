@@ -1,7 +1,7 @@
 """What makes an anchor evidence: a signature over it, and copies of it where the log's host cannot reach.
 
 Guarantees:
-- A seal is an Ed25519 key in a file that its owner alone may read; it is made once, whoever comes first.
+- A seal is an Ed25519 key in a file that its owner alone may read; it is made once, by the process that comes first.
 - Shipping never holds up an append: it has a thread of its own, which hands the newest anchor to a command, at most
   once in so many seconds, and says in the log when that fails. What is newest when the log closes is shipped, too.
 

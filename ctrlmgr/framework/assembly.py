@@ -14,6 +14,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, group_of
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor, NoOptions
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App, AppController, Watch
@@ -26,6 +27,9 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.manager import Watch as KeyWatch
 
 log = structlog.get_logger(__name__)
+
+_EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)),)
+"""What apps that `serve` runs may do, unless the owner of the cluster, who chose them, narrows their roles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,7 @@ def descriptors(app: App) -> Iterator[AppDescriptor]:
             watches=tuple(kind.resource for kind in each.kinds),
             owns=tuple(kind.resource for kind in each.owns),
             controller=each,
+            rules=_EVERYTHING,
         )
 
 

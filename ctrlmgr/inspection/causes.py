@@ -21,6 +21,8 @@ from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change, author_of
 from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 
+ADMISSION = "admission"
+"""The controller of a cause that is none: what changed a write on its way, see `engine.verbs.attempts`."""
 DEEPEST = 100
 """Levels that a tree has at most."""
 

@@ -33,6 +33,7 @@ from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.client import ReconcileClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import (
+    ApiError,
     CtrlmgrError,
     Fenced,
     LogClosed,
@@ -284,7 +285,8 @@ class Controller:
             return "terminal", str(error)
         except Exception as error:  # a reconciler is foreign code: whatever it raises is contained here
             self._retry(delivery, error)
-            return "error", _summary(error)
+            by = error.refused_by if isinstance(error, ApiError) else ""
+            return "error", f"{_summary(error)} (admission plugin {by})" if by else _summary(error)
         return self._succeed(delivery, result, unanswered=() if client.wrote else delivery.triggers), ""
 
     def _succeed(self, delivery: Delivery[Key], result: Result, unanswered: Sequence[Revision]) -> str:

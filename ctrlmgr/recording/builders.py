@@ -7,10 +7,11 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
+from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
-from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.descriptor import NAMESPACE, ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
@@ -38,6 +39,9 @@ class _Context:
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         return self._client.of_canonical_objects() if canonical else self._client
 
+    def apiserver_client(self) -> EngineClient:
+        return self._client
+
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         return SILENT
 
@@ -61,7 +65,7 @@ def builder_of(descriptor: ControllerDescriptor[Any]) -> ControllerBuilder:
 def user_of(controller: str) -> str:
     """Return the user as which a controller writes; one that is not ours has its name in it."""
     known = registry.by_name().get(controller)
-    return known.user if known is not None else f"system:controller:{controller}"
+    return known.user if known is not None else ServiceAccountName(NAMESPACE, controller).username
 
 
 CONTROLLERS: Mapping[str, ControllerBuilder] = {each.name: builder_of(each) for each in registry.ALL if each.replays}

@@ -19,12 +19,14 @@ import structlog
 from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
+from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
 from ctrlmgr.controllers.bootstrap.priority_classes import SystemPriorityClasses
 from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
+from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
@@ -129,13 +131,14 @@ class Application(Fronted):
             read_root_ca(settings, front.files.authority),
             identity_of(front, backend, authorizer),
             leadership.elector.fence if leadership is not None else None,
+            lambda user: authorization.rights(user, backend),
         )
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None
         if leadership is not None:
-            recorder = parts.recorder_of(COMPONENT, f"system:controller:{COMPONENT}")
+            recorder = parts.recorder_of(COMPONENT, User(MANAGER, "", (AUTHENTICATED,)))
             self._election = leadership.election(led, informers, recorder)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
@@ -171,7 +174,7 @@ class Application(Fronted):
             port=self.server.port,
             ready=self.is_ready,
         )
-        self._roles = BootstrapRoles(parts.apiserver_client(), clock)
+        self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())
 
         self.manager.add(probe, Phase.LOG)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ctrlmgr.admission.guarded_rights import GuardedRights
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import (
     AlwaysAllow,
     AlwaysDeny,
@@ -22,14 +24,17 @@ from ctrlmgr.authorization.authorizer import (
     PrivilegedGroup,
     PublicPaths,
     Union,
+    Verdict,
 )
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.node.authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.client.rights import UserRights
 from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.server import Backend
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")
@@ -57,6 +62,20 @@ class ServingAuthorization:
     def guard(self, admission: Admission) -> GuardedRights:
         """Return admission that also sees to it that users grant only what they have."""
         return GuardedRights(admission, self.authorizer, self.index)
+
+    def rights(self, user: User, backend: Backend) -> UserRights:
+        """Return what a controller of this process may do; it asks on a thread of its own."""
+        return UserRights(
+            user,
+            self._decide,
+            generation=lambda: self.index.generation,
+            refresh=lambda: backend.wait_for(backend.catch_up()),
+        )
+
+    def _decide(self, user: User, attributes: Attributes) -> Verdict:
+        verdict = self.authorizer.authorize(user, attributes)
+        assert verdict is not None, "no authorizer has to ask another process"
+        return verdict
 
     def _makers(self) -> Mapping[str, Callable[[], Authorizer]]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
+from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
+from ctrlmgr.client.rights import Rights
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import node_ipam, scheduler, simulated_load_balancer, simulated_nodes
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
-from ctrlmgr.controllers.bootstrap import controller as bootstrap
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
@@ -34,6 +35,9 @@ from ctrlmgr.settings import Settings
 from ctrlmgr.simulation.nodes import templates
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
+
+API_SERVER: Final = User("system:apiserver", "", (MASTERS,))
+"""Who does what every process that serves does, and what keeps the log in order."""
 
 
 class Parts(NamedTuple):
@@ -54,24 +58,32 @@ class Parts(NamedTuple):
     """What the identity controllers sign with."""
     fencing: Fencing | None
     """What every write of a controller carries; None when no other process can lead."""
+    rights: Callable[[User], Rights]
+    """Returns what a user may do."""
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return what a controller writes through."""
-        return self.writer(descriptor.user, canonical=canonical)
+        """Return what a controller reads and writes through, as itself and with its own rights."""
+        return self.writer(descriptor.as_user, canonical=canonical)
 
-    def writer(self, user: str, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
+    def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
         """Return a client that writes as a component; `unfenced` for what every process does, whichever leads."""
         fence = None if unfenced else self.fencing
-        requester = Requester(user, ("system:masters",), _USER_AGENT)
+        requester = Requester(user.name, user.groups, _USER_AGENT)
         return EngineClient(
-            self.engine, self.run, requester, fence=fence, manager=CONTROLLER_MANAGER, canonical=canonical
+            self.engine,
+            self.run,
+            requester,
+            fence=fence,
+            manager=CONTROLLER_MANAGER,
+            canonical=canonical,
+            rights=None if MASTERS in user.groups else self.rights(user),
         )
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what a controller records Events through."""
-        return self.recorder_of(descriptor.event_source, descriptor.user)
+        return self.recorder_of(descriptor.event_source, descriptor.as_user)
 
-    def recorder_of(self, component: str, user: str) -> Recorder:
+    def recorder_of(self, component: str, user: User) -> Recorder:
         """Return what a component records Events through, under the name that Kubernetes' Events have for it."""
         return self.broadcaster.recorder(component, self.writer(user, canonical=True, unfenced=True))
 
@@ -86,7 +98,7 @@ class Parts(NamedTuple):
 
     def apiserver_client(self) -> EngineClient:
         """Return a client for what every process that serves writes, whichever leads."""
-        requester = Requester("system:apiserver", ("system:masters",), _USER_AGENT)
+        requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
         return EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
 
     def definitions(self) -> Controller:
@@ -97,8 +109,8 @@ class Parts(NamedTuple):
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""
         client = self.apiserver_client()
-        user = f"system:controller:{bootstrap.CONTROLLER_NAME}"
-        internal, events = self.internal(user), self.writer(user, canonical=True, unfenced=True)
+        internal = self.internal(API_SERVER.name)
+        events = self.writer(API_SERVER, canonical=True, unfenced=True)
         return bootstrap_assembly.Parts(
             self.informers, self.event_log, client, internal, events, self.broadcaster, self.clock, self.random
         )
@@ -217,7 +229,7 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
         "compaction",
         reconciler,
         watches=[],
-        client=parts.writer("system:controller:compaction"),
+        client=parts.writer(API_SERVER),
         log=parts.event_log,
         clock=parts.clock,
         random=parts.random,
@@ -234,7 +246,7 @@ def event_expiry(parts: Parts) -> Iterator[Runnable]:
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,
-            parts.writer("system:controller:event-expiry"),
+            parts.writer(API_SERVER),
             parts.event_log,
             parts.settings.events.ttl,
             clock=parts.clock,

@@ -14,6 +14,7 @@ from typing import Final
 from ctrlmgr import __version__
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.eventlog import Author, EventLog
@@ -26,9 +27,9 @@ from ctrlmgr.serve.controllers import Watched
 from ctrlmgr.settings import Settings
 
 COMPONENT: Final = "leader-election"
-"""Who tells of it in Events, and who the log says has written the Lease."""
+"""Who tells of it in Events."""
 
-AUTHOR: Final = Author(f"system:controller:{COMPONENT}", f"ctrlmgr/{__version__}")
+AUTHOR: Final = Author(MANAGER, f"ctrlmgr/{__version__}")
 
 
 def leader_lease(settings: Settings) -> Key:

@@ -33,11 +33,11 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
+from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.server.playing.read_only import ReadOnly
@@ -98,7 +98,8 @@ class PastApplication(Fronted):
             kubeconfig=f"kubeconfig-at-{moment.revision}",
         )
         super().__init__(front, clock=clock)
-        authorizer = ReadOnly(KnownUsersAuthorizer(), _reason(moment))
+        authorization = ServingAuthorization(settings.authorization)
+        authorizer = ReadOnly(authorization.authorizer, _reason(moment))
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         backend = Backend(
@@ -110,6 +111,7 @@ class PastApplication(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
         )
+        authorization.follow(backend.engine.cacher)
         probe = LogProbe(event_log, clock=clock)
         checks = [PING, Check("log", probe.problem), self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]

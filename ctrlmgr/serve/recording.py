@@ -40,11 +40,11 @@ from ctrlmgr.recording.playing.player import Player
 from ctrlmgr.recording.playing.pretending import Pretending, Refusing
 from ctrlmgr.recording.playing.tape import ACTOR, Tape, load
 from ctrlmgr.recording.playing.timetable import SECOND
+from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Health, Pages
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.server.playing.control import play_pages
@@ -101,7 +101,8 @@ class PlayedApplication(Fronted):
             random=random,
         )
         super().__init__(front, clock=clock)
-        known = KnownUsersAuthorizer()
+        self._authorization = ServingAuthorization(settings.authorization)
+        known = self._authorization.authorizer
         authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
         self._reviews = Reviews(front.authenticator, authorizer)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
@@ -129,7 +130,7 @@ class PlayedApplication(Fronted):
         super().run(stop)
 
     def _backend(self, played: PlayedLog) -> Backend:
-        return Backend(
+        backend = Backend(
             played,
             played.feed,
             self._kinds,
@@ -140,6 +141,8 @@ class PlayedApplication(Fronted):
             tokens=self._front.authentication.token_requests,
             rewinds=True,
         )
+        self._authorization.follow(backend.engine.cacher)
+        return backend
 
     def _leases(self, tape: Tape) -> Backend:
         """Return what serves the clients' own Leases, in every namespace that there ever is."""

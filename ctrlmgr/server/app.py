@@ -79,11 +79,13 @@ class App:
             request.code = request.code or _CLIENT_CLOSED
         except CtrlmgrError as error:
             await self._refuse(request, status.api_error(error))
-        except Exception:
+            _let_go(error)
+        except Exception as error:
             log.exception("request failed", method=request.method, path=place.location.path)
             if request.audit is not None:
                 request.audit.panicked = True
             await self._refuse(request, InternalError(_UNEXPECTED))
+            _let_go(error)
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
@@ -119,3 +121,14 @@ class App:
         except NotAcceptable:
             how = PLAIN
         return how._replace(pretty=how.pretty or request.wants_pretty)
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Have an error that has been told forget where it was raised, and those that led to it.
+
+    A frame that holds the error which it raised is a circle, and with it stays what else was in the frames: a body of
+    megabytes for each refusal, until the collector comes by.
+    """
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

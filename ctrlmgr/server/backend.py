@@ -124,6 +124,10 @@ class Backend:
         """Take in what has been acknowledged, as far as that is known without waiting."""
         self._follower.is_current()
 
+    async def catch_up(self) -> None:
+        """Take in all that has been acknowledged; raises `LogUnavailable`."""
+        await self._follower.catch_up()
+
     def call(self, calls: Sequence[Call]) -> list[Reply]:
         """Call other processes and wait for their replies; called on any thread but the event loop's."""
         if self._loop is None:

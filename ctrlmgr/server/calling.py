@@ -34,6 +34,12 @@ _IDLE = 90.0
 """Seconds for which an idle connection is kept."""
 
 
+_EXPIRED = "certificate has expired or is not yet valid"
+_UNKNOWN = "certificate signed by unknown authority"
+_X509 = {9: _EXPIRED, 10: _EXPIRED, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN}
+"""Go's words for what OpenSSL finds (`X509_V_ERR_…`)."""
+
+
 class Caller:
     """Makes calls; used on one event loop."""
 
@@ -127,7 +133,8 @@ def _in_go_words(error: Exception, call: Call) -> str:
     """Say what went wrong as Go's client would; what it has no words for is told as it is."""
     cause = _root(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: x509: {cause.verify_message}"
+        words = _X509.get(cause.verify_code, cause.verify_message)
+        return f"tls: failed to verify certificate: x509: {words}"
     if isinstance(cause, ssl.SSLError):
         return f"tls: {cause.reason or cause}"
     if isinstance(error, httpx.RemoteProtocolError):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.calls.call import CallOut
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
@@ -125,9 +125,14 @@ class Driver:
             reading.cancel()
 
     async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
+        brought = command.cause if cause is None else None
         if command.late:
-            return await self._turns.append(command, cause, fence)
-        return await self._submitted(command.proposals, command.author, cause, fence)
+            events = await self._turns.append(command, cause or brought, fence)
+        else:
+            events = await self._submitted(command.proposals, command.author, cause or brought, fence)
+        if brought is not None:
+            self._log.finish(brought.id, DONE)
+        return events
 
     async def _submitted(
         self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None

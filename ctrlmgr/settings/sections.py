@@ -118,7 +118,7 @@ class DatabaseSettings:
         TEXT,
         Setting(
             "A command that is given each new anchor, one line of JSON, on its standard input: to keep it where "
-            "nobody who can write the database can, for example 'ssh vault tee -a anchors'. No shell reads it.",
+            "no writer of the database can reach it, for example 'ssh vault tee -a anchors'. No shell reads it.",
             flag="--anchor-command",
             metavar="COMMAND",
         ),

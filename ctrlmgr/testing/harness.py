@@ -103,7 +103,7 @@ class Harness:
         self._app = app
         self._others = registry.enabled(controllers).descriptors if controllers else ()
         check_names([app], self._others)
-        self._names = {f"system:controller:{each.name}" for each in app.controllers}
+        self._names = {each.user for each in descriptors(app)}
         self._names |= {each.user for each in self._others}
         self._users = Requester("test", ("system:masters",), "test")
         self._stage.namespace("default")
@@ -139,6 +139,10 @@ class Harness:
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return what a controller writes through."""
         return self._writer(descriptor.user, canonical=canonical)
+
+    def apiserver_client(self) -> EngineClient:
+        """Return a client for what the API server itself writes."""
+        return self._writer("system:apiserver")
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what a controller records Events through."""

@@ -18,10 +18,10 @@ from ctrlmgr.inspection.causes import newest_event
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.differences import ABSENT, Difference, content, differences
 from ctrlmgr.inspection.past import Author, Change, author_of
+from ctrlmgr.inspection.secrecy import CHANGED, HIDDEN, masked, masked_sides
 from ctrlmgr.ui.lines import lines
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.secrecy import CHANGED, HIDDEN, masked, masked_sides
 
 _BLAMED = 200
 _CHANGES = 100

@@ -8,9 +8,14 @@ import msgspec
 import pytest
 
 from ctrlmgr.admission.configuration import read_configuration
-from ctrlmgr.admission.registry import enabled
+from ctrlmgr.admission.podsecurity.configuration import read_pod_security
+from ctrlmgr.admission.registry import enabled, new_chain
+from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.settings.documents import Document
+from ctrlmgr.testing import FakeClock
+from tests.kinds.stage import KINDS
 
 KNOWN = ("EventRateLimit", "PodNodeSelector")
 
@@ -97,3 +102,39 @@ def test_what_a_plugin_cannot_read_is_refused_with_its_line(tmp_path: Path) -> N
     found = read_configuration(written(tmp_path, text), KNOWN)["EventRateLimit"]
     with pytest.raises(SettingsError, match=r"admission.yaml:9: Expected `int`, got `str`"):
         found.read("Limits", ("v1",), Limits)
+
+
+PODS = "apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n"
+
+
+def configured(folder: Path, text: str) -> Document:
+    plugins = f"- name: PodSecurity\n  configuration:\n    {PODS}    {text}\n"
+    return read_configuration(written(folder, plugins), ("PodSecurity",))["PodSecurity"]
+
+
+def test_what_holds_for_namespaces_that_say_nothing_about_pods(tmp_path: Path) -> None:
+    text = "defaults: {enforce: baseline, warn: restricted, warn-version: v1.30}\n    exemptions: {namespaces: [infra]}"
+    read = read_pod_security(configured(tmp_path, text))
+    assert [str(each) for each in read.defaults] == ["baseline:latest", "privileged:latest", "restricted:v1.30"]
+    assert read.namespaces == {"infra"}
+    assert read_pod_security(None).defaults.is_privileged
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("defaults: {enforce: odd}", r"admission.yaml:8: enforce must be one of privileged, baseline, restricted"),
+        ("defaults: {warn-version: odd}", r'admission.yaml:8: warn-version must be "latest" or "v1.x"'),
+        ("defaults: {odd: baseline}", r"admission.yaml:8: there is no mode 'odd'"),
+        ("exemptions: {users: [a]}", r"admission.yaml:8: .*unknown field `users`"),
+    ],
+)
+def test_a_broken_configuration_of_pod_security(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        read_pod_security(configured(tmp_path, text))
+
+
+def test_a_plugin_that_cannot_do_its_work_is_not_run() -> None:
+    settings = AdmissionSettings(enable_plugins=("ImagePolicyWebhook",))
+    with pytest.raises(SettingsError, match="ImagePolicyWebhook is not supported"):
+        new_chain(KINDS, FakeClock(), settings, AlwaysAllow())

@@ -42,7 +42,7 @@ def test_no_client_writes_the_lease_of_the_election(
     [
         Requester("system:admin", ("system:masters",)),
         Requester("system:kube-controller-manager"),
-        Requester("system:controller:leader-election"),
+        Requester("system:apiserver"),
     ],
 )
 def test_the_control_plane_and_its_administrators_do(requester: Requester) -> None:

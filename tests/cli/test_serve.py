@@ -160,7 +160,7 @@ def test_it_reconciles_what_other_processes_append(tmp_path: Path, database: str
         until(lambda: (found := log.get(ENDPOINTS, key)) is not None and b"10.1.0.1" in found.body)
         assert served.end(signal.SIGTERM)[0] == 0
         written = [event for event in log.events_after(0, resource=ENDPOINTS) if event.key == key]
-        assert written[-1].actor == "system:controller:endpoint-controller"
+        assert written[-1].actor == "system:serviceaccount:kube-system:endpoint-controller"
         cause = log.reconcile(written[-1].reconcile)
         assert cause is not None
         assert cause.cause.triggers

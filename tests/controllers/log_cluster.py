@@ -7,6 +7,7 @@ import random
 from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.authentication.names import service_account_of
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
@@ -14,6 +15,7 @@ from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing import FakeClock
+from tests.controllers.rights import rights_of
 from tests.engine.stage import builtin_kinds
 
 WEB = Key("default", "web")
@@ -39,9 +41,10 @@ class LogCluster:
         )
 
     def client(self, actor: str) -> EngineClient:
-        """Return what a controller of that name writes with."""
-        run = ControllerRunner(self.log, self.state, self._reach)
-        return EngineClient(self.engine, run, Requester(actor), canonical=True)
+        """Return what a controller of that name writes with; an account has the rights of its role."""
+        run, account = ControllerRunner(self.log, self.state, self._reach), service_account_of(actor)
+        rights = rights_of(account.user) if account is not None else None
+        return EngineClient(self.engine, run, Requester(actor), canonical=True, rights=rights)
 
     def _reach(self, revision: Revision, patience: float) -> bool:
         self.feed.catch_up()

@@ -48,5 +48,8 @@ class StageContext:
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         return self.stage.engine_client
 
+    def apiserver_client(self) -> EngineClient:
+        return self.stage.apiserver_client
+
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         return self.told

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.certificates import UID_OID, certificate_user, vouch
 from ctrlmgr.authentication.user import User
 from ctrlmgr.client import EngineClient
@@ -31,6 +32,7 @@ from ctrlmgr.controllers.csr_signing.requests import (
 )
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.manager import Controller
 from tests.authentication.authorities import Made, make, subject
 from tests.controllers.worked_stage import WorkedStage
@@ -90,12 +92,23 @@ class SigningStage(WorkedStage):
         answer = self.send("PUT", f"{CSRS}/{name}/approval", {**found, "status": {"conditions": [condition]}})
         assert answer.code == 200, answer.body
 
-    def signed(self, asked: dict[str, Any]) -> x509.Certificate:
+    def signed(self, asked: dict[str, Any], *, of_old: bool = False) -> x509.Certificate:
         self.create(CSRS, asked)
+        if of_old:
+            self._age()
         self.approve()
         self.work()
         status = self.send("GET", f"{CSRS}/one").body["status"]
         return x509.load_pem_x509_certificate(b64decode(status["certificate"]))
+
+    def _age(self) -> None:
+        """Make it a request of the time before signers, which today's API takes no more."""
+        made = self.stored(Resource("certificates.k8s.io", "certificatesigningrequests"), "one")
+        assert made is not None
+        fields = made.to_dict()
+        fields["spec"] |= {"signerName": LEGACY_SIGNER, "usages": ["cert sign", *CLIENT]}
+        proposal = Proposal(EventType.MODIFIED, Object.from_dict(fields), made.revision)
+        self.log.append([proposal], author=Author("somebody"))
 
     def failure(self, asked: dict[str, Any]) -> str:
         self.create(CSRS, asked)
@@ -195,7 +208,7 @@ def test_nobody_becomes_an_authority_or_takes_a_uid_by_asking(stage: SigningStag
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject("carol", (), ["another's uid"]))
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     wanted = b64encode(builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM)).decode()
-    certificate = stage.signed(asked(LEGACY_SIGNER, wanted, ["cert sign", *CLIENT]))
+    certificate = stage.signed(asked(CLIENT_SIGNER, wanted, CLIENT), of_old=True)
     assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert certificate.subject.get_attributes_for_oid(UID_OID) == []
     assert certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "carol"

@@ -18,7 +18,13 @@ DAY = 24 * 3600
 
 def controller(stage: WorkedStage) -> Controller:
     return new_legacy_token_cleaner(
-        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random, period=10.0 * DAY
+        stage.informers,
+        stage.engine_client,
+        stage.log,
+        apiserver=stage.apiserver_client,
+        clock=stage.clock,
+        random=stage.random,
+        period=10.0 * DAY,
     )
 
 

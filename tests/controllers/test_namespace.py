@@ -14,6 +14,7 @@ from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
+from tests.controllers.rights import account_of, rights_of
 from tests.engine.stage import Stage
 
 GRACE = 5.0
@@ -37,11 +38,12 @@ class Cluster:
             for kind in self.stage.kinds
             if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
         ]
-        requester = Requester(f"system:controller:{CONTROLLER_NAME}")
+        user = account_of(CONTROLLER_NAME)
+        requester = Requester(user.name)
         self.controller = new_namespace_controller(
             self.informers,
             dict(kinds).items(),
-            EngineClient(self.stage.engine, self._run, requester),
+            EngineClient(self.stage.engine, self._run, requester, rights=rights_of(user)),
             self.stage.log,
             clock=self.stage.clock,
             random=Random(1),

@@ -11,7 +11,7 @@ from ctrlmgr.controllers.pod_garbage_collector.controller import (
     QUARANTINE,
     Looked,
     desired_removals,
-    failed,
+    failure,
     new_pod_garbage_collector,
 )
 from ctrlmgr.manager import Controller
@@ -97,12 +97,10 @@ def test_of_the_pods_that_have_ended_the_evicted_and_the_oldest_go() -> None:
 
 def test_the_status_of_a_pod_whose_node_is_gone_says_so() -> None:
     before = pod("p").to_dict()
-    other = {"type": "Ready", "status": "True"}
-    before["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "False"}, other]
-    status = failed(Object.from_dict(before), "orphaned", NOW).to_dict()["status"]
+    before["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "False"}]
+    status = failure(Object.from_dict(before), "orphaned", NOW)["status"]
     assert status["phase"] == "Failed"
     assert status["conditions"] == [
-        other,
         {
             "type": "DisruptionTarget",
             "status": "True",
@@ -112,7 +110,7 @@ def test_the_status_of_a_pod_whose_node_is_gone_says_so() -> None:
             "lastTransitionTime": NOW,
         },
     ]
-    assert "conditions" not in failed(pod("p"), "unscheduled", NOW).to_dict()["status"]
+    assert "conditions" not in failure(pod("p"), "unscheduled", NOW)["status"]
 
 
 # At work.

@@ -19,6 +19,7 @@ from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from tests.controllers.rights import NamedRights
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
@@ -34,7 +35,9 @@ class WorkedStage(Stage):
     ) -> None:
         super().__init__(caller=caller)
         self.random = Random(1)
-        self.engine_client = EngineClient(self.engine, self._run, Requester(self.ACTOR))
+        rights = NamedRights(lambda: self.controller.name)
+        self.engine_client = EngineClient(self.engine, self._run, Requester(self.ACTOR), rights=rights)
+        self.apiserver_client = EngineClient(self.engine, self._run, Requester("system:apiserver"))
         self.log_client = LogClient(
             self.log, author=Author(self.ACTOR), clock=self.clock, new_uid=lambda: new_uid(self.random)
         )

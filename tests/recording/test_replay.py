@@ -95,7 +95,7 @@ def test_inputs_and_our_controllers_writes_are_told_apart_by_their_actor() -> No
     _, log = replay(SMALL)
     actors = {(event.actor, bool(event.reconcile)) for event in log.scan()}
     ours = ("endpoint-controller", "endpointslice-controller", "namespace-controller")
-    assert actors == {("recording", False), *((f"system:controller:{name}", True) for name in ours)}
+    assert actors == {("recording", False), *((f"system:serviceaccount:kube-system:{name}", True) for name in ours)}
 
 
 def test_inputs_keep_their_time_but_for_50_milliseconds() -> None:

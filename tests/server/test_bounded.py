@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -106,3 +108,23 @@ def test_others_are_answered_while_a_large_body_is_worked_on() -> None:
         assert refused.status == 422
         assert "more" in refused.json["message"]
         assert site.ask(CONFIG_MAPS, "POST", b'{"a":' * 30_000).status == 400
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
+    """Frames that hold the error which they raised would keep the body until the collector comes by."""
+    bad = {"metadata": {"name": "bad"}, "data": {"!": "x" * size}}
+    with running(make()) as site:
+        site.ask(CONFIG_MAPS, "POST", bad)
+        gc.collect()
+        gc.disable()
+        try:
+            assert site.ask(CONFIG_MAPS, "POST", bad).status == 422
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            left = [each.f_code.co_filename for each in gc.garbage if inspect.isframe(each)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert not [name for name in left if "ctrlmgr" in name]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
 from ctrlmgr.informer import Lister
@@ -33,6 +34,7 @@ DESCRIPTOR = ControllerDescriptor(
     builder="tests.toys.greeter:build",
     options=Options,
     replays=True,
+    rules=(PolicyRule(("create",), ("",), ("configmaps",)),),
 )
 
 

@@ -10,15 +10,10 @@ Rules: Kubernetes' `plugin/pkg/admission/certificates/{approval,signing,subjectr
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as NoBase64
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-
 from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.certificate_subject import subject_of
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import MASTERS
@@ -26,7 +21,6 @@ from ctrlmgr.authorization import attributes as asked
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.validation.certificate_requests import blocks
 
 REQUESTS: Final = Resource("certificates.k8s.io", "certificatesigningrequests")
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
@@ -98,17 +92,8 @@ class CertificateSubjectRestriction(Plugin):
     def validate(self, attributes: Attributes) -> None:
         """Refuse a request for a member of that group."""
         spec = attributes.fields.get("spec") or {}
-        if spec.get("signerName") == CLIENT_SIGNER and MASTERS in _organizations(spec.get("request") or ""):
+        if spec.get("signerName") != CLIENT_SIGNER:
+            return
+        subject = subject_of(spec.get("request") or "")
+        if subject is not None and MASTERS in subject.organizations:
             raise attributes.forbidden(f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed")
-
-
-def _organizations(request: str) -> Sequence[str]:
-    """Return the organizations of a request (base64 of PEM); none of one that cannot be read: it is refused anyway."""
-    try:
-        found = next(blocks(b64decode(request)), None)
-        if found is None:
-            return ()
-        subject = x509.load_der_x509_csr(found.der).subject
-    except (NoBase64, ValueError):
-        return ()
-    return [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]

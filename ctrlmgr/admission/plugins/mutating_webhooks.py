@@ -23,7 +23,7 @@ from ctrlmgr.admission.webhooks.review import shown
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.attributes import Attributes, Changer, Verb
 from ctrlmgr.engine.calls.call import Calling, CallOut, Reply
 from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kind import Kind
@@ -86,6 +86,7 @@ class MutatingAdmissionWebhook(Plugin):
             if (yield from self._ask(attributes, invocation, index)):
                 rounds.require()
                 attributes.should_reinvoke = True
+                attributes.changed_by.append(Changer(f"webhook {hook.name} of {hook.configuration}", hook.revision))
             if hook.reinvoked:
                 rounds.asked.add(hook.uid)
         rounds.output = self._shown(attributes)

@@ -9,9 +9,10 @@ Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.findings import Finding, Pod
 from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersion, Policy, read_policy, strictness
 from ctrlmgr.admission.podsecurity.standards import details, evaluate
@@ -39,17 +40,6 @@ _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
     Resource("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
 }
 """Where each kind keeps the pods it is to make."""
-
-
-class PodSecurityConfiguration(NamedTuple):
-    """What the plugin is configured with (pod-security.admission.config.k8s.io/v1)."""
-
-    defaults: Policy = Policy()
-    """For namespaces whose labels say nothing."""
-    usernames: frozenset[str] = frozenset()
-    """Whose pods are let in whatever they are."""
-    runtime_classes: frozenset[str] = frozenset()
-    namespaces: frozenset[str] = frozenset()
 
 
 class PodSecurity(Plugin):

@@ -17,12 +17,14 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.quota.amounts import are_equal
-from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured
+from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured, hard_of
+from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.errors import ApiError
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.settings.documents import Document
 
@@ -77,23 +79,31 @@ class ResourceQuota(Plugin):
         return bool(attributes.namespace) and bool(self._limited or attributes.view.list(QUOTAS, attributes.namespace))
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what does not fit, and have what fits charged."""
-        if not attributes.namespace:
+        """Have what fits charged, and what does not fit refused, in the moment of the append."""
+        evaluator = self._evaluators.of(attributes.resource) if attributes.namespace else None
+        if evaluator is None or not self._limits(attributes, evaluator):
             return
-        if not self._limited and not attributes.view.list(QUOTAS, attributes.namespace):
-            return
-        if not self._charges(attributes, attributes.view):
+        if attributes.dry_run:
+            self._charges(attributes, evaluator, attributes.view)  # it only judges; nothing will be appended
             return
 
         def charge(view: View) -> Sequence[Proposal]:
-            return [_proposal(each) for each in self._charges(attributes, view)]
+            try:
+                return [_proposal(each) for each in self._charges(attributes, evaluator, view)]
+            except ApiError as error:
+                error.refused_by = self.name
+                raise
 
         attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
 
-    def _charges(self, attributes: Attributes, view: View) -> Sequence[Charge]:
-        evaluator = self._evaluators.of(attributes.resource)
-        if evaluator is None or not evaluator.concerns(attributes):
-            return ()
+    def _limits(self, attributes: Attributes, evaluator: Evaluator) -> bool:
+        """Whether a quota could have anything to say to a write."""
+        if not evaluator.concerns(attributes):
+            return False
+        quotas = attributes.view.list(QUOTAS, attributes.namespace)
+        return bool(self._limited) or any(evaluator.names(hard_of(quota)) for quota in quotas)
+
+    def _charges(self, attributes: Attributes, evaluator: Evaluator, view: View) -> Sequence[Charge]:
         found = charges(attributes, evaluator, view.list(QUOTAS, attributes.namespace), self._limited)
         return [each for each in found if not are_equal(each.used, each.quota.used)]
 

@@ -74,8 +74,11 @@ class ServiceAccount(Plugin):
         return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Set what a new pod leaves to its account; mirror pods have none."""
-        if attributes.subresource or _is_mirror(attributes):
+        """Set what a new pod leaves to its account; mirror pods have none, and what they may not have is refused."""
+        if attributes.subresource:
+            return None
+        if _is_mirror(attributes):
+            self.validate(attributes)
             return None
         spec = attributes.fields.setdefault("spec", {})
         name = spec.get("serviceAccountName") or _DEFAULT

@@ -55,6 +55,11 @@ class _Quota(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+def hard_of(quota: Object) -> Amounts:
+    """Return what a quota limits, as its status says."""
+    return quota.view(_Quota).status.hard or {}
+
+
 class Quota:
     """One ResourceQuota: `hard` and `used` are those of its status, by which writes are judged."""
 

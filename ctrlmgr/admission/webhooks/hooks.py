@@ -59,6 +59,8 @@ class Hook:
     """The versions of AdmissionReview that it reads, the one it likes best first."""
     reinvoked: bool
     """Whether it is asked again after a later hook changed the object."""
+    revision: int
+    """That of its configuration."""
 
     @property
     def uid(self) -> str:
@@ -88,12 +90,12 @@ class Hooks:
         if known is not None and known[0] is configuration:
             return known[1]
         listed = enumerate(configuration.to_dict().get("webhooks") or ())
-        return tuple(_hook(configuration.name, index, fields) for index, fields in listed)
+        return tuple(_hook(configuration, index, fields) for index, fields in listed)
 
 
-def _hook(configuration: str, index: int, fields: Mapping[str, Any]) -> Hook:
+def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
     return Hook(
-        configuration,
+        configuration.name,
         fields["name"],
         index,
         fields.get("clientConfig") or {},
@@ -106,6 +108,7 @@ def _hook(configuration: str, index: int, fields: Mapping[str, Any]) -> Hook:
         fields.get("timeoutSeconds") or 10,
         tuple(fields.get("admissionReviewVersions") or ()),
         fields.get("reinvocationPolicy") == "IfNeeded",
+        configuration.revision,
     )
 
 

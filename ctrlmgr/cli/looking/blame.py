@@ -39,6 +39,7 @@ def blame(
     from ctrlmgr.inspection import past
     from ctrlmgr.inspection.blame import blame as blamed
     from ctrlmgr.inspection.blame import values
+    from ctrlmgr.inspection.secrecy import HIDDEN, is_secret
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
@@ -48,6 +49,7 @@ def blame(
         raise NotFound(f'{named.resource} "{key}" did not exist then; --at looks at another moment')
     if every:
         fields = [each for of in values(changes, managed_fields=show_managed_fields).values() for each in of]
+    fields = [each._replace(value=HIDDEN) if is_secret(named.resource, each.path) else each for each in fields]
     if output == "json":
         change_lines.write_json([change_lines.blame_record(each) for each in fields])
     else:

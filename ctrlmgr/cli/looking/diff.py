@@ -39,6 +39,7 @@ def diff(
     from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import names, past
     from ctrlmgr.inspection.differences import content, differences
+    from ctrlmgr.inspection.secrecy import masked_sides
 
     with arguments.opened(loaded) as database:
         kind, name = arguments.split(kind, name) if kind else (None, None)
@@ -52,7 +53,8 @@ def diff(
     records = []
     for pair in pairs:
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (pair.before, pair.after))
-        found = list(differences(before, after)) if before and after else []
+        sides = masked_sides(pair.resource, before, after)
+        found = list(differences(*sides)) if before and after else []
         if before == after:
             continue  # but for its managedFields
         if output == "json":

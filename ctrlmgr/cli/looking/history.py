@@ -39,6 +39,7 @@ def history(
     from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import past
     from ctrlmgr.inspection.differences import content, differences
+    from ctrlmgr.inspection.secrecy import masked_sides
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
@@ -48,7 +49,8 @@ def history(
     records = []
     for change in changes[-limit:] if limit else changes:
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (change.before, change.object))
-        found = [] if change.before is None else list(differences(before, after))
+        sides = masked_sides(named.resource, before, after)
+        found = [] if change.before is None else list(differences(*sides))
         if output == "json":
             records.append(change_lines.change_record(change, found))
         else:

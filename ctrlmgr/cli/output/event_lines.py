@@ -93,7 +93,7 @@ def _encode(fields: dict[str, Any]) -> str:
 def _fields(event: Event, reconcile: Lookup) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "type": event.type.name,
-        "object": msgspec.Raw(event.object.wire()),
+        "object": _shown(event),
         "recordedAt": format_time(event.recorded_at),
         "revision": event.revision,
         "previous": event.previous,
@@ -119,3 +119,11 @@ def _reconcile_fields(known: Reconcile) -> dict[str, Any]:
     if outcome:
         fields |= {"duration": outcome.duration / 1_000_000, "result": outcome.result, "message": outcome.message}
     return fields
+
+
+def _shown(event: Event) -> Any:
+    """Return the object of an event, as it is but for what Secrets hold."""
+    from ctrlmgr.inspection.secrecy import masked
+
+    raw = msgspec.Raw(event.object.wire())
+    return masked(event.resource, msgspec.json.decode(raw)) if event.resource.plural == "secrets" else raw

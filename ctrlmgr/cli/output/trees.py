@@ -12,9 +12,10 @@ import click
 
 from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
-from ctrlmgr.inspection.causes import Node, Run
+from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import content, differences
 from ctrlmgr.inspection.requests import Request
+from ctrlmgr.inspection.secrecy import masked_sides
 from ctrlmgr.logging import escape
 
 _MOST = 4
@@ -28,7 +29,8 @@ def causes(node: Node) -> Iterator[str]:
     if node.request:
         yield f"└─ {_request(node.request)}"
     if node.run:
-        alone = "" if node.links or node.cut else "; nothing asked for it: a retry, or its time had come"
+        is_asked = node.links or node.cut or node.run.controller == ADMISSION
+        alone = "" if is_asked else "; nothing asked for it: a retry, or its time had come"
         yield f"└─ {_reconcile(node.run, node)}{alone}"
         for index, cause in enumerate(node.links):
             yield from _branch(causes(cause), last=index == len(node.links) - 1, indent="   ")
@@ -62,7 +64,8 @@ def _event(node: Node) -> Iterator[str]:
         return
     which, by = subject(change.object.resource, change.object.key), written_by(change.author)
     yield f"{node.revision}  {which}  {change.type.name}  {format_time(change.recorded_at)}  {by}{_cut(node)}"
-    found = list(differences(content(change.before), content(change.object))) if change.before else []
+    sides = masked_sides(change.object.resource, content(change.before), content(change.object))
+    found = list(differences(*sides)) if change.before else []
     bar = "│  " if node.run or node.links or node.request else "   "
     for difference in found[:_MOST]:
         yield f"{bar}{told(difference, widest=_WIDEST)}"
@@ -82,6 +85,8 @@ def _request(request: Request) -> str:
 
 
 def _reconcile(run: Run, node: Node) -> str:
+    if run.controller == ADMISSION:
+        return f"changed on its way by {click.style(escape(run.key), bold=True)}"
     parts = [f"reconcile of {escape(run.key)} by {click.style(escape(run.controller), bold=True)}"]
     parts += [f"attempt {run.attempt}"] if run.attempt > 1 else []
     parts += [f"term {node.change.author.term}"] if node.change and node.change.author.term else []

@@ -12,8 +12,8 @@ Kubernetes: `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/boot
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -21,11 +21,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.bootstrap import bindings as declared
-from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
 from ctrlmgr.authorization.bootstrap.reconciling import Operation, Step, reconcile_binding, reconcile_role
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.errors import CtrlmgrError
 
 log = structlog.get_logger(__name__)
@@ -49,8 +50,16 @@ class BootstrapRoles:
 
     name = "rbac/bootstrap-roles"
 
-    def __init__(self, client: EngineClient, clock: Clock) -> None:
-        """Write through `client`, which must be allowed to grant anything."""
+    def __init__(
+        self, client: EngineClient, clock: Clock, controllers: Iterable[ControllerDescriptor[Any]] = ()
+    ) -> None:
+        """Write through `client`, which must be allowed to grant anything.
+
+        Those of `controllers` that say what they may do have a role of their own besides Kubernetes'.
+        """
+        own = [each for each in controllers if each.rules]
+        self._roles = (*declared.CLUSTER_ROLES, *map(_role_of, own))
+        self._bindings = (*declared.CLUSTER_ROLE_BINDINGS, *map(_binding_of, own))
         self._client = client
         self._clock = clock
         self._changed = threading.Condition()
@@ -82,7 +91,7 @@ class BootstrapRoles:
     def reconcile(self) -> None:
         """Put them right; raises what a read or a write raises."""
         missing: list[Object] = []
-        for resource, wanted in _by_resource():
+        for resource, wanted in self._by_resource():
             existing = {obj.key: obj for obj in self._client.list_all(resource)}
             for each in wanted:
                 found = existing.get(each.key)
@@ -105,16 +114,21 @@ class BootstrapRoles:
             return
         log.info("a role that every cluster has was put right", object=f"{wanted.resource} {wanted.name}")
 
+    def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
+        """Yield what there has to be: roles before those who have them."""
+        for resource, roles in ((CLUSTER_ROLES, self._roles), (ROLES, declared.ROLES)):
+            yield resource, [_role(resource, role) for role in roles]
+        for resource, bindings in ((CLUSTER_ROLE_BINDINGS, self._bindings), (ROLE_BINDINGS, declared.ROLE_BINDINGS)):
+            yield resource, [_binding(resource, binding) for binding in bindings]
 
-def _by_resource() -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
-    """Yield what there has to be: roles before those who have them."""
-    for resource, roles in ((CLUSTER_ROLES, declared.CLUSTER_ROLES), (ROLES, declared.ROLES)):
-        yield resource, [_role(resource, role) for role in roles]
-    for resource, bindings in (
-        (CLUSTER_ROLE_BINDINGS, declared.CLUSTER_ROLE_BINDINGS),
-        (ROLE_BINDINGS, declared.ROLE_BINDINGS),
-    ):
-        yield resource, [_binding(resource, binding) for binding in bindings]
+
+def _role_of(controller: ControllerDescriptor[Any]) -> Role:
+    return Role(declared.controller_role(controller.service_account), *controller.rules)
+
+
+def _binding_of(controller: ControllerDescriptor[Any]) -> Binding:
+    account = service_account(controller.service_account)
+    return Binding(declared.controller_role(controller.service_account), account)
 
 
 def _role(resource: Resource, role: Role) -> _Wanted:

@@ -24,7 +24,7 @@ from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.legacy_token_cleaner import DESCRIPTOR, Options
-from ctrlmgr.controllers.legacy_token_cleaner.decide import Fate, day, fate, invalidated, is_day, mounted_secrets
+from ctrlmgr.controllers.legacy_token_cleaner.decide import Fate, day, fate, invalidation, is_day, mounted_secrets
 from ctrlmgr.controllers.service_account_tokens.controller import is_token_secret
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
@@ -60,9 +60,21 @@ class LegacyTokenCleaner:
     """Looks at all tokens once a day."""
 
     def __init__(
-        self, config_maps: Lister, secrets: Lister, accounts: Lister, pods: Lister, period: float, *, clock: Clock
+        self,
+        config_maps: Lister,
+        secrets: Lister,
+        accounts: Lister,
+        pods: Lister,
+        period: float,
+        *,
+        apiserver: Client,
+        clock: Clock,
     ) -> None:
-        """Retire what has not been used for `period` seconds."""
+        """Retire what has not been used for `period` seconds.
+
+        Since when use is noted is written through `apiserver`: the API server notes it, and says so itself.
+        """
+        self._apiserver = apiserver
         self._config_maps = config_maps
         self._secrets = secrets
         self._accounts = accounts
@@ -74,14 +86,14 @@ class LegacyTokenCleaner:
         """Begin with a look at all there are."""
         return [_TRACKING]
 
-    def reconcile(self, key: Key, client: Client) -> Result:
+    def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Retire what has gone out of use; raises what `client` raises."""
         now, current = self._clock.now(), self._config_maps.get(key)
         if (wanted := desired_tracking(current, now)) is not None:
             if current is None:
-                client.create(wanted)
+                self._apiserver.create(wanted)
             else:
-                client.update(wanted)
+                self._apiserver.update(wanted)
         elif self._has_been_tracked(current, now):
             self._clean(client, now)
         return Result(_EVERY)
@@ -91,7 +103,7 @@ class LegacyTokenCleaner:
         since = (current.view(_ConfigMap).data or {})[_SINCE] if current is not None else day(now)
         return since <= day(now - round(self._period * 1_000_000))
 
-    def _clean(self, client: Client, now: int) -> None:
+    def _clean(self, client: EngineClient, now: int) -> None:
         mounted = mounted_secrets(self._pods.list())
         for secret in filter(is_token_secret, self._secrets.list()):
             account = self._accounts.get(Key(secret.namespace, secret.annotations[ACCOUNT_NAME]))
@@ -100,7 +112,7 @@ class LegacyTokenCleaner:
                 continue
             try:
                 if decided is Fate.INVALIDATED:
-                    client.update(invalidated(secret, now))
+                    client.patch(secret, invalidation(secret, now))
                 else:
                     client.delete(secret)
             except (Conflict, NotFound):
@@ -113,6 +125,7 @@ def new_legacy_token_cleaner(
     client: EngineClient,
     event_log: EventLog,
     *,
+    apiserver: EngineClient,
     clock: Clock,
     random: Random,
     period: float = PERIOD,
@@ -122,7 +135,7 @@ def new_legacy_token_cleaner(
     accounts, pods = informers.informer(SERVICE_ACCOUNTS).lister, informers.informer(PODS).lister
     return Controller(
         CONTROLLER_NAME,
-        LegacyTokenCleaner(config_maps, secrets, accounts, pods, period, clock=clock),
+        LegacyTokenCleaner(config_maps, secrets, accounts, pods, period, apiserver=apiserver, clock=clock),
         watches=[],
         client=client,
         log=event_log,
@@ -137,6 +150,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context.informers,
         context.client(DESCRIPTOR),
         context.event_log,
+        apiserver=context.apiserver_client(),
         period=options.legacy_service_account_token_clean_up_period,
         clock=context.clock,
         random=context.random,

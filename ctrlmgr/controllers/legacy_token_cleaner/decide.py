@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -98,6 +98,7 @@ def fate(
     return Fate.KEPT if invalid_since >= day(cutoff) else Fate.REMOVED
 
 
-def invalidated(secret: Object, now: int) -> Object:
-    """Return `secret` marked as invalid from today on."""
-    return secret.with_metadata(labels={**secret.labels, INVALID_SINCE: day(now)})
+def invalidation(secret: Object, now: int) -> dict[str, Any]:
+    """Return the patch that marks `secret`, as it is now, as invalid from today on."""
+    metadata = {"uid": secret.uid, "resourceVersion": str(secret.revision), "labels": {INVALID_SINCE: day(now)}}
+    return {"metadata": metadata}

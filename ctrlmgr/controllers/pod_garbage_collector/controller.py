@@ -213,7 +213,7 @@ class PodGarbageCollector:
         log.info("removing pod", pod=str(pod.key), reason=reason)
         try:
             if _decode(pod.body).status.phase not in _ENDED:
-                pod = client.update(failed(pod, reason, format_time_seconds(self._clock.now())), "status")
+                pod = client.patch(pod, failure(pod, reason, format_time_seconds(self._clock.now())), "status")
             client.delete(pod, grace=0)
         except NotFound:
             log.debug("pod already gone", pod=str(pod.key))
@@ -223,17 +223,16 @@ class PodGarbageCollector:
         POD_DELETIONS.deleted.labels(pod.namespace, reason).inc()
 
 
-def failed(pod: Object, reason: str, now: str) -> Object:
-    """Return `pod` in the phase Failed; one whose node is gone has a condition that says so. `now` is RFC 3339."""
-    fields: dict[str, Any] = pod.to_dict()
-    generation = fields["metadata"].get("generation", 0)
-    status = fields.setdefault("status", {})
-    status |= {"phase": "Failed", "observedGeneration": generation}
+def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
+    """Return the patch that puts `pod` in the phase Failed; one whose node is gone has a condition that says so.
+
+    `now` is RFC 3339.
+    """
+    generation = pod.to_dict()["metadata"].get("generation", 0)
+    status: dict[str, Any] = {"phase": "Failed", "observedGeneration": generation}
     if reason == ORPHANED:
-        others = [each for each in status.get("conditions") or () if each["type"] != _NODE_IS_GONE["type"]]
-        told = {**_NODE_IS_GONE, "observedGeneration": generation, "lastTransitionTime": now}
-        status["conditions"] = [*others, told]
-    return Object.from_dict(fields)
+        status["conditions"] = [{**_NODE_IS_GONE, "observedGeneration": generation, "lastTransitionTime": now}]
+    return {"metadata": {"uid": pod.uid, "resourceVersion": str(pod.revision)}, "status": status}
 
 
 def new_pod_garbage_collector(

@@ -35,6 +35,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="kube-scheduler",
     aliases=("scheduler",),
     component="default-scheduler",
+    acts_as="system:kube-scheduler",
     does="pods without a node: each is given one, as kube-scheduler's default profile decides",
     watches=(
         PODS,

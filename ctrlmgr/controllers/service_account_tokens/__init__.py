@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.descriptor import MANAGER, ControllerDescriptor
 from ctrlmgr.settings import Setting
 from ctrlmgr.settings.kinds import whole
 
@@ -28,6 +28,7 @@ class Options:
 
 DESCRIPTOR = ControllerDescriptor(
     name="serviceaccount-token-controller",
+    acts_as=MANAGER,
     aliases=("serviceaccount-token",),
     does="the tokens in Secrets of type `kubernetes.io/service-account-token`, which go with their account",
     watches=(Resource("", "serviceaccounts"), Resource("", "secrets")),

@@ -22,6 +22,7 @@ class Options:
 
 DESCRIPTOR = ControllerDescriptor(
     name="taint-eviction-controller",
+    account="node-controller",
     aliases=("taint-eviction",),
     does="pods on nodes with NoExecute taints that they do not tolerate, or not for so long",
     watches=(NODES, PODS),

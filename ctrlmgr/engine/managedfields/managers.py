@@ -154,6 +154,7 @@ def cap_updaters(managed: Managed) -> Managed:
     updaters.sort(key=lambda manager: (seconds(managed[manager].time), manager.identifier))
     result = dict(managed)
     oldest: dict[str, Manager] = {}
+    thrown: dict[Manager, list[FieldSet]] = {}
     for manager in updaters:
         if surplus <= 0:
             break
@@ -162,9 +163,21 @@ def cap_updaters(managed: Managed) -> Managed:
         bucket = Manager(ANCIENT, UPDATE, entry.api_version)
         if manager in (first, bucket):
             continue
-        before = result[bucket] if bucket in result else result.pop(first)
-        fields = field_set.union(entry.fields, before.fields)
-        result[bucket] = Entry(fields, entry.api_version, entry.time)
+        if bucket not in thrown:
+            before = result[bucket] if bucket in result else result.pop(first)
+            thrown[bucket] = [before.fields]
+        thrown[bucket].append(entry.fields)
+        result[bucket] = Entry({}, entry.api_version, entry.time)
         del result[manager]
         surplus -= 1
+    for bucket, sets in thrown.items():
+        result[bucket] = result[bucket]._replace(fields=_union(sets))
     return result
+
+
+def _union(sets: Sequence[FieldSet]) -> FieldSet:
+    """Return the union of some sets: of pairs first, because adding them one by one would copy the first ever again."""
+    while len(sets) > 1:
+        pairs = zip(sets[::2], sets[1::2], strict=False)
+        sets = [*(field_set.union(*pair) for pair in pairs), *(sets[-1:] if len(sets) % 2 else ())]
+    return sets[0]

@@ -88,21 +88,13 @@ class _Patching:
         self.root = document
         self._copied: dict[int, Any] = {}
         self._bytes = 0
-        self._operations: Mapping[Any, Callable[[Unstructured], None]] = {
-            "add": self._add,
-            "remove": self._remove,
-            "replace": self._replace,
-            "move": self._move,
-            "copy": self._copy,
-            "test": self._test,
-        }
 
     def run(self, operation: Unstructured) -> None:
         kind = operation.get("op")
-        run = self._operations.get(kind) if isinstance(kind, str) else None
+        run = _OPERATIONS.get(kind) if isinstance(kind, str) else None
         if run is None:
             raise _DoesNotApply(f"Unexpected kind: {kind}")
-        run(operation)
+        run(self, operation)
 
     def _add(self, operation: Unstructured) -> None:
         self._put(_pointer(operation, "path"), operation.get("value"))
@@ -177,6 +169,17 @@ class _Patching:
         copied = container.copy()
         self._copied[id(copied)] = copied
         return copied
+
+
+# Not in the object itself: that would be a circle, with the document in it.
+_OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
+    "add": _Patching._add,
+    "remove": _Patching._remove,
+    "replace": _Patching._replace,
+    "move": _Patching._move,
+    "copy": _Patching._copy,
+    "test": _Patching._test,
+}
 
 
 def _pointer(operation: Unstructured, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.remembered import remembered
+from ctrlmgr.engine.selectors.tokens import check_length
 from ctrlmgr.errors import BadRequest
 
 Selectable: TypeAlias = Callable[[Object], Mapping[str, str]]
@@ -49,6 +50,7 @@ class FieldSelector:
     @remembered(entries=1024, longest=1000)
     def parse(text: str) -> FieldSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        check_length(text)
         return FieldSelector(tuple(_term(text, part) for part in sorted(_parts(text)) if part))
 
     @property

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from ctrlmgr.api.field import FieldError, invalid
 from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.remembered import remembered
-from ctrlmgr.engine.selectors.tokens import Tokens, tokenize
+from ctrlmgr.engine.selectors.tokens import Tokens, check_length, tokenize
 from ctrlmgr.engine.validation.names import label_value, qualified_name
 from ctrlmgr.errors import BadRequest
 
@@ -48,6 +48,7 @@ class LabelSelector:
     @remembered(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
     def parse(text: str) -> LabelSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        check_length(text)
         return LabelSelector(_parse(tokenize(text)))
 
     @property

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from ctrlmgr.errors import BadRequest
+
+LONGEST: Final = 32 * 1024
+"""Characters of a selector. It is read twice for each request, and before it is known who sends it. Kubernetes sets no
+bound, but no client writes more than some hundred."""
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
 _KEYWORDS = ("in", "notin")
@@ -44,6 +50,12 @@ class Tokens:
 
 def _as_value(token: Token) -> Token:
     return Token("identifier", token.text) if token.kind in _KEYWORDS else token
+
+
+def check_length(text: str) -> None:
+    """Raise `BadRequest` for a selector that is too long."""
+    if len(text) > LONGEST:
+        raise BadRequest(f"the selector has {len(text)} characters; at most {LONGEST} are read")
 
 
 def tokenize(text: str) -> Tokens:

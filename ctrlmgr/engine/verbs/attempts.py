@@ -14,18 +14,24 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.clock import parse_time
+from ctrlmgr.engine.attributes import Changer
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
 from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
-from ctrlmgr.eventlog.event import Event, Proposal
+from ctrlmgr.eventlog.event import Cause, Event, Proposal
 
 RETRIES = 5
 """How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
 """How often a write is tried that changes what many others change at the same time."""
+
+
+ADMISSION = "admission"
+"""What the log calls the cause of a write that was changed on its way."""
 
 
 class Decision(NamedTuple):
@@ -42,6 +48,8 @@ class Decision(NamedTuple):
     warnings: Sequence[str] = ()
     late: Sequence[Late] = ()
     """What goes into the append and is decided only then."""
+    changed_by: Sequence[Changer] = ()
+    """Who has changed the object on its way."""
 
 
 Decide = Callable[[], Operation[Decision]]
@@ -58,7 +66,8 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
             if not decision.proposals:
                 return (yield from _answer(request, decision, ()))
             try:
-                events: Sequence[Event] = yield Append(decision.proposals, request.requester.author, decision.late)
+                author, cause = request.requester.author, _cause(request, decision.changed_by)
+                events: Sequence[Event] = yield Append(decision.proposals, author, decision.late, cause)
             except (AlreadyExists, Conflict, NotFound):
                 limit = max(limit, _SHARED_RETRIES) if decision.late else limit
                 continue
@@ -68,6 +77,21 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
         error.warnings = error.warnings or request.told()
         error.annotations = request.annotations
         raise
+
+
+def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
+    """Return a cause that names who changed a write on its way, None for one that is as it was sent."""
+    if not changed_by:
+        return None
+    distinct = dict.fromkeys(changed_by)
+    return Cause(
+        id=request.random.getrandbits(63) or 1,
+        controller=ADMISSION,
+        key=", ".join(each.what for each in distinct),
+        attempt=1,
+        started_at=parse_time(request.now),
+        triggers=tuple(sorted({each.revision for each in distinct if each.revision})),
+    )
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:

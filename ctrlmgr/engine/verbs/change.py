@@ -106,7 +106,9 @@ def change(
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
     decision = yield from _replace(request, ctx, fields, old, current)
-    return decision if attributes is None or not attributes.late else decision._replace(late=attributes.late)
+    if attributes is None or not (attributes.late or attributes.changed_by):
+        return decision
+    return decision._replace(late=attributes.late, changed_by=attributes.changed_by)
 
 
 def _seen(request: Request, current: Object) -> Operation[None]:

@@ -115,4 +115,6 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[De
             obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
-    return Decision(201, proposals, 0, warnings=request.told(ctx), late=attributes.late)
+    return Decision(
+        201, proposals, 0, warnings=request.told(ctx), late=attributes.late, changed_by=attributes.changed_by
+    )

@@ -132,6 +132,9 @@ class _Parts(NamedTuple):
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
         return self.writer(_manager(descriptor), fenced=True)
 
+    def apiserver_client(self) -> RemoteClient:
+        raise SettingsError("what the control plane writes itself is written by serve alone")
+
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         return self.broadcaster.recorder(descriptor.event_source, self.writer(_manager(descriptor)))
 

@@ -158,14 +158,14 @@ class ServiceAccountTokens:
         try:
             is_legacy = _decode_issuer(parsed.payload).iss == LEGACY_ISSUER
             return _decode_legacy(parsed.payload) if is_legacy else _decode_claims(parsed.payload)
-        except (ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise CredentialsRefused(f"the token's claims cannot be read: {error}") from error
 
     def _is_ours(self, payload: bytes | None) -> bool:
         """Whether a token says that one of our issuers made it."""
         try:
             issuer = _decode_issuer(payload or b"").iss
-        except (ValueError, msgspec.MsgspecError):
+        except (ValueError, RecursionError, msgspec.MsgspecError):
             return False
         return issuer == LEGACY_ISSUER or issuer in self._issuers
 

@@ -4,7 +4,7 @@ Guarantees:
 - A watch whose token or certificate is no longer good is cut off within a minute, and so is one whose credentials mean
   another user by now. Its client comes back, and is told why it may not.
 - Each set of credentials is looked at once a round, however many watches were begun with it; what cannot be judged now,
-  because whoever judges it does not answer, stays as it is.
+  because its judge does not answer, stays as it is.
 - What rights its user has is not looked at: as in Kubernetes, a watch was allowed when it began.
 """
 

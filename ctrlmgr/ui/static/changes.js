@@ -115,7 +115,7 @@ export function reconcile(change) {
   return h(
     "span",
     { class: "reconcile" },
-    `reconcile of ${change.key}`,
+    change.controller === "admission" ? `changed on its way by ${change.key}` : `reconcile of ${change.key}`,
     change.attempt > 1 && ` · attempt ${change.attempt}`,
     change.term > 0 && ` · term ${change.term}`,
   );

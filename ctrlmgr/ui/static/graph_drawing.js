@@ -127,9 +127,9 @@ function pill(run, spot, chosen) {
       onclick: choose,
       onkeydown: choose,
     },
-    s("title", null, `reconcile of ${run.key} by ${run.controller}, ${outcome(run)}`),
+    s("title", null, `${said(run)}, ${outcome(run)}`),
     s("rect", { class: "box", width, height, rx: height / 2 }),
-    s("text", { class: "name", x: width / 2, y: 18 }, cut(run.controller, width - 28)),
+    s("text", { class: "name", x: width / 2, y: 18 }, cut(isAdmission(run) ? run.key : run.controller, width - 28)),
     s(
       "text",
       { class: "by", x: width / 2, y: 33 },
@@ -215,4 +215,13 @@ function window_(picture, laid, root) {
   });
   new ResizeObserver(fit).observe(place);
   return place;
+}
+
+/** Whether it is no reconcile, but what changed a write on its way: a webhook, or a plugin of an app. */
+function isAdmission(run) {
+  return run.controller === "admission";
+}
+
+function said(run) {
+  return isAdmission(run) ? `changed on its way by ${run.key}` : `reconcile of ${run.key} by ${run.controller}`;
 }

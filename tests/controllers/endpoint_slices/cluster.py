@@ -14,8 +14,9 @@ from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.testing.builders import a_namespace, a_node
 from tests.controllers.log_cluster import LogCluster
+from tests.controllers.rights import account_of
 
-ACTOR = "controller"
+ACTOR = account_of("endpointslice-controller").name
 
 
 class SliceCluster(LogCluster):

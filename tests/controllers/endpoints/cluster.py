@@ -11,8 +11,9 @@ from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME, new_endpoi
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.testing.builders import a_namespace
 from tests.controllers.log_cluster import WEB, LogCluster
+from tests.controllers.rights import account_of
 
-ACTOR = f"system:controller:{CONTROLLER_NAME}"
+ACTOR = account_of(CONTROLLER_NAME).name
 
 
 class Cluster(LogCluster):

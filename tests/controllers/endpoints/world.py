@@ -27,6 +27,7 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
 from ctrlmgr.workqueue import WorkQueue
+from tests.controllers.rights import account_of, rights_of
 from tests.engine.stage import builtin_kinds
 
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
@@ -132,7 +133,8 @@ class World:
 
     def _client(self, name: str) -> EngineClient:
         run = ControllerRunner(self.log, self.state, self._reach)
-        return EngineClient(self.engine, run, Requester(name), canonical=True)
+        user = account_of(name)
+        return EngineClient(self.engine, run, Requester(name), canonical=True, rights=rights_of(user))
 
     def _reach(self, revision: Revision, patience: float) -> bool:
         self.feed.catch_up()

@@ -17,10 +17,14 @@ from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from tests.controllers.rights import account_of, rights_of
 from tests.engine.stage import Stage
 
 CONFIG_MAPS = Resource("", "configmaps")
 MERGE = "application/merge-patch+json"
+
+
+COLLECTOR = account_of(CONTROLLER_NAME)
 
 
 class Cluster:
@@ -46,7 +50,7 @@ class Cluster:
         return new_garbage_collector(
             self.informers,
             self.stage.kinds,
-            EngineClient(self.stage.engine, self._run, Requester(f"system:controller:{CONTROLLER_NAME}")),
+            EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR)),
             self.stage.log,
             clock=self.stage.clock,
             random=Random(1),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import EventType
 from tests.controllers.garbage_collector.cluster import CONFIG_MAPS, Cluster, absent, blocking, path_of
+from tests.controllers.rights import account_of
 
 NAMES = "pqrst"
-COLLECTOR = "system:controller:garbage-collector-controller"
+COLLECTOR = account_of("garbage-collector-controller").name
 
 names = st.sampled_from(NAMES)
 references = st.lists(st.tuples(st.sampled_from([*NAMES, "gone"]), st.booleans()), max_size=2)

@@ -24,10 +24,11 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from tests.controllers.rights import account_of, rights_of
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
-SYSTEM = "system:controller:"
+SYSTEM = "system:serviceaccount:kube-system:"
 NAMESPACE = "shop"
 
 Maker = Callable[["WorkloadStage"], Controller]
@@ -69,7 +70,8 @@ class WorkloadStage(Stage):
             controller.start()
 
     def client(self, name: str) -> EngineClient:
-        return EngineClient(self.engine, self._run, Requester(SYSTEM + name))
+        user = account_of(name)
+        return EngineClient(self.engine, self._run, Requester(user.name), rights=rights_of(user))
 
     def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
         before = self.log.head().revision

@@ -12,18 +12,23 @@ import structlog
 from ctrlmgr.api.field import LONGEST_VALUE, MOST_ERRORS, ROOT, invalid, refuse
 from ctrlmgr.authentication import jwt
 from ctrlmgr.engine.patch import strategic_merge_patch
+from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.selectors.tokens import LONGEST as LONGEST_SELECTOR
 from ctrlmgr.engine.validation import certificate_requests
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_managed_fields, validate_owner_references
+from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading
 from ctrlmgr.logging import LONGEST, configure, mask
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.parser import Malformed
-from tests.engine.stage import builtin_kinds
+from tests.engine.stage import Stage, builtin_kinds
 from tests.robustness.attack.growth import WORST, growth
 from tests.server.http.test_parser import CHUNKED, GET, Heard
 
+STAGE = Stage()
+STAGE.namespace("n")
 KINDS = builtin_kinds()
 POD = next(kind for kind in KINDS if kind.name == "Pod")
 
@@ -55,6 +60,18 @@ def spread_keys(count: int) -> list[dict[str, Any]]:
 
 def containers(count: int) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": f"c-{at}", "image": "x"} for at in range(count)]}}
+
+
+def with_managers(count: int) -> dict[str, Any]:
+    marks = {"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "time": "2026-01-01T00:00:00Z"}
+    managers = [{**marks, "manager": f"m{at}", "fieldsV1": {"f:data": {f"f:{at}": {}}}} for at in range(count)]
+    return {"metadata": {"name": "a", "managedFields": managers}}
+
+
+def created(fields: dict[str, Any]) -> object:
+    answer = STAGE.send("POST", "/api/v1/namespaces/n/configmaps", fields, query={"dryRun": "All"})
+    assert answer.code == 201
+    return answer
 
 
 def patched(patch: dict[str, Any]) -> object:
@@ -134,6 +151,12 @@ WORK: dict[str, Case] = {
         lambda given: refused(validate_managed_fields(given, ROOT)),
         500,
     ),
+    "managers of one object": (with_managers, created, 300),
+    "a selector": (
+        lambda size: "a=b," * (size // 4) + "a",
+        LabelSelector.parse,
+        1_000,
+    ),
     "URLs in a line of the log": (lambda count: "://a:" * count, mask, 10_000),
     "URLs and signs in a line of the log": (lambda count: "://a:@" * count, mask, 10_000),
     "users in a line of the log": (lambda count: "://" + "a" * count + "password=" * count, mask, 10_000),
@@ -198,6 +221,12 @@ def test_an_error_shows_no_more_of_a_value_than_helps(value: Any) -> None:
     shown = invalid("a", value, "bad").body
     assert len(shown) < 8 * LONGEST_VALUE
     assert shown.endswith(" more: bad")
+
+
+@pytest.mark.parametrize("parse", [LabelSelector.parse, FieldSelector.parse])
+def test_a_selector_has_a_longest_length(parse: Callable[[str], object]) -> None:
+    with pytest.raises(BadRequest, match=f"at most {LONGEST_SELECTOR}"):
+        parse("a=b," * LONGEST_SELECTOR)
 
 
 def test_a_logged_value_is_cut() -> None:

@@ -22,6 +22,8 @@ from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
+from tests.cli.conftest import Run
+from tests.cli.conftest import run as run  # the fixture
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NAMES = ("a", "password", "tls.key")
@@ -137,3 +139,29 @@ def test_that_a_value_was_changed_is_told(tmp_path: Path) -> None:
     reader.close()
     log.close()
     assert changes == [[], [{"path": "data.p", "from": "(hidden)", "to": "(hidden)"}], []]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_command_that_tells_of_changes_holds_a_value_of_a_secret(seed: int, tmp_path: Path, run: Run) -> None:
+    story = Story(Random(seed))
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    log = open_log(url, clock=SystemClock(), random=Random(seed), migrate=True)
+    story.live(log)
+    head = log.head().revision
+    log.close()
+    answered = 0
+    for command in (
+        ("history", "secret/s", "-n", "n"),
+        *(("blame", "secret/s", "-n", "n", "--at", str(at)) for at in range(1, head + 1)),
+        ("blame", "secret/s", "-n", "n", "--history"),
+        *(("diff", "secret", "s", "-n", "n", "--from", str(at), "--to", str(head)) for at in range(1, head)),
+        ("events", "--resource", "secrets"),
+        ("why", "secret/s", "-n", "n"),
+    ):
+        for form in ((), ("-o", "json")):
+            finished = run(*command, "--database", url, *form)
+            assert "Traceback" not in finished.err
+            answered += finished.code == 0
+            told = finished.out + finished.err
+            assert not [value for value in story.values if value in told], command
+    assert answered > head

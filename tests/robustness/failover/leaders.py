@@ -153,7 +153,7 @@ def violations(events: Sequence[Event]) -> Iterator[str]:
             yield f"revision {event.revision}: {event.actor} wrote in term {event.term}, which was {current}"
         elif event.term and event.term <= released:
             yield f"revision {event.revision}: {event.actor} wrote in term {event.term}, which was given back"
-        elif event.actor == "system:controller:endpoint-controller" and not event.term:
+        elif event.actor == "system:serviceaccount:kube-system:endpoint-controller" and not event.term:
             yield f"revision {event.revision}: {event.actor} wrote without a term"
 
 

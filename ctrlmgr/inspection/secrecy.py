@@ -1,11 +1,13 @@
-"""What the page keeps to itself though it could read it: the values of Secrets, for a page is shown to others.
+"""What is hidden though it could be read: the values of Secrets, in the page and in what tells of changes.
 
-Guarantees: no value of `data` or `stringData` of a Secret is told, nor what an annotation repeats of it; that it was
-changed is. kubectl and `ctrlmgr get` show what this hides to users who may see it.
+Pages, histories and differences are shown to others, and stay in terminals. Guarantees: no value of `data` or
+`stringData` of a Secret is told, nor what an annotation repeats of it; that it was changed is. `kubectl` and `ctrlmgr
+get` show what this hides to users who may see it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ctrlmgr.api.resource import Resource
@@ -18,12 +20,13 @@ CHANGED = "(hidden, changed)"
 
 _SECRETS = Resource("", "secrets")
 _FIELDS = ("data", "stringData")
+_SECRET_PATH = re.compile(r"(string[dD]|d)ata\b")
 _REPEATED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def masked(resource: Resource, fields: Any) -> Any:
     """Return an object's fields without what is secret; they are not changed."""
-    if resource != _SECRETS:
+    if resource != _SECRETS or not isinstance(fields, dict):
         return fields
     shown = dict(fields)
     for name in _FIELDS:
@@ -46,6 +49,11 @@ def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]
             if was[name] != now[name] and shown.get(name) == HIDDEN:
                 shown[name] = CHANGED
     return sides
+
+
+def is_secret(resource: Resource, path: str) -> bool:
+    """Say whether a field of an object, by its path as differences write it, holds what is secret."""
+    return resource == _SECRETS and (_SECRET_PATH.match(path) is not None or _REPEATED in path.replace("\\", ""))
 
 
 def _below(fields: Any, place: tuple[str, ...]) -> dict[str, Any]:

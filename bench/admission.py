@@ -1,0 +1,175 @@
+"""What admission costs: all plugins that are on by default against none, a quota, a webhook.
+
+Creates come from another process, on another core, over keep-alive connections, and are durable (SQLite,
+synchronous=FULL). The two servers of the first comparison run at the same time and are measured in turns: the disk has
+its moods. The round trip that a webhook is compared with is one POST of the same size over a connection that is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from bench.https_load import Load, measure
+from bench.report import Claim, report
+from bench.served import CLIENT_CORE, Served, free_port, on_core, running, serving
+from ctrlmgr.admission.registry import PLUGINS
+
+WRITERS = 16
+SECONDS = 1.5
+ROUNDS = 3
+ASKED = 300
+"""Single requests whose median time is taken."""
+NO_CONTROLLERS = ("--controllers", "namespace-controller")
+ALL_OFF = ("--disable-admission-plugins", ",".join(entry.name for entry in PLUGINS if entry.is_default))
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s-{n}"},
+    "spec": {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}},
+}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p-{n}", "labels": {"app": "web"}},
+    "spec": {
+        "containers": [
+            {"name": "c", "image": "example.invalid/c:1", "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
+        ]
+    },
+}
+KINDS = {"Pods": ("pods", POD), "Services": ("services", SERVICE)}
+HARD = {"pods": "1000000", "requests.cpu": "100000", "services": "1000000", "count/configmaps": "1000000"}
+
+
+def prepare(served: Served, namespace: str) -> None:
+    """Make a namespace with what a pod needs."""
+    served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": namespace}}).encode())
+    account = json.dumps({"metadata": {"name": "default"}}).encode()
+    served.open("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+
+
+def rate(served: Served, namespace: str, plural: str, body: object) -> float:
+    """Return creates a second."""
+    request = served.request("POST", f"/api/v1/namespaces/{namespace}/{plural}", json.dumps(body))
+    with on_core(CLIENT_CORE):
+        load = Load(served.host, served.port, served.authority, WRITERS, SECONDS, [request], expect=201)
+        return measure(load).rate
+
+
+def in_turns(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
+    """Return the medians of two rates."""
+    pairs = [(one(), other()) for _ in range(ROUNDS)]
+    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+
+
+def plugins_to_none(all_on: Served, none: Served) -> Iterator[Claim]:
+    """Compare creates on a server with the default plugins with those on one without any."""
+    for served in (all_on, none):
+        prepare(served, "plain")
+    for kind, (plural, body) in KINDS.items():
+        ours, limit = in_turns(
+            lambda: rate(all_on, "plain", plural, body),  # noqa: B023  # called within the turn
+            lambda: rate(none, "plain", plural, body),  # noqa: B023  # the same
+        )
+        yield Claim(f"creates of {kind}, default plugins to none", ours, limit, 0.85, "requests/s")
+
+
+def quota_to_none(served: Served) -> Iterator[Claim]:
+    """Compare creates in a namespace with a quota with those in one without."""
+    prepare(served, "limited")
+    prepare(served, "free")
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": HARD}}
+    status = {"status": {"hard": HARD, "used": dict.fromkeys(HARD, "0")}}
+    path = "/api/v1/namespaces/limited/resourcequotas"
+    made = json.loads(served.open("POST", path, json.dumps(quota).encode()))
+    served.open("PUT", f"{path}/q/status", json.dumps({**made, **status}).encode())
+    for kind, (plural, body) in KINDS.items():
+        ours, limit = in_turns(
+            lambda: rate(served, "limited", plural, body),  # noqa: B023  # called within the turn
+            lambda: rate(served, "free", plural, body),  # noqa: B023  # the same
+        )
+        yield Claim(f"creates of {kind}, with a quota to without", ours, limit, 0.75, "requests/s")
+
+
+@contextmanager
+def hook(folder: Path) -> Iterator[int]:
+    """Run a webhook with the server's own certificate; yields its port."""
+    port = free_port()
+    with running([sys.executable, "-m", "bench.hook_server", str(port), str(folder)], folder / "hook.log"):
+        time.sleep(0.5)
+        yield port
+
+
+def times(port: int, authority: str, path: str, token: str, bodies: Iterator[bytes]) -> float:
+    """Return the median of the milliseconds that single requests over one connection take."""
+    context = ssl.create_default_context(cafile=authority)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    taken = []
+    for body in bodies:
+        began = time.perf_counter()
+        connection.request("POST", path, body, headers)
+        connection.getresponse().read()
+        taken.append(time.perf_counter() - began)
+    connection.close()
+    return median(taken) * 1e3
+
+
+def maps(prefix: str) -> Iterator[bytes]:
+    """Yield ConfigMaps to create."""
+    for number in range(ASKED):
+        yield json.dumps({"metadata": {"name": f"{prefix}-{number}"}}).encode()
+
+
+def webhook_to_round_trip(served: Served, folder: Path) -> Claim:
+    """Compare what a webhook adds to a create with a bare round trip to it."""
+    prepare(served, "hooked")
+    path = "/api/v1/namespaces/hooked/configmaps"
+    with hook(folder) as port:
+        before = times(served.port, served.authority, path, served.token, maps("before"))
+        bundle = base64.b64encode(Path(served.authority).read_bytes()).decode()
+        configuration = {
+            "metadata": {"name": "bench"},
+            "webhooks": [
+                {
+                    "name": "bench.example.com",
+                    "clientConfig": {"url": f"https://127.0.0.1:{port}/", "caBundle": bundle},
+                    "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}],
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                }
+            ],
+        }
+        collection = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        served.open("POST", collection, json.dumps(configuration).encode())
+        after = times(served.port, served.authority, path, served.token, maps("after"))
+        review = json.dumps({"request": {"uid": "u", "object": "x" * 900}}).encode()
+        bare = times(port, served.authority, "/", "", (review for _ in range(ASKED)))
+    print(f"create without {before:.2f} ms, with a webhook {after:.2f} ms; bare round trip {bare:.2f} ms")
+    return Claim("a webhook's time beyond the round trip", (after - before - bare) * 1e3, 1e3, 1.0, "us", at_most=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark."""
+    claims: list[Claim] = []
+    with tempfile.TemporaryDirectory() as one, serving(Path(one), *NO_CONTROLLERS) as served:
+        with tempfile.TemporaryDirectory() as two, serving(Path(two), *NO_CONTROLLERS, *ALL_OFF) as none:
+            claims += plugins_to_none(served, none)
+        claims += quota_to_none(served)
+        claims.append(webhook_to_round_trip(served, Path(one)))
+    return report(claims, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""Authorization: a decision among 1,000 bindings, and what it adds to a GET beside a server that decides nothing.
+
+A decision is measured where nothing is remembered of its question, and again where few bindings are; a GET by the
+processor time of the server's process, of a user whose right comes from one of many bindings.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from bench.https_load import Load, measure
+from bench.report import Claim, report
+from bench.served import CLIENT_CORE, Served, on_core, serving
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.user import AUTHENTICATED, User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.bootstrap.bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
+from ctrlmgr.authorization.rbac.index import RbacIndex
+
+BINDINGS = 1000
+FEW = 10
+DECISIONS = 2000
+ROUNDS = 5
+CLIENTS = 8
+SECONDS = 1.0
+_LIMIT = 15.0
+"""Microseconds that a decision may take."""
+_MICROSECONDS = 1e6
+_GROUP = "rbac.authorization.k8s.io"
+_USER = User("user-0", "", (AUTHENTICATED,))
+
+
+def grants(bindings: int) -> Iterator[Object]:
+    """Yield a role, and a binding of it to each of so many users."""
+    meta = {"apiVersion": f"{_GROUP}/v1"}
+    rules = [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]}]
+    yield Object.from_dict({**meta, "kind": "ClusterRole", "metadata": {"name": "bench"}, "rules": rules})
+    reference = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": "bench"}
+    for number in range(bindings):
+        subjects = [{"apiGroup": _GROUP, "kind": "User", "name": f"user-{number}"}]
+        fields = {**meta, "kind": "ClusterRoleBinding", "metadata": {"name": f"bench-{number}"}}
+        yield Object.from_dict({**fields, "roleRef": reference, "subjects": subjects})
+
+
+def decision(bindings: int) -> float:
+    """Return how many microseconds a decision takes that was not made before."""
+    index = RbacIndex()
+    roles = [Object.from_dict(role.fields) for role in CLUSTER_ROLES]
+    bound = [Object.from_dict(binding.fields) for binding in CLUSTER_ROLE_BINDINGS]
+    for obj in (*roles, *bound, *grants(bindings)):
+        index.apply(obj.resource, obj.key, obj)
+    authorizer = RbacAuthorizer(index)
+    questions = [Attributes("get", "", "", "v1", "configmaps", "", "default", f"c-{n}") for n in range(DECISIONS)]
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        for question in questions:
+            assert authorizer.decide(_USER, question).allows
+        times.append((time.perf_counter() - began) / DECISIONS)
+    return median(times) * _MICROSECONDS
+
+
+def spent_on_gets(served: Served) -> float:
+    """Return the processor time (microseconds) of a GET."""
+    request = served.request("GET", "/api/v1/namespaces/default/configmaps/bench")
+    before = served.spent()
+    with on_core(CLIENT_CORE):
+        measured = measure(Load(served.host, served.port, served.authority, CLIENTS, SECONDS, [request], 0.0))
+    return (served.spent() - before) / measured.answers * _MICROSECONDS
+
+
+def prepare(served: Served) -> None:
+    """Make what is read, and the bindings."""
+    body = json.dumps({"metadata": {"name": "bench"}, "data": {"a": "b"}}).encode()
+    served.open("POST", "/api/v1/namespaces/default/configmaps", body)
+    for obj in grants(BINDINGS):
+        served.open("POST", f"/apis/{_GROUP}/v1/{obj.resource.plural}", obj.wire())
+
+
+def gets() -> tuple[float, float]:
+    """Return what a GET costs with RBAC, and with a server that allows everything, taken in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("rbac", "all")]
+        for path in paths:
+            path.mkdir()
+            (path / "tokens.csv").write_text("bench-token,user-0,user-0-uid\n")
+            (path / "tokens.csv").chmod(0o600)
+        with serving(paths[0]) as guarded, serving(paths[1], "--authorization-mode=AlwaysAllow") as unguarded:
+            servers = (guarded, unguarded)
+            for served in servers:
+                prepare(served)
+            turns = [[spent_on_gets(served._replace(token="bench-token")) for served in servers] for _ in range(ROUNDS)]
+    return median(turn[0] for turn in turns), median(turn[1] for turn in turns)
+
+
+def main() -> int:
+    """Measure and report."""
+    many, few = decision(BINDINGS), decision(FEW)
+    guarded, unguarded = gets()
+    claims = [
+        Claim(f"a decision among {BINDINGS:,} bindings", many, _LIMIT, 1.0, "us", at_most=True),
+        Claim(f"the same against {FEW} bindings", many, few, 1.5, "us", at_most=True),
+        Claim("a GET with RBAC against one without", guarded, unguarded, 1.05, "us CPU", at_most=True),
+    ]
+    return report(claims, sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What nodes may write: decisions of the NodeRestriction plugin."""

@@ -1,0 +1,211 @@
+"""What nodes may write, decided purely: why they may not, or nothing.
+
+Rules: `plugin/pkg/admission/noderestriction/admission.go`, kubelet's `pkg/apis/well_known_labels.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.node.references import MIRROR, config_map_names, secret_names
+
+_OWN_LABELS: Final = frozenset(
+    {
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "kubernetes.io/arch",
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    }
+)
+_OWN_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_RESTRICTED: Final = "node-restriction.kubernetes.io"
+_SYSTEM: Final = ("kubernetes.io", "k8s.io")
+
+_CLAIM_STATUS: Final = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
+"""What of a claim's status nodes write."""
+
+_MIGRATED: Final = {
+    "awsElasticBlockStore": "ebs.csi.aws.com",
+    "azureDisk": "disk.csi.azure.com",
+    "azureFile": "file.csi.azure.com",
+    "cinder": "cinder.csi.openstack.org",
+    "gcePersistentDisk": "pd.csi.storage.gke.io",
+    "portworxVolume": "pxd.portworx.com",
+    "vsphereVolume": "csi.vsphere.vmware.com",
+}
+"""Sources of volumes that a CSI driver stands in for (csi-translation-lib)."""
+
+
+def mirror_pod_problem(node: str, pod: Unstructured, uid: str | None) -> str:
+    """Return why a node may not create a pod; `uid` is the node's own, None if there is no such node."""
+    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    if MIRROR not in (metadata.get("annotations") or {}):
+        return f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror pods'
+    if spec.get("nodeName") != node:
+        return f'node "{node}" can only create pods with spec.nodeName set to itself'
+    return _owners_problem(node, metadata.get("ownerReferences") or (), uid) or _references_problem(node, spec)
+
+
+def _owners_problem(node: str, owners: Any, uid: str | None) -> str:
+    if len(owners) > 1:
+        return f'node "{node}" can only create pods with a single owner reference set to itself'
+    owner: Mapping[str, Any] = owners[0] if owners else {}
+    if (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) != ("v1", "Node", node):
+        return f'node "{node}" can only create pods with an owner reference set to itself'
+    if not owner.get("controller"):
+        return f'node "{node}" can only create pods with a controller owner reference set to itself'
+    if owner.get("blockOwnerDeletion"):
+        return f'node "{node}" must not set blockOwnerDeletion on an owner reference'
+    if uid is not None and owner.get("uid") != uid:
+        return f"node {node} UID mismatch: expected {owner.get('uid') or ''} got {uid}"
+    return ""
+
+
+def _references_problem(node: str, spec: Mapping[str, Any]) -> str:
+    volumes = spec.get("volumes") or ()
+    sources = [source for volume in volumes for source in (volume.get("projected") or {}).get("sources") or ()]
+    referenced = (
+        ("a service account", bool(spec.get("serviceAccountName"))),
+        ("secrets", any(True for _ in secret_names(spec))),
+        ("configmaps", any(True for _ in config_map_names(spec))),
+        ("clustertrustbundles", any(source.get("clusterTrustBundle") is not None for source in sources)),
+        ("persistentvolumeclaims", any(volume.get("persistentVolumeClaim") is not None for volume in volumes)),
+    )
+    for what, is_referenced in referenced:
+        if is_referenced:
+            return f'node "{node}" can not create pods that reference {what}'
+    return ""
+
+
+def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
+    """Return why a node may not write the status of a pod."""
+    if not is_on(old, node):
+        return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
+    if _labels(new) != _labels(old):
+        return f'node "{node}" cannot update labels through pod status'
+    if _status(new, "resourceClaimStatuses") != _status(old, "resourceClaimStatuses"):
+        return f'node "{node}" cannot update resource claim statues'
+    if _status(new, "extendedResourceClaimStatus") != _status(old, "extendedResourceClaimStatus"):
+        return f'node "{node}" cannot update extended resource claim statues'
+    return ""
+
+
+def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
+    """Return why a node may not register as it does, or change itself so."""
+    spec = new.get("spec") or {}
+    forbidden = ", ".join(sorted(filter(_is_foreign_label, _differing(_labels(new), _labels(old or {})))))
+    if old is None:
+        if spec.get("configSource") is not None:
+            return f'node "{node}" is not allowed to create pods with a non-nil configSource'
+        return f'node "{node}" is not allowed to set the following labels: {forbidden}' if forbidden else ""
+    before = old.get("spec") or {}
+    if spec.get("configSource") is not None and spec["configSource"] != before.get("configSource"):
+        return f'node "{node}" is not allowed to update configSource to a new non-nil configSource'
+    if (spec.get("taints") or []) != (before.get("taints") or []):
+        return f'node "{node}" is not allowed to modify taints'
+    if _owners(new) != _owners(old):
+        return f'node "{node}" is not allowed to modify ownerReferences'
+    return f"is not allowed to modify labels: {forbidden}" if forbidden else ""
+
+
+def claim_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
+    """Return why a node may not write the status of a claim."""
+    if _claim_without_own(new) == _claim_without_own(old):
+        return ""
+    return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
+
+
+def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | None) -> str:
+    """Return why a node may not have a token that is bound to `reference`; `pod` is the one of that name."""
+    if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not reference.get("name"):
+        return "node requested token not bound to a pod"
+    uid = reference.get("uid")
+    if not uid:
+        return "node requested token with a pod binding without a uid"
+    if pod is None:
+        return ""
+    if uid != (pod.get("metadata") or {}).get("uid"):
+        return (
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+    return "" if is_on(pod, node) else "node requested token bound to a pod scheduled on a different node"
+
+
+def mounts_token_for(pod: Unstructured, audience: str) -> bool:
+    """Whether a volume of a pod is a token for an audience."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            token = source.get("serviceAccountToken")
+            if token is not None and (token.get("audience") or "") == audience:
+                return True
+    return False
+
+
+def inline_driver(source: Mapping[str, Any]) -> str:
+    """Return the CSI driver of a volume, or of a persistent one's spec; empty if it has none."""
+    driver: str = (source.get("csi") or {}).get("driver") or ""
+    migrated = (name for field, name in _MIGRATED.items() if source.get(field) is not None)
+    return driver or next(migrated, "")
+
+
+def claims_of(pod: Unstructured) -> Iterator[str]:
+    """Yield the claims that a pod's volumes name, or that are made for them."""
+    name = (pod.get("metadata") or {}).get("name") or ""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if volume.get("persistentVolumeClaim") is not None:
+            yield volume["persistentVolumeClaim"].get("claimName") or ""
+        elif volume.get("ephemeral") is not None:
+            yield f"{name}-{volume.get('name')}"
+
+
+def is_on(obj: Unstructured, node: str) -> bool:
+    """Whether a pod is bound to a node, or a slice is of it."""
+    return ((obj.get("spec") or {}).get("nodeName") or "") == node
+
+
+def _is_foreign_label(label: str) -> bool:
+    domain, slash, _ = label.partition("/")
+    if not slash:
+        return False
+    if _is_within(domain, _RESTRICTED):
+        return True
+    if not any(_is_within(domain, system) for system in _SYSTEM):
+        return False
+    return label not in _OWN_LABELS and not any(_is_within(domain, own) for own in _OWN_DOMAINS)
+
+
+def _is_within(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")
+
+
+def _differing(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:
+    return (label for label in new.keys() | old.keys() if new.get(label) != old.get(label))
+
+
+def _labels(obj: Unstructured) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def _owners(obj: Unstructured) -> Any:
+    return (obj.get("metadata") or {}).get("ownerReferences") or []
+
+
+def _status(obj: Unstructured, field: str) -> Any:
+    return (obj.get("status") or {}).get(field) or None
+
+
+def _claim_without_own(claim: Unstructured) -> Unstructured:
+    metadata = {**(claim.get("metadata") or {}), "resourceVersion": None, "managedFields": None}
+    status = {name: value for name, value in (claim.get("status") or {}).items() if name not in _CLAIM_STATUS}
+    return {**claim, "metadata": metadata, "status": status}

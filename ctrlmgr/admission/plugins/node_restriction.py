@@ -1,0 +1,212 @@
+"""NodeRestriction: a node writes about itself and its own pods, and gets tokens for these alone.
+
+Guarantees: it looks at users that are nodes, and lets all others be; what it asks of a pod or a node is asked of what
+is stored, not of what the request says of it.
+
+Rules: `plugin/pkg/admission/noderestriction/admission.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.certificate_subject import subject_of
+from ctrlmgr.admission.node_restriction import decide
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.api.resource import LEASES, NODES, PODS, Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.names import NODE_PREFIX
+from ctrlmgr.authorization import attributes as asked
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.authorization.node.authorizer import identify
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.errors import NotFound, StatusDetails
+
+ACCOUNTS: Final = Resource("", "serviceaccounts")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+CSI_NODES: Final = Resource("storage.k8s.io", "csinodes")
+CSI_DRIVERS: Final = Resource("storage.k8s.io", "csidrivers")
+SLICES: Final = Resource("resource.k8s.io", "resourceslices")
+REQUESTS: Final = Resource("certificates.k8s.io", "certificatesigningrequests")
+
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_KUBELET_SIGNERS: Final = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
+_WRITES: Final = (Verb.CREATE, Verb.UPDATE, Verb.DELETE)
+
+
+class NodeRestriction(Plugin):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "NodeRestriction"
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        """Ask `authorizer` which audiences nodes may have tokens for besides those of their pods."""
+        self._authorizer = authorizer
+        self._checks: dict[Resource, Callable[[str, Attributes], Decision]] = {
+            PODS: _pod,
+            NODES: _node,
+            CLAIMS: _claim,
+            ACCOUNTS: self._account,
+            LEASES: _lease,
+            CSI_NODES: _csi_node,
+            SLICES: _slice,
+            REQUESTS: _request,
+        }
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at what nodes write."""
+        return resource in self._checks and operation in _WRITES
+
+    def admit(self, attributes: Attributes) -> Decision:
+        """Refuse with `Forbidden` what is not the node's own."""
+        user = author_of(attributes)
+        node = identify(user)
+        if node is None:
+            return None
+        if not node:
+            raise attributes.forbidden(f'could not determine node from user "{user.name}"')
+        return self._checks[attributes.resource](node, attributes)
+
+    def _account(self, node: str, attributes: Attributes) -> Decision:
+        """Let a node have tokens that are bound to its pods."""
+        if attributes.operation is not Verb.CREATE or attributes.subresource != "token":
+            return None
+        spec = attributes.fields.get("spec") or {}
+        reference = spec.get("boundObjectRef") or {}
+        pod = _stored(attributes, PODS, reference.get("name") or "")
+        _refuse(attributes, decide.token_problem(node, reference, pod))
+        if pod is None:
+            raise _no_pod(reference["name"])
+        audiences = spec.get("audiences") or [""]
+        if len(audiences) > 1:
+            raise attributes.forbidden("node may only request 0 or 1 audiences")
+        return self._check_audience(attributes, pod, audiences[0])
+
+    def _check_audience(self, attributes: Attributes, pod: Unstructured, audience: str) -> Operation[None]:
+        if decide.mounts_token_for(pod, audience) or audience in _audiences_of_drivers(attributes, pod):
+            return
+        user, verb = author_of(attributes), "request-serviceaccounts-token-audience"
+        question = asked.Attributes(verb, "", "", "v1", audience, "", attributes.namespace, attributes.name)
+        if (yield from verdict_of(self._authorizer, user, question)).allows:
+            return
+        raise attributes.forbidden(
+            f'audience "{audience}" not found in pod spec volume, {user.name} is not authorized to request tokens '
+            "for this audience"
+        )
+
+
+def _pod(node: str, attributes: Attributes) -> None:
+    match attributes.subresource, attributes.operation:
+        case "", Verb.CREATE:
+            own = _stored(attributes, NODES, node, cluster=True)
+            uid = (own.get("metadata") or {}).get("uid") if own is not None else None
+            _refuse(attributes, decide.mirror_pod_problem(node, attributes.fields, uid))
+            if own is None:
+                raise NotFound(f'node "{node}" not found', details=StatusDetails(name=node, kind="node"))
+        case "", Verb.DELETE:
+            if not decide.is_on(_existing_pod(attributes), node):
+                raise attributes.forbidden(f'node "{node}" can only delete pods with spec.nodeName set to itself')
+        case "", operation:
+            words = f'unexpected operation "{operation}", node "{node}" can only create and delete mirror pods'
+            raise attributes.forbidden(words)
+        case "status", Verb.UPDATE:
+            _refuse(attributes, decide.pod_status_problem(node, attributes.fields, attributes.old or {}))
+        case "eviction", Verb.CREATE:
+            if not decide.is_on(_existing_pod(attributes), node):
+                raise attributes.forbidden(f"node {node} can only evict pods with spec.nodeName set to itself")
+        case (("status" | "eviction"), operation):
+            raise attributes.forbidden(f'unexpected operation "{operation}"')
+        case part, _:
+            words = f"unexpected pod subresource \"{part}\", only 'status' and 'eviction' are allowed"
+            raise attributes.forbidden(words)
+
+
+def _node(node: str, attributes: Attributes) -> None:
+    if attributes.name != node:
+        raise attributes.forbidden(f'node "{node}" is not allowed to modify node "{attributes.name}"')
+    if attributes.operation is not Verb.DELETE:
+        _refuse(attributes, decide.node_problem(node, attributes.fields, attributes.old))
+
+
+def _claim(node: str, attributes: Attributes) -> None:
+    if attributes.subresource != "status":
+        raise attributes.forbidden("may only update PVC status")
+    if attributes.operation is not Verb.UPDATE:
+        raise attributes.forbidden(f'unexpected operation "{attributes.operation}"')
+    _refuse(attributes, decide.claim_status_problem(node, attributes.fields, attributes.old or {}))
+
+
+def _lease(node: str, attributes: Attributes) -> None:
+    if attributes.namespace != _LEASE_NAMESPACE:
+        raise attributes.forbidden(f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
+    if attributes.name != node:
+        raise attributes.forbidden("can only access node lease with the same name as the requesting node")
+
+
+def _csi_node(node: str, attributes: Attributes) -> None:
+    if attributes.name != node:
+        raise attributes.forbidden("can only access CSINode with the same name as the requesting node")
+
+
+def _slice(node: str, attributes: Attributes) -> None:
+    subject = attributes.old if attributes.operation is Verb.DELETE else attributes.object
+    if attributes.operation is not Verb.UPDATE and not decide.is_on(subject or {}, node):
+        verb = attributes.operation.lower()
+        raise attributes.forbidden(f"can only {verb} ResourceSlice with the same NodeName as the requesting node")
+
+
+def _request(node: str, attributes: Attributes) -> None:
+    if attributes.operation is not Verb.CREATE:
+        return
+    spec = attributes.fields.get("spec") or {}
+    if spec.get("signerName") not in _KUBELET_SIGNERS:
+        return
+    subject = subject_of(spec.get("request") or "")
+    if subject is None:
+        raise attributes.forbidden("unable to parse csr: PEM block type must be CERTIFICATE REQUEST")
+    if subject.common_name != f"{NODE_PREFIX}{node}":
+        raise attributes.forbidden(f"can only create a node CSR with CN={NODE_PREFIX}{node}")
+
+
+def _existing_pod(attributes: Attributes) -> Unstructured:
+    name = attributes.name or attributes.called()
+    pod = _stored(attributes, PODS, name)
+    if pod is None:
+        raise _no_pod(name)
+    return pod
+
+
+def _stored(attributes: Attributes, resource: Resource, name: str, *, cluster: bool = False) -> Unstructured | None:
+    found = attributes.view.get(resource, Key("" if cluster else attributes.namespace, name))
+    return found.to_dict() if found is not None else None
+
+
+def _no_pod(name: str) -> NotFound:
+    return NotFound(f'pod "{name}" not found', details=StatusDetails(name=name, kind="pod"))
+
+
+def _refuse(attributes: Attributes, problem: str) -> None:
+    if problem:
+        raise attributes.forbidden(problem)
+
+
+def _audiences_of_drivers(attributes: Attributes, pod: Unstructured) -> Iterator[str]:
+    """Yield for whom the drivers of a pod's volumes want tokens."""
+    for driver in filter(None, _drivers(attributes, pod)):
+        found = _stored(attributes, CSI_DRIVERS, driver, cluster=True)
+        for request in ((found or {}).get("spec") or {}).get("tokenRequests") or ():
+            yield request.get("audience") or ""
+
+
+def _drivers(attributes: Attributes, pod: Unstructured) -> Iterator[str]:
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        yield decide.inline_driver(volume)
+    for name in decide.claims_of(pod):
+        claim = _stored(attributes, CLAIMS, name)
+        volume = ((claim or {}).get("spec") or {}).get("volumeName") or ""
+        found = _stored(attributes, VOLUMES, volume, cluster=True) if volume else None
+        yield decide.inline_driver((found or {}).get("spec") or {})

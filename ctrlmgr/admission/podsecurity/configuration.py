@@ -1,0 +1,68 @@
+"""Reads what PodSecurity is configured with: the policy of namespaces that say nothing, and what is exempt.
+
+Rules come from `k8s.io/pod-security-admission/admission/api` (PodSecurityConfiguration).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.admission.podsecurity.levels import LEVELS, LevelVersion, Policy, parse_level, parse_version
+from ctrlmgr.settings.documents import Document
+
+_VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{each}" for each in ("v1", "v1beta1", "v1alpha1"))
+
+
+class PodSecurityConfiguration(NamedTuple):
+    """What the plugin is configured with."""
+
+    defaults: Policy = Policy()
+    """For namespaces whose labels say nothing."""
+    usernames: frozenset[str] = frozenset()
+    """Whose pods are let in whatever they are."""
+    runtime_classes: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+
+
+class _Exemptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    usernames: list[str] = []
+    runtime_classes: list[str] = msgspec.field(default_factory=list, name="runtimeClasses")
+    namespaces: list[str] = []
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    defaults: dict[str, str] = {}
+    exemptions: _Exemptions = _Exemptions()
+
+
+def read_pod_security(document: Document | None) -> PodSecurityConfiguration:
+    """Return the configuration; raises `SettingsError`."""
+    if document is None:
+        return PodSecurityConfiguration()
+    read = document.read("PodSecurityConfiguration", _VERSIONS, _Configuration)
+    exempt = read.exemptions
+    return PodSecurityConfiguration(
+        _policy(document, read.defaults),
+        frozenset(exempt.usernames),
+        frozenset(exempt.runtime_classes),
+        frozenset(exempt.namespaces),
+    )
+
+
+def _policy(document: Document, given: dict[str, str]) -> Policy:
+    modes = {mode: LevelVersion() for mode in Policy._fields}
+    for key, text in given.items():
+        mode, is_version = key.removesuffix("-version"), key.endswith("-version")
+        if mode not in modes:
+            raise document.refuse(f"there is no mode {key!r}", "defaults", key)
+        level, version = parse_level(text), parse_version(text)
+        if is_version and version is not None:
+            modes[mode] = modes[mode]._replace(version=version)
+        elif not is_version and level is not None:
+            modes[mode] = modes[mode]._replace(level=level)
+        else:
+            expected = '"latest" or "v1.x"' if is_version else f"one of {', '.join(LEVELS)}"
+            raise document.refuse(f"{key} must be {expected}, not {text!r}", "defaults", key)
+    return Policy(**modes)

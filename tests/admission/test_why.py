@@ -1,0 +1,148 @@
+"""`why` names what changed an object on its way, and what refused what a controller wanted to write."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import click
+import pytest
+
+from ctrlmgr import App, Untyped, Write
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.cli.output import trees
+from ctrlmgr.client import LogClient
+from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.errors import Forbidden
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.opening import open_log
+from ctrlmgr.framework.admission import plugin_of
+from ctrlmgr.inspection import causes
+from ctrlmgr.inspection.database import open_database
+from ctrlmgr.manager import Controller, Watch
+from ctrlmgr.testing import FakeClock
+from tests.admission.webhooks.hooked import RULES
+from tests.controllers.worked_stage import WorkedStage
+from tests.engine.stage import Stage
+
+MAPS = "/api/v1/namespaces/shop/configmaps"
+CONFIGMAPS = Resource("", "configmaps")
+
+app = App("rules")
+
+
+@app.admission("v1/ConfigMap")
+def sized(found: Untyped, write: Write) -> None:
+    """Mark what is big."""
+    if found.labels.get("size") == "big":
+        found.labels["watch-out"] = "yes"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'log.db'}"
+
+
+@pytest.fixture
+def log(url: str) -> Iterator[EventLog]:
+    opened = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def labels_it(call: Call) -> Reply:
+    """Answer as a webhook that adds a label to what has none."""
+    request = json.loads(call.body)["request"]
+    response = {"uid": request["uid"], "allowed": True}
+    if "labels" not in request["object"]["metadata"]:
+        patch = [{"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}]
+        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return Reply(200, "application/json", json.dumps(review).encode())
+
+
+def told(url: str, name: str) -> list[str]:
+    with open_database(url) as database:
+        newest = causes.newest_event(database, CONFIGMAPS, Key("shop", name), until=1_000_000)
+        return [click.unstyle(line) for line in trees.causes(causes.why(database, newest))]
+
+
+def test_who_changed_an_object_is_named_with_what_asked_for_it(log: EventLog, url: str) -> None:
+    stage = Stage(log=log, caller=labels_it, plugins=[plugin_of(each) for each in app.admissions])
+    stage.namespace("shop")
+    hook = {
+        "name": "label.example.com",
+        "clientConfig": {"url": "https://hooks.invalid/"},
+        "rules": RULES,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    assert stage.send("POST", path, {"metadata": {"name": "labels"}, "webhooks": [hook]}).code == 201
+    assert stage.send("POST", MAPS, {"metadata": {"name": "plain"}}).code == 201
+    assert stage.send("POST", MAPS, {"metadata": {"name": "big", "labels": {"size": "big"}}}).code == 201
+    assert stage.send("POST", MAPS, {"metadata": {"name": "small", "labels": {"size": "small"}}}).code == 201
+    log.flush()
+    plain, big, small = (told(url, name) for name in ("plain", "big", "small"))
+    assert "changed on its way by webhook label.example.com of labels" in plain[1]
+    assert "mutatingwebhookconfigurations.admissionregistration.k8s.io labels" in plain[2]
+    assert "changed on its way by plugin sized" in big[1]
+    assert len(small) == 1
+
+
+METADATA = {"name": "p", "namespace": "shop"}
+
+
+def test_a_refusal_knows_the_plugin() -> None:
+    stage = WorkedStage(refusing)
+    stage.namespace("shop")
+    spec = {"priorityClassName": "absent", "containers": [{"name": "c", "image": "i"}]}
+    pod = Object.from_dict({"apiVersion": "v1", "kind": "Pod", "metadata": METADATA, "spec": spec})
+    with pytest.raises(Forbidden) as refused:
+        stage.engine_client.create(pod)
+    assert refused.value.refused_by == "Priority"
+
+
+def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
+    stage = WorkedStage(refusing)
+    stage.namespace("shop")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}
+    stage.log_client.create(Object.from_dict(secret))
+    stage.hear()
+    stage.controller.process_next(timeout=0)
+    stage.log.flush()
+    (made,) = [each for each in stage.log.events_after(0, limit=100) if each.reconcile]
+    ended = stage.log.reconcile(made.reconcile)
+    assert ended is not None
+    assert ended.outcome is not None
+    assert ended.outcome.message == "Forbidden: there is no such class (admission plugin Priority)"
+
+
+class Refusing:
+    """A reconciler that writes one thing that it may, and one that it may not."""
+
+    def reconcile(self, key: Key, client: LogClient) -> None:
+        """Write."""
+        client.create(Object.from_dict({"apiVersion": "v1", "kind": "ConfigMap", "metadata": METADATA}))
+        error = Forbidden("there is no such class")
+        error.refused_by = "Priority"
+        raise error
+
+
+def refusing(stage: WorkedStage) -> Controller:
+    secrets = stage.informers.informer(Resource("", "secrets"))
+    return Controller(
+        "refusing",
+        Refusing(),
+        watches=[Watch(secrets, lambda change: [change.new.key] if change.new is not None else [])],
+        client=stage.log_client,
+        log=stage.log,
+        clock=stage.clock,
+        random=stage.random,
+    )

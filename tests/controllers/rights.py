@@ -1,0 +1,54 @@
+"""The rights that Kubernetes gives its controllers, for controllers on stage: each has those of its role alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.names import ServiceAccountName
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.bootstrap import bindings as declared
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
+from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
+from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, RbacIndex
+from ctrlmgr.client.rights import UserRights
+from ctrlmgr.controllers import registry
+from ctrlmgr.engine.operations import Target
+
+
+def account_of(controller: str) -> User:
+    """Return the user as which a controller acts, by the controller's name or its account's."""
+    known = registry.by_name().get(controller)
+    return known.as_user if known is not None else ServiceAccountName("kube-system", controller).user
+
+
+def rights_of(user: User) -> UserRights:
+    """Return what a user may do in a new cluster."""
+    return UserRights(user, RbacAuthorizer(_index()).authorize)
+
+
+class NamedRights:
+    """The rights of the controller that `named` names, when it is asked for."""
+
+    def __init__(self, named: Callable[[], str]) -> None:
+        self._named = named
+
+    def check(self, verb: str, target: Target) -> None:
+        if self._named() in registry.by_name():  # the others are parts of the API server
+            rights_of(account_of(self._named())).check(verb, target)
+
+
+@cache
+def _index() -> RbacIndex:
+    index = RbacIndex()
+    every: Sequence[tuple[object, Sequence[Role | Binding]]] = (
+        (CLUSTER_ROLES, declared.CLUSTER_ROLES),
+        (ROLES, declared.ROLES),
+        (CLUSTER_ROLE_BINDINGS, declared.CLUSTER_ROLE_BINDINGS),
+        (ROLE_BINDINGS, declared.ROLE_BINDINGS),
+    )
+    for _, objects in every:
+        made = [Object.from_dict(each.fields) for each in objects]
+        index.reset(made[0].resource, made)
+    return index

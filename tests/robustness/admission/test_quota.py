@@ -1,0 +1,151 @@
+"""A quota under many callers, two processes, deletions and kills: never exceeded, and right when all is quiet."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.serving import Server, until
+
+CALLERS = 64
+LIMIT = 40
+MAPS = "/api/v1/namespaces/shop/configmaps"
+QUOTA = "/api/v1/namespaces/shop/resourcequotas/q"
+
+DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=DATABASES)
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
+    """Two processes over one database."""
+    url = f"sqlite:///{tmp_path / 'quota.db'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    made = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(
+            Server(
+                folder,
+                "--database",
+                url,
+                "--controllers",
+                "namespace-controller,resourcequota-controller",
+                "--leader-elect-lease-duration=3s",
+                "--leader-elect-renew-deadline=2s",
+                "--leader-elect-retry-period=200ms",
+            )
+        )
+    try:
+        for server in made:
+            server.start()
+        yield made
+    finally:
+        for server in made:
+            server.close()
+
+
+def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
+    """Return the answer's code; 0 when there was none, because the process has gone."""
+    try:
+        code: int = server.request(method, path, body)[0]
+    except (OSError, ValueError):
+        return 0
+    return code
+
+
+class Counts:
+    """How many ConfigMaps there were whenever it was looked, and what was answered."""
+
+    def __init__(self) -> None:
+        self.codes: Counter[tuple[str, int]] = Counter()
+        self._lock = threading.Lock()
+
+    def note(self, method: str, code: int) -> int:
+        with self._lock:
+            self.codes[method, code] += 1
+        return code
+
+
+def call(number: int, servers: list[Server], counts: Counts, seen: list[int]) -> None:
+    server = servers[number % 2]
+    for turn in range(2):
+        name = f"m{number}-{turn}"
+        made = counts.note("POST", attempt(server, "POST", MAPS, {"metadata": {"name": name}}))
+        if made == 201 and (number + turn) % 3 == 0:
+            counts.note("DELETE", attempt(server, "DELETE", f"{MAPS}/{name}"))
+        if number % 16 == 0:
+            code, listed = server.request("GET", MAPS)
+            if code == 200:
+                seen.append(len(listed["items"]))
+
+
+def used_and_there(server: Server) -> tuple[int, int]:
+    used = server.request("GET", QUOTA)[1]["status"]["used"]["configmaps"]
+    return int(used), len(server.request("GET", MAPS)[1]["items"])
+
+
+def is_settled(server: Server) -> bool:
+    used, there = used_and_there(server)
+    return used == there
+
+
+def begin(server: Server) -> None:
+    server.request("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": str(LIMIT)}}}
+    assert server.request("POST", "/api/v1/namespaces/shop/resourcequotas", quota)[0] == 201
+    until(lambda: "used" in server.request("GET", QUOTA)[1].get("status", {}))
+
+
+@pytest.mark.slow
+def test_many_callers_at_a_limit(servers: list[Server]) -> None:
+    begin(servers[0])
+    counts, seen = Counts(), list[int]()
+    with ThreadPoolExecutor(CALLERS) as pool:
+        list(pool.map(lambda number: call(number, servers, counts, seen), range(CALLERS)))
+    assert max(seen) <= LIMIT
+    assert {code for _, code in counts.codes} <= {200, 201, 403}, counts.codes
+    until(lambda: all(is_settled(each) for each in servers))
+    used, there = used_and_there(servers[1])
+    assert used == there <= LIMIT
+    assert counts.codes["POST", 201] - counts.codes["DELETE", 200] == there
+
+
+@pytest.mark.slow
+def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server]) -> None:
+    first, second = servers
+    begin(second)
+    stop = threading.Event()
+
+    def press(number: int) -> None:
+        turn = 0
+        while not stop.is_set():
+            name, turn = f"k{number}-{turn}", turn + 1
+            if attempt(first, "POST", MAPS, {"metadata": {"name": name}}) == 201 and turn % 2:
+                attempt(first, "DELETE", f"{MAPS}/{name}")
+
+    for _ in range(2):
+        stop.clear()
+        callers = [threading.Thread(target=press, args=(number,)) for number in range(8)]
+        for caller in callers:
+            caller.start()
+        until(lambda: used_and_there(second)[1] > 5)
+        first.kill()
+        stop.set()
+        for caller in callers:
+            caller.join()
+        used, there = used_and_there(second)
+        assert there <= used or is_settled(second), "what is there has been charged"
+        until(lambda: is_settled(second))
+        assert used_and_there(second)[1] <= LIMIT
+        first.start()
+        for item in second.request("GET", MAPS)[1]["items"]:
+            second.request("DELETE", f"{MAPS}/{item['metadata']['name']}")
+    until(lambda: used_and_there(second) == (0, 0))

@@ -1,0 +1,331 @@
+"""Requests that are made to cost too much or to break something: endless, of many kinds, the same for the same seed.
+
+Each takes a request that is plausible and blows up one place of it, or is one of the shapes that once did harm. Most
+writes are dry runs, so that what a server stores stays small while all that is decided about a write is decided.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+PIECES = (
+    "['",
+    "a.",
+    "-----BEGIN A-----\n",
+    "://a:",
+    "://a:@",
+    "(",
+    "[",
+    "{",
+    "0.",
+    "*/",
+    ",",
+    "a,",
+    "=",
+    "%",
+    "\\",
+    "\u0000",
+    "é",
+    "\U0001f600",
+    " ",
+    "$(A)",
+    "password=",
+    "../",
+    "-",
+    "9",
+    "a-",
+    "\n",
+    '"',
+)
+NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, 10**400, 0.5, 1e300)
+SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 70_000)
+"""Bytes of an input, about; beyond 64 KiB work is done elsewhere."""
+
+LARGE_SIZES = (*SIZES, 70_000, 200_000, 600_000, 1_500_000)
+"""The same for a long run."""
+
+_JSON = "application/json"
+_NAMESPACED = "/api/v1/namespaces/attack"
+
+
+class Input(NamedTuple):
+    """A request."""
+
+    family: str
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are sent, about."""
+        return len(self.path) + sum(len(name) + len(value) for name, value in self.headers.items()) + len(self.body)
+
+
+Body = dict[str, Any]
+
+
+class Inputs:
+    """Makes inputs up."""
+
+    def __init__(self, specimens: Mapping[str, Body], seed: int, sizes: tuple[int, ...] = SIZES) -> None:
+        """Blow up `specimens`, bodies by the path that they are posted to; inputs have one of `sizes`."""
+        self._specimens = specimens
+        self._choice = random.Random(seed)
+        self._sizes = sizes
+        self._families: tuple[tuple[str, Callable[[int], Input]], ...] = (
+            ("blown up", self._blown_up),
+            ("blown up", self._blown_up),
+            ("blown up", self._blown_up),
+            ("blown up yaml", self._yaml),
+            ("known shape", self._known),
+            ("json patch", self._json_patch),
+            ("merge patch", self._merge_patch),
+            ("strategic patch", self._strategic_patch),
+            ("apply", self._apply),
+            ("noise", self._noise),
+            ("query", self._query),
+            ("page", self._page),
+            ("token", self._token),
+            ("header", self._header),
+            ("path", self._path),
+        )
+
+    def __iter__(self) -> Iterator[Input]:
+        while True:
+            family, make = self._choice.choice(self._families)
+            yield make(self._choice.choice(self._sizes))._replace(family=family)
+
+    # Bodies.
+
+    def _specimen(self) -> tuple[str, Body]:
+        path = self._choice.choice(list(self._specimens))
+        return path, json.loads(json.dumps(self._specimens[path]))
+
+    def _blown_up(self, size: int) -> Input:
+        path, fields = self._specimen()
+        self._blow_up(fields, size)
+        validation = self._choice.choice(("Strict", "Warn", "Ignore"))
+        return _write("POST", f"{path}?dryRun=All&fieldValidation={validation}", _JSON, fields)
+
+    def _yaml(self, size: int) -> Input:
+        path, fields = self._specimen()
+        self._blow_up(fields, size)
+        text = json.dumps(fields, ensure_ascii=False)  # which is YAML as well
+        if self._choice.random() < 0.3:
+            text = "a: &a " + "[" * 20 + "x" + "]" * 20 + "\n" + "".join(f"b{n}: *a\n" for n in range(size // 8))
+        elif self._choice.random() < 0.5:
+            text = "metadata:\n  name: a\n  labels:\n" + "".join(f"    k{n}: {n}\n" for n in range(size // 12))
+        return Input("", "POST", f"{path}?dryRun=All", {"content-type": "application/yaml"}, text.encode())
+
+    def _blow_up(self, fields: Any, size: int) -> None:
+        """Put `size` bytes, about, into one place below `fields`."""
+        places = list(_places(fields))
+        holder, key = self._choice.choice(places)
+        holder[key] = self._inflated(holder[key], size)
+
+    def _inflated(self, value: Any, size: int) -> Any:
+        kind = self._choice.randrange(6)
+        if isinstance(value, int | float) and kind < 4:
+            return self._choice.choice(NUMBERS)
+        if isinstance(value, list) and value and kind < 4:
+            one = json.dumps(value[0])
+            return [self._variant(json.loads(one), number) for number in range(max(size // (len(one) + 8), 1))]
+        if isinstance(value, dict) and kind < 4:
+            piece = self._choice.choice(PIECES)
+            some = next(iter(value.values()), "x")
+            count = size // (len(json.dumps(some)) + 12)
+            return {**value, **{f"{piece[:6]}k{number}": some for number in range(max(count, 1))}}
+        if kind == 4:
+            return _nested(min(size // 2, 20_000), self._choice.random() < 0.5)
+        if kind == 5:
+            return ["x"] * (size // 4)
+        return self._choice.choice(PIECES) * (size // 2)
+
+    def _variant(self, one: Any, number: int) -> Any:
+        if isinstance(one, dict):
+            for name in ("name", "key", "uid", "topologyKey", "ip", "containerPort", "port"):
+                if name in one and self._choice.random() < 0.9:
+                    one[name] = number % 65536 if isinstance(one[name], int) else f"{one[name]}-{number}"
+        return one
+
+    def _known(self, size: int) -> Input:
+        """Return what once did harm (`test_growth` has the same as functions)."""
+        count = max(size // 60, 1)
+        metadata = {"name": "known", "namespace": "attack"}
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
+        containers = [{"name": "c", "image": "x"}]
+        request = urlsafe_b64encode(b"-----BEGIN A-----\n" * (size // 18)).decode().replace("-", "+").replace("_", "/")
+        field = {"apiVersion": "v1", "fieldPath": "['" * (size // 2)}
+        spread = [{"maxSkew": 1, "topologyKey": f"k{n}", "whenUnsatisfiable": "DoNotSchedule"} for n in range(count)]
+        signer = {"signerName": "example.com/a", "usages": ["client auth"]}
+        shapes: tuple[tuple[str, Body], ...] = (
+            ("configmaps", {"metadata": {**metadata, "ownerReferences": [owner] * count}}),
+            ("configmaps", {"metadata": {**metadata, "labels": {f"-{n}-": "!" for n in range(count)}}}),
+            ("configmaps", {"metadata": {**metadata, "finalizers": [f"a{n}" for n in range(count)]}}),
+            ("configmaps", {"metadata": {**metadata, "managedFields": [_managed(n) for n in range(size // 150)]}}),
+            ("pods", {"metadata": metadata, "spec": {"containers": containers, "topologySpreadConstraints": spread}}),
+            (
+                "pods",
+                {
+                    "metadata": metadata,
+                    "spec": {
+                        "containers": [
+                            {**containers[0], "env": [{"name": "A", "valueFrom": {"fieldRef": field}}]},
+                        ]
+                    },
+                },
+            ),
+            ("pods", {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "x"}] * count}}),
+            ("services", {"metadata": metadata, "spec": {"ports": [{"port": 80}] * count}}),
+            ("", {"metadata": {"name": "known"}, "spec": {**signer, "request": request}}),
+        )
+        resource, fields = self._choice.choice(shapes)
+        path = f"{_NAMESPACED}/{resource}" if resource else "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+        return _write("POST", f"{path}?dryRun=All", _JSON, fields)
+
+    def _noise(self, size: int) -> Input:
+        path, fields = self._specimen()
+        protobuf = self._choice.random() < 0.5
+        body = bytearray(json.dumps(fields).encode())
+        if protobuf:
+            start = self._choice.choice((b"\x0a\xff\xff\xff\xff\x7f", b"\x12\x02\xff\xff", b"\x0a\x00" * 9))
+            body = bytearray(b"k8s\0" + start + self._choice.randbytes(min(size, 20_000)))
+        else:
+            for _ in range(self._choice.choice((1, 2, 10))):
+                body[self._choice.randrange(len(body))] = self._choice.randrange(256)
+        media_type = "application/vnd.kubernetes.protobuf" if protobuf else _JSON
+        return Input("", "POST", f"{path}?dryRun=All", {"content-type": media_type}, bytes(body))
+
+    # Patches, of an object that is there.
+
+    def _patch(self, media_type: str, fields: Any) -> Input:
+        target = "configmaps/victim" if self._choice.random() < 0.5 else "pods/victim"
+        path = f"{_NAMESPACED}/{target}?dryRun=All&fieldManager=attack"
+        return _write("PATCH", path, f"application/{media_type}", fields)
+
+    def _json_patch(self, size: int) -> Input:
+        count = size // 60
+        if self._choice.random() < 0.3:
+            steps: list[Body] = [{"op": "add", "path": "/x", "value": {}}]
+            for _ in range(min(count, 5_000) // 3):
+                steps += [{"op": "add", "path": "/y", "value": {}}, {"op": "move", "from": "/x", "path": "/y/x"}]
+                steps.append({"op": "move", "from": "/y", "path": "/x"})
+        elif self._choice.random() < 0.5:  # each copies all of it into itself
+            steps = [{"op": "copy", "from": "/data", "path": f"/data/a{n}"} for n in range(count)]
+        else:
+            op = self._choice.choice(("add", "replace", "test", "remove"))
+            pointer = "/data/" + self._choice.choice(PIECES) * 3
+            steps = [{"op": op, "path": pointer + str(n), "value": "x"} for n in range(count)]
+        return self._patch("json-patch+json", steps)
+
+    def _merge_patch(self, size: int) -> Input:
+        fields: Body = {"metadata": {"labels": {"a": "b"}}, "data": {"a": "b"}, "spec": {"containers": [{"name": "c"}]}}
+        self._blow_up(fields, size)
+        return self._patch("merge-patch+json", fields)
+
+    def _strategic_patch(self, size: int) -> Input:
+        count = size // 50
+        containers: list[Any] = [{"name": f"c-{n}", "image": "x"} for n in range(count)]
+        spec: Body = {"containers": containers}
+        directive = self._choice.randrange(5)
+        if directive == 0:
+            spec["containers"] = [{"name": f"c-{n}", "$patch": "delete"} for n in range(count)]
+        elif directive == 1:
+            spec["$setElementOrder/containers"] = [{"name": f"c-{n}"} for n in reversed(range(count))]
+        elif directive == 2:
+            spec = {"$retainKeys": [f"n{n}" for n in range(count)]}
+        elif directive == 3:
+            spec["$deleteFromPrimitiveList/finalizers"] = ["a"] * count
+        return self._patch("strategic-merge-patch+json", {"spec": spec})
+
+    def _apply(self, size: int) -> Input:
+        fields: Body = {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": "victim", "labels": {"a": "b"}, "finalizers": ["x.example.com/a"]},
+            "data": {"a": "b"},
+        }
+        self._blow_up(fields["metadata" if self._choice.random() < 0.5 else "data"], size // 2)
+        text = json.dumps(fields).encode()
+        headers = {"content-type": "application/apply-patch+yaml"}
+        path = f"{_NAMESPACED}/configmaps/victim?dryRun=All&fieldManager=a&force=true"
+        return Input("", "PATCH", path, headers, text)
+
+    # What is not a body.
+
+    def _query(self, size: int) -> Input:
+        size = min(size, 60_000)
+        piece = quote(self._choice.choice(PIECES)) or "x"
+        long = piece * (size // len(piece))
+        name = self._choice.choice(("labelSelector", "fieldSelector", "continue", "limit", "resourceVersion"))
+        many = "a%20in%20(" + "b," * (size // 2) + "b)"
+        value = self._choice.choice((long, "9" * size, many, "a=b," * (size // 4) + "a"))
+        token = urlsafe_b64encode(b'{"v":"' + self._choice.randbytes(9) + b"[" * (size // 2)).decode()
+        value = token if name == "continue" and self._choice.random() < 0.6 else value
+        return Input("", "GET", f"{_NAMESPACED}/configmaps?limit=5&{name}={value}", {})
+
+    def _page(self, size: int) -> Input:
+        size = min(size, 5_000)
+        question = self._choice.choice(("moment", "events", "history", "object", "change", "objects", "picture"))
+        name = self._choice.choice(("at", "revision", "name", "resource", "namespace", "before", "limit"))
+        value = self._choice.choice(("9" * size, "%00", "-1", "x" * size, quote("é") * (size // 6), "1e9"))
+        path = self._choice.choice((f"/ui/api/{question}?{name}={value}", f"/debug/profile?seconds={'9' * size}"))
+        return Input("", "GET", path, {})
+
+    def _token(self, size: int) -> Input:
+        size = min(size, 60_000)
+        parts = (
+            b"\xff\xfe",
+            b'{"alg":"ES256","crit":' + b"[" * size,
+            b'{"alg":"none"}',
+            b'{"alg":"RS256","kid":"' + b"a" * size + b'"}',
+            b'{"sub":' * (size // 7),
+            self._choice.randbytes(30),
+        )
+        token = ".".join(urlsafe_b64encode(self._choice.choice(parts)).decode().rstrip("=") for _ in range(3))
+        return Input("", "GET", f"{_NAMESPACED}/configmaps", {"authorization": f"Bearer {token}"})
+
+    def _header(self, size: int) -> Input:
+        size = min(size, 900_000)
+        piece = self._choice.choice(("a,", "*/*;q=0.1,", "://a:", "x", "application/json;as=Table,", ";"))
+        name = self._choice.choice(("user-agent", "accept", "accept-encoding", "x-anything", "impersonate-user"))
+        return Input("", "GET", f"{_NAMESPACED}/configmaps/victim", {name: piece * (size // len(piece))})
+
+    def _path(self, size: int) -> Input:
+        size = min(size, 60_000)
+        piece = self._choice.choice(("a/", "../", "%2e%2e/", "%00", "://a:", "%ff", "api/", "//"))
+        return Input("", self._choice.choice(("GET", "POST", "DELETE")), "/api/v1/" + piece * (size // len(piece)), {})
+
+
+def _write(method: str, path: str, media_type: str, fields: Any) -> Input:
+    return Input("", method, path, {"content-type": media_type}, json.dumps(fields).encode())
+
+
+def _managed(number: int) -> Body:
+    fields: Body = {"f:data": {f"f:{number}": {}}}
+    marks = {"operation": "Update", "manager": f"m{number}", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    return {**marks, "time": "2026-01-01T00:00:00Z", "fieldsV1": fields}
+
+
+def _nested(depth: int, lists: bool) -> Any:
+    """Return nesting; what JSON's own encoder cannot write is cut to what it can."""
+    value: Any = "x"
+    for _ in range(min(depth, 900)):
+        value = [value] if lists else {"a": value}
+    return value
+
+
+def _places(fields: dict[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield every place within an object, as what holds it and its key there."""
+    pairs: list[tuple[Any, Any]] = list(fields.items() if isinstance(fields, dict) else enumerate(fields))
+    for key, value in pairs:
+        yield fields, key
+        if isinstance(value, dict | list):
+            yield from _places(value)

@@ -1,0 +1,353 @@
+"""A server under attack, and what must hold meanwhile: `python -m tests.robustness.attack.siege --inputs 50000`.
+
+- No answer is a fault of the server's own, and each input gets an answer.
+- No input costs more than `PER_MEGABYTE` seconds of the processor for each megabyte it has, or `AT_LEAST`; one that
+  seems to is tried again, for the machine may have been busy.
+- Others are answered meanwhile: the slowest GET of another client takes no longer than `SLOWEST` seconds, times how
+  late this process itself was woken at the worst, or how slow the same GET was before the attack, in `LATE`.
+- Afterwards the server has at most `GROWTH` times the memory that it had after the first half of the attack.
+- The controllers go on, led as before.
+
+Prints how it went, and ends with 1 if one of these did not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import itertools
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.robustness.attack.inputs import LARGE_SIZES, SIZES, Input, Inputs
+from tests.robustness.faults import new_seed
+from tests.robustness.histories.run import server_of
+from tests.robustness.hostile.fuzz import UNEXPECTED
+from tests.robustness.hostile.raw import PATIENCE
+from tests.robustness.places import on_sqlite
+from tests.robustness.serving import Served
+from tests.robustness.verdicts import say
+
+PER_MEGABYTE = 4.0
+"""What a body of the densest kind may cost: one of very many elements of a few bytes, each of which is an object."""
+
+AT_LEAST = 0.25
+SLOWEST = 0.25
+LATE = 0.02
+GROWTH = 1.2
+SETTINGS = "[watch_cache]\ncapacity = 500\n"
+"""So that what the server keeps of the past by design is kept soon, and small."""
+
+_WARMED = 0.5
+"""The part of the inputs after which memory is measured first."""
+
+_TRIES = 3
+_LOOK_EVERY = 0.02
+http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a header each, as from Kubernetes
+
+_SETTLED = 5.0
+"""Seconds in which memory must be given back."""
+
+_CONTAINERS = {"containers": [{"name": "c", "image": "x", "ports": [{"containerPort": 80}], "args": ["a"]}]}
+_TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": _CONTAINERS}
+_SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
+_METADATA = {"name": "a", "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["example.com/a"]}
+_IN = "namespaces/attack"
+SPECIMENS: Mapping[str, dict[str, Any]] = {
+    f"/api/v1/{_IN}/pods": {
+        "metadata": _METADATA,
+        "spec": {
+            **_CONTAINERS,
+            "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 5}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "terminationGracePeriodSeconds": 30,
+        },
+    },
+    f"/api/v1/{_IN}/services": {"metadata": _METADATA, "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}},
+    f"/api/v1/{_IN}/configmaps": {"metadata": _METADATA, "data": {"a": "b"}, "binaryData": {"b": "YQ=="}},
+    f"/api/v1/{_IN}/secrets": {"metadata": _METADATA, "data": {"a": "YQ=="}, "type": "Opaque"},
+    f"/api/v1/{_IN}/endpoints": {
+        "metadata": _METADATA,
+        "subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}],
+    },
+    "/api/v1/namespaces": {"metadata": {**_METADATA, "finalizers": []}},
+    "/api/v1/nodes": {"metadata": _METADATA, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}},
+    f"/apis/apps/v1/{_IN}/deployments": {"metadata": _METADATA, "spec": {**_SELECTED, "replicas": 1}},
+    f"/apis/apps/v1/{_IN}/statefulsets": {"metadata": _METADATA, "spec": {**_SELECTED, "serviceName": "s"}},
+    f"/apis/batch/v1/{_IN}/jobs": {
+        "metadata": _METADATA,
+        "spec": {"template": {"spec": {**_CONTAINERS, "restartPolicy": "Never"}}, "backoffLimit": 1},
+    },
+    f"/apis/discovery.k8s.io/v1/{_IN}/endpointslices": {
+        "metadata": _METADATA,
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": True}}],
+        "ports": [{"name": "a", "port": 80}],
+    },
+    f"/apis/networking.k8s.io/v1/{_IN}/networkpolicies": {
+        "metadata": _METADATA,
+        "spec": {
+            "podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+            "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}],
+        },
+    },
+    f"/apis/rbac.authorization.k8s.io/v1/{_IN}/roles": {
+        "metadata": _METADATA,
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}],
+    },
+    f"/apis/coordination.k8s.io/v1/{_IN}/leases": {
+        "metadata": _METADATA,
+        "spec": {"holderIdentity": "a", "leaseTransitions": 1, "leaseDurationSeconds": 5},
+    },
+    "/apis/authorization.k8s.io/v1/subjectaccessreviews": {
+        "spec": {"user": "a", "groups": ["g"], "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    },
+    "/apis/authentication.k8s.io/v1/tokenreviews": {"spec": {"token": "a.b.c", "audiences": ["x"]}},
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": {
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string"}}}},
+                }
+            ],
+        },
+    },
+}
+
+
+class Siege:
+    """Attacks a server, and judges it."""
+
+    def __init__(self, server: Served) -> None:
+        """Make what is to be patched, and the namespace for it."""
+        self._server = server
+        self._connection: http.client.HTTPSConnection | None = None
+        self.answers: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.costs: Counter[str] = Counter()
+        """Microseconds of the processor for each family, and bytes sent."""
+        self.dearest: tuple[float, str] = (0.0, "")
+        """The most that an input cost in proportion to what it may, and its family."""
+        server.create("/api/v1/namespaces", {"metadata": {"name": "attack"}})
+        for resource, fields in (("configmaps", {"data": {"a": "b"}}), ("pods", {"spec": _CONTAINERS})):
+            server.create(f"/api/v1/namespaces/attack/{resource}", {"metadata": {"name": "victim"}, **fields})
+
+    def attack(self, inputs: Iterator[Input], count: int) -> None:
+        """Send so many inputs."""
+        term, quiet = self._term(), self._quiet()
+        with _other_client(self._server) as other:
+            warm = max(int(count * _WARMED), 1)
+            for each in itertools.islice(inputs, warm):
+                self.send(each)
+            before = self._memory()
+            for number, each in enumerate(itertools.islice(inputs, count - warm)):
+                self.send(each)
+                if number % max(count // 10, 1) == 0:
+                    say(f"{number + warm} inputs, {self._server.resident() >> 20} MiB")
+        slow = max(other.late / LATE, quiet / LATE, 1.0)
+        if other.slowest > SLOWEST * slow:
+            self.wrong.append(f"another client waited {other.slowest:.3f} s; may be {SLOWEST:g} s times {slow:.1f}")
+        after = self._memory(until=before * GROWTH)
+        if after > before * GROWTH:
+            self.wrong.append(f"{after >> 20} MiB afterwards, {before >> 20} MiB after the first part")
+        self._look_at_controllers(term)
+        say(f"slowest GET of another client {other.slowest:.3f} s of {other.count}, times {slow:.1f} allowed")
+        say(f"{before >> 20} MiB after the first half, then {after >> 20} MiB")
+
+    def send(self, given: Input) -> None:
+        """Send one input, and judge the answer and what it cost."""
+        allowed = max(given.size / 1e6 * PER_MEGABYTE, AT_LEAST)
+        least = float("inf")
+        for _ in range(_TRIES):
+            began = self._processor()
+            if not self._ask(given):
+                return
+            least = min(least, self._processor() - began)
+            if least <= allowed:
+                break
+        self.costs[given.family] += round(least * 1e6)
+        self.costs[f"{given.family} bytes"] += given.size
+        self.dearest = max(self.dearest, (least / allowed, given.family))
+        if least > allowed:
+            self._complain(given, f"{least:.2f} s of the processor for {given.size:,} bytes")
+
+    def _ask(self, given: Input) -> bool:
+        try:
+            code, body = self._exchange(given)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection = None
+            self._complain(given, f"no answer: {error!r}")
+            return False
+        self.answers[f"{given.family} {code}"] += 1
+        if code >= 500 and not _is_meant(code, body):
+            self._complain(given, f"{code} {body[:300]!r}")
+        return True
+
+    def _complain(self, given: Input, words: str) -> None:
+        shown = f"{given.method} {given.path[:200]} {str(dict(given.headers))[:200]} {given.body[:300]!r}"
+        self.wrong.append(f"{given.family}: {words}\n  {shown}")
+
+    def _exchange(self, given: Input) -> tuple[int, bytes]:
+        site = self._server.site
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
+        headers = {"authorization": f"Bearer {site.token}", "user-agent": "siege", **given.headers}
+        self._connection.request(given.method, given.path, given.body or None, headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.will_close:
+            self._connection.close()
+            self._connection = None
+        return response.status, body
+
+    def _processor(self) -> float:
+        """Return the seconds of the processor that the server has had, on all its threads."""
+        tasks = Path(f"/proc/{self._server.pid}/task").glob("*/schedstat")
+        return sum(int(_text(each).split()[0]) for each in tasks if _text(each)) / 1e9
+
+    def _memory(self, until: float = 0.0) -> int:
+        """Return the resident bytes; waits a while for them to become less than `until`."""
+        ends_at = time.monotonic() + _SETTLED
+        while (size := self._server.resident()) > until > 0 and time.monotonic() < ends_at:
+            self._server.request("GET", "/readyz")
+        return size
+
+    def _quiet(self) -> float:
+        """Return how long the slowest GET takes when nothing else is asked."""
+        with _other_client(self._server) as other:
+            ends_at = time.monotonic() + 1.0
+            while time.monotonic() < ends_at:
+                self._server.request("GET", "/readyz")
+        return other.slowest
+
+    def _term(self) -> Any:
+        code, leases = self._server.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+        assert code == 200, leases
+        return [each["spec"].get("leaseTransitions") for each in leases["items"]]
+
+    def _look_at_controllers(self, term: Any) -> None:
+        if self._term() != term:
+            self.wrong.append(f"the leader has changed: {term} before, {self._term()} now")
+        self._server.create("/api/v1/namespaces", {"metadata": {"name": "afterwards"}})
+        ends_at = time.monotonic() + PATIENCE
+        while time.monotonic() < ends_at:
+            if self._server.request("GET", "/api/v1/namespaces/afterwards/serviceaccounts/default")[0] == 200:
+                return
+        self.wrong.append("no controller has made the service account of a new namespace")
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _is_meant(code: int, body: bytes) -> bool:
+    """Say whether an answer of 500 and more is one that Kubernetes gives, too."""
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and fields.get("code") == code and not fields["message"].startswith(UNEXPECTED)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""  # a thread that has ended
+
+
+class _Other:
+    """What another client has seen."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.slowest = 0.0
+        self.late = 0.0
+        """By how much the worst of its own sleeps was too long: the machine's doing, or this process'."""
+
+
+@contextmanager
+def _other_client(server: Served) -> Iterator[_Other]:
+    """Have another client get an object again and again; yields what it sees."""
+    other = _Other()
+    stop = threading.Event()
+
+    def ask() -> None:
+        site, path = server.site, "/api/v1/namespaces/kube-system"
+        headers = {"authorization": f"Bearer {site.token}"}
+        connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
+        try:
+            slept_at = time.monotonic()
+            while not stop.wait(_LOOK_EVERY):
+                began = time.monotonic()
+                other.late = max(other.late, began - slept_at - _LOOK_EVERY)
+                connection.request("GET", path, headers=headers)
+                connection.getresponse().read()
+                slept_at = time.monotonic()
+                other.slowest = max(other.slowest, slept_at - began)
+                other.count += 1
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=ask, name="another client")
+    thread.start()
+    try:
+        yield other
+    finally:
+        stop.set()
+        thread.join()
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=int, default=50_000, help="how many")
+    parser.add_argument("--seed", type=int, help="for repeating a run")
+    arguments = parser.parse_args()
+    seed = new_seed() if arguments.seed is None else arguments.seed
+    say(f"seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-siege-") as folder:
+        return 1 if besiege(Path(folder), seed, arguments.inputs, LARGE_SIZES) else 0
+
+
+def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES) -> list[str]:
+    """Attack a server of its own with so many inputs; return what was wrong."""
+    server = server_of(on_sqlite(folder, settings=SETTINGS))
+    try:
+        server.start()
+        siege = Siege(server)
+        siege.attack(iter(Inputs(SPECIMENS, seed, sizes)), count)
+        siege.close()
+        server.stop()
+        tracebacks = server.log.split("Traceback")[1:]
+        wrong = [*siege.wrong, *(f"Traceback{each[:3000]}" for each in tracebacks)]
+        for each in wrong:
+            say(f"WRONG {each}")
+        say(", ".join(f"{number} {answer}" for answer, number in sorted(siege.answers.items())))
+        for family in sorted({each for each in siege.costs if f"{each} bytes" in siege.costs}):
+            spent, size = siege.costs[family] / 1e6, siege.costs[f"{family} bytes"] / 1e6
+            say(f"  {family:16} {size:7.2f} MB {spent:7.2f} s of the processor")
+        say(f"{count} inputs, {len(wrong)} complaints; the dearest ({siege.dearest[1]}) cost {siege.dearest[0]:.0%}")
+        return wrong
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Three thousand inputs, made to cost too much or to break something, against a whole server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.robustness.attack.inputs import Inputs
+from tests.robustness.attack.siege import SPECIMENS, besiege
+
+INPUTS = 3_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_server_holds_out(tmp_path: Path) -> None:
+    assert not besiege(tmp_path, 1, INPUTS)
+
+
+def test_inputs_are_the_same_for_the_same_seed_and_of_many_kinds() -> None:
+    first, again, other = (list(islice(Inputs(SPECIMENS, seed), 300)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    families = Counter(each.family for each in first)
+    assert len(families) >= 13
+    assert min(families.values()) > 3

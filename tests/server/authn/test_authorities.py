@@ -1,0 +1,66 @@
+"""Client certificates after their authority, or their time, has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.authentication.user import CredentialsRefused
+from ctrlmgr.server.authn.authorities import AuthorityFiles
+from ctrlmgr.server.authn.client_certificates import ClientCertificates
+from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.testing import FakeClock
+from tests.authentication.authorities import NOW, Made, authority, make, subject
+
+
+def written(path: Path, *authorities: Made) -> None:
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    path.write_bytes(b"".join(each.pem for each in authorities))
+    assert (path.stat().st_mtime_ns, path.stat().st_size) != (before, 0)
+
+
+def who(certificates: ClientCertificates, presented: Made) -> str:
+    user = asyncio.run(certificates.authenticate(RequestParts([], [presented.der])))
+    return user.name if user is not None else ""
+
+
+def test_a_replaced_authority_is_not_trusted_besides(tmp_path: Path) -> None:
+    path, old, new = tmp_path / "ca.crt", authority("old"), authority("new one")
+    written(path, old)
+    files = AuthorityFiles("client_ca_file", [path])
+    certificates = ClientCertificates(files, clock=FakeClock(int(NOW.timestamp() * 1_000_000)))
+    alice, bob = make(subject("alice"), old), make(subject("bob"), new)
+    assert who(certificates, alice) == "alice"
+    with pytest.raises(CredentialsRefused):
+        who(certificates, bob)
+    written(path, new)
+    assert files.reload()
+    assert who(certificates, bob) == "bob"
+    with pytest.raises(CredentialsRefused):
+        who(certificates, alice)
+    path.write_bytes(b"nonsense")
+    assert not files.reload()
+    assert who(certificates, bob) == "bob", "what cannot be read changes nothing"
+
+
+def test_a_certificate_is_worth_nothing_from_its_end_on(tmp_path: Path) -> None:
+    path, ca = tmp_path / "ca.crt", authority()
+    written(path, ca)
+    clock = FakeClock(int(NOW.timestamp() * 1_000_000))
+    certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
+    alice = make(subject("alice"), ca, ends=NOW + timedelta(seconds=60))
+    assert who(certificates, alice) == "alice"
+    clock.step(61.0)
+    with pytest.raises(CredentialsRefused):
+        who(certificates, alice)
+
+
+def test_a_certificate_without_a_name_is_of_no_user(tmp_path: Path) -> None:
+    path, ca = tmp_path / "ca.crt", authority()
+    written(path, ca)
+    clock = FakeClock(int(NOW.timestamp() * 1_000_000))
+    certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
+    assert who(certificates, make(subject(None, ["system:masters"]), ca)) == ""
