@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import structlog
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 log = structlog.get_logger(__name__)
 
@@ -22,3 +27,12 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
+    """Call `act` with each item, so many `at_once` on threads of their own, and return what it returned, in order.
+
+    All have ended when this returns, also when it raises the first exception that `act` raised.
+    """
+    with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:
+        return [*pool.map(act, items)]

@@ -98,15 +98,16 @@ def serve_flags() -> str:
 
 def settings_flags() -> str:
     """Return the sentence of docs/cli.md that names them all."""
-    names = ", ".join(f"`{each.flag} {each.metavar}`" for each in _with_flags())
-    return f"\nIt takes the flags of `serve` that are settings: {names}.\n\n"
+    # Each on a line of its own, so that two who add one do not meet in one line.
+    names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in _with_flags())
+    return f"\nIt takes the flags of `serve` that are settings:\n{names}.\n\n"
 
 
 def run_flags() -> str:
     """Return the sentence of docs/cli.md that names what `run` shares with `serve`."""
     told = [declarations()[key].setting for key in (*LEADER_ELECTION, *OPTIONS)]
-    names = ", ".join(f"`{each.flag} {each.metavar}`" for each in told)
-    return f"\nLeader election and the options of controllers are as in `serve`: {names}.\n\n"
+    names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in told)
+    return f"\nLeader election and the options of controllers are as in `serve`:\n{names}.\n\n"
 
 
 def _with_flags() -> list[Setting]:

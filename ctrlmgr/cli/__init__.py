@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "looking.diff",
     "why": "looking.why",
     "blame": "looking.blame",
+    "rollout": "looking.rollout",
     "ui": "looking.ui",
     "sql": "looking.sql",
     "verify": "upkeep.verify",

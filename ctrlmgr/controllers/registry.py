@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
     bootstrap_signer,
+    claim_protection,
     clusterrole_aggregation,
     cron_job,
     csr_approving,
@@ -18,6 +19,7 @@ from ctrlmgr.controllers import (
     csr_signing,
     daemonset,
     deployment,
+    disruption,
     endpoint_slices,
     endpoints,
     garbage_collector,
@@ -44,6 +46,7 @@ from ctrlmgr.controllers import (
     token_cleaner,
     ttl,
     ttl_after_finished,
+    volume_protection,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
 from ctrlmgr.errors import SettingsError
@@ -61,6 +64,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     cron_job.DESCRIPTOR,
     daemonset.DESCRIPTOR,
     deployment.DESCRIPTOR,
+    disruption.DESCRIPTOR,
     endpoints.DESCRIPTOR,
     endpoint_slices.DESCRIPTOR,
     garbage_collector.DESCRIPTOR,
@@ -84,6 +88,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     taint_eviction.DESCRIPTOR,
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
+    claim_protection.DESCRIPTOR,
+    volume_protection.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""
 

@@ -42,3 +42,19 @@ def _expression_text(requirement: Requirement) -> str:
     if operator == "!":
         return f"!{key}"
     return f"{key} {operator} ({','.join(sorted(values))})"
+
+
+def selector_shown(selector: Mapping[str, Any] | None) -> str:
+    """Write a LabelSelector as Go prints a pointer to it (`LabelSelector.String`)."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

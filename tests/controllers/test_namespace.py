@@ -14,7 +14,7 @@ from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
-from tests.controllers.rights import account_of, rights_of
+from tests.authorization.controllers import account_of, rights_of
 from tests.engine.stage import Stage
 
 GRACE = 5.0

@@ -19,7 +19,7 @@ from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.controllers.rights import NamedRights
+from tests.authorization.controllers import NamedRights
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"

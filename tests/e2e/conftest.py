@@ -20,7 +20,9 @@ _numbers = itertools.count(1)
 
 PLAYED = (
     "cronjob-controller",
+    "daemonset-controller",
     "deployment-controller",
+    "disruption-controller",
     "horizontal-pod-autoscaler-controller",
     "job-controller",
     "pod-garbage-collector-controller",

@@ -27,7 +27,7 @@ from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.history import History
 from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
+from ctrlmgr.controllers.workloads.pod_control import AT_ONCE, PodControl, in_batches
 from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
 from ctrlmgr.errors import ApiError, CtrlmgrError
@@ -55,8 +55,10 @@ class DaemonSetReconciler:
         recorder: Recorder,
         *,
         clock: Clock,
+        at_once: int = 1,
     ) -> None:
-        """Read from these caches; pods need `index_by_controller`."""
+        """Read from these caches; pods need `index_by_controller`. So many pods are made `at_once`."""
+        self._at_once = at_once
         self._sets = daemon_sets
         self._pods = pods
         self._nodes = nodes
@@ -115,7 +117,8 @@ class DaemonSetReconciler:
         """Make pods in a slow start and delete the others; return the first error."""
         control = PodControl(owner, client, self._recorder)
         nodes = step.create[:BURST]
-        failure = in_batches(len(nodes), lambda number: control.create(pod_for(owner, nodes[number], hash_)))[1]
+        pods = [pod_for(owner, node, hash_) for node in nodes]
+        failure = in_batches(len(pods), lambda number: control.create(pods[number]), self._at_once)[1]
         for pod in step.delete[:BURST]:
             try:
                 control.delete(pod)
@@ -171,6 +174,7 @@ def new_daemon_set_controller(
     clock: Clock,
     random: Random,
     workers: int = 2,
+    at_once: int = 1,
 ) -> Controller:
     """Put the controller together; ask before `informers` sync."""
     resources = (DAEMON_SETS, PODS, NODES, CONTROLLER_REVISIONS)
@@ -178,7 +182,9 @@ def new_daemon_set_controller(
     index_by_controller(pods)
     index_by_controller(revisions)
     history = History(revisions.lister, event_log)
-    reconciler = DaemonSetReconciler(sets.lister, pods.lister, nodes.lister, history, event_log, recorder, clock=clock)
+    reconciler = DaemonSetReconciler(
+        sets.lister, pods.lister, nodes.lister, history, event_log, recorder, clock=clock, at_once=at_once
+    )
     changed = DependentChanges(sets.lister, DAEMON_SETS.group, KIND, selects)
     return Controller(
         CONTROLLER_NAME,
@@ -208,4 +214,5 @@ def build(context: ControllerContext, options: Options) -> Controller:
         clock=context.clock,
         random=context.random,
         workers=options.concurrent_daemonset_syncs,
+        at_once=AT_ONCE,
     )

@@ -25,7 +25,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
 )
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Identifier, Metric, Reference, Source, Target
 from ctrlmgr.engine.selectors.labels import LabelSelector
-from ctrlmgr.kinds.label_selectors import selector_of
+from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 
 UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
 """The status of a metric that could not be had."""
@@ -194,7 +194,11 @@ def _object(source: Source, sight: Sight) -> Measured:
     fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
     # An average over pods does not say of which object, in Kubernetes neither.
     fields["describedObject"] = _reference(described) if is_value else {"kind": "", "name": ""}
-    said = f"{described.kind} metric {name}" if is_value else f"external metric {name}({_shown(source.metric)})"
+    said = (
+        f"{described.kind} metric {name}"
+        if is_value
+        else f"external metric {name}({selector_shown(source.metric.selector)})"
+    )
     return Measured(proposal.replicas, said, _status("Object", "object", fields))
 
 
@@ -222,7 +226,7 @@ def _external(source: Source, sight: Sight) -> Measured:
         raise Unmeasured(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
     current = {"value" if target.average_value is None else "averageValue": written(proposal.usage)}
     fields = {"metric": _identifier(source.metric), "current": current}
-    said = f"external metric {name}({_shown(source.metric)})"
+    said = f"external metric {name}({selector_shown(source.metric.selector)})"
     return Measured(proposal.replicas, said, _status("External", "external", fields))
 
 
@@ -231,7 +235,7 @@ def _of_external(source: Source, sight: Sight) -> Proposal:
     try:
         values = sight.client.external(name, sight.namespace, selector)
     except MetricsError as error:
-        where = f"{sight.namespace}/{name}/{_shown(source.metric)}"
+        where = f"{sight.namespace}/{name}/{selector_shown(source.metric.selector)}"
         raise MetricsError(f"unable to get external metric {where}: {error}") from error
     return _of_total(source.target, total_of(values), sight, per_pod=source.target.average_value is not None)
 
@@ -273,20 +277,3 @@ def _selector(metric: Identifier) -> LabelSelector:
     if found is None:
         raise MetricsError(f"{metric.selector} is not a valid label selector")
     return found
-
-
-def _shown(metric: Identifier) -> str:
-    """Write a LabelSelector as Go prints it."""
-    if metric.selector is None:
-        return "nil"
-    labels = sorted((metric.selector.get("matchLabels") or {}).items())
-    pairs = "".join(f"{key}: {value}," for key, value in labels)
-    terms = "".join(
-        f"LabelSelectorRequirement{{Key:{each['key']},Operator:{each['operator']},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in metric.selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{terms}}},}}"
-    )

@@ -26,8 +26,8 @@ from ctrlmgr.controllers.workloads.claims import Owner
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 
-BATCH_PERIOD: Final = 1_000_000
-"""How long changes of pods are gathered, in microseconds (`syncJobBatchPeriod`)."""
+BATCH_PERIOD: Final = 100_000
+"""How long changes of pods are gathered, in microseconds: what Kubernetes takes a second for (`syncJobBatchPeriod`)."""
 
 
 class Pods(NamedTuple):

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
+from ctrlmgr.controllers.workloads.pod_control import AT_ONCE, PodControl, in_batches, pod_from_template
 from ctrlmgr.controllers.workloads.pods import (
     active,
     controller_of,
@@ -80,9 +80,18 @@ class ReplicaSetReconciler:
     """Keeps the pods of one ReplicaSet, or ReplicationController."""
 
     def __init__(
-        self, flavour: Flavour, sets: Lister, pods: Lister, claimer: Claimer, recorder: Recorder, *, clock: Clock
+        self,
+        flavour: Flavour,
+        sets: Lister,
+        pods: Lister,
+        claimer: Claimer,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        at_once: int = 1,
     ) -> None:
-        """Read from these caches; see `index_by_controller`, which both need."""
+        """Read from these caches; see `index_by_controller`, which both need. So many pods are made `at_once`."""
+        self._at_once = at_once
         self._flavour = flavour
         self._sets = sets
         self._pods = pods
@@ -118,7 +127,7 @@ class ReplicaSetReconciler:
     def _do(self, step: Step, control: PodControl, owner: Owner, template: Mapping[str, Any]) -> CtrlmgrError | None:
         if step.create:
             new = pod_from_template(template, owner)
-            return in_batches(step.create, lambda number: control.create(new))[1]
+            return in_batches(step.create, lambda number: control.create(new), self._at_once)[1]
         failure: CtrlmgrError | None = None
         for pod in step.delete:
             try:
@@ -165,11 +174,15 @@ def new_replica_set_controller(
     clock: Clock,
     random: Random,
     workers: int = 5,
+    at_once: int = 1,
 ) -> Controller:
     """Put the controller of one flavour together; ask before `informers` sync. `recorder` tells of its component."""
     sets, pods = informers.informer(flavour.resource), informers.informer(PODS)
     index_by_controller(pods)
-    reconciler = ReplicaSetReconciler(flavour, sets.lister, pods.lister, Claimer(event_log), recorder, clock=clock)
+    claimer = Claimer(event_log)
+    reconciler = ReplicaSetReconciler(
+        flavour, sets.lister, pods.lister, claimer, recorder, clock=clock, at_once=at_once
+    )
     changed = DependentChanges(sets.lister, flavour.resource.group, flavour.kind, flavour.selects)
     return Controller(
         flavour.name,
@@ -195,6 +208,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         clock=context.clock,
         random=context.random,
         workers=options.concurrent_replicaset_syncs,
+        at_once=AT_ONCE,
     )
 
 
@@ -209,4 +223,5 @@ def build_for_replication_controllers(context: ControllerContext, options: repli
         clock=context.clock,
         random=context.random,
         workers=options.concurrent_rc_syncs,
+        at_once=AT_ONCE,
     )

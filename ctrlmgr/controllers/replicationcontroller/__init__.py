@@ -20,7 +20,7 @@ class Options:
         whole(1),
         Setting(
             "How many ReplicationControllers are seen to at the same time.",
-            flag="--concurrent_rc_syncs",
+            flag="--concurrent-rc-syncs",
             metavar="COUNT",
         ),
     ] = 5

@@ -12,12 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from ctrlmgr import threads
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.workloads.claims import Owner
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
+
+AT_ONCE: Final = 16
+"""How many pods a running controller makes at the same time for one owner."""
 
 CREATED: Final = "SuccessfulCreate"
 NOT_CREATED: Final = "FailedCreate"
@@ -59,25 +63,35 @@ def slow_start(count: int, first: int = 1) -> Iterator[int]:
         size *= 2
 
 
-def in_batches(count: int, act: Callable[[int], object]) -> tuple[int, CtrlmgrError | None]:
+def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tuple[int, CtrlmgrError | None]:
     """Call `act` with 0 … `count` - 1 in a slow start; return how often it succeeded, and the first error.
 
-    A batch is gone through to its end; after one in which a call failed there is no other.
+    A batch is gone through to its end; after one in which a call failed there is no other. So many calls are made
+    `at_once`, each on a thread of its own, so that the log commits what they write together.
     """
     succeeded, at = 0, 0
     for batch in slow_start(count):
-        failure: CtrlmgrError | None = None
-        for number in range(at, at + batch):
-            try:
-                act(number)
-            except ApiError as error:
-                failure = failure or error
-            else:
-                succeeded += 1
-        if failure is not None:
-            return succeeded, failure
+        failures = [each for each in _attempted(act, range(at, at + batch), at_once) if each is not None]
+        succeeded += batch - len(failures)
+        if failures:
+            return succeeded, failures[0]
         at += batch
     return succeeded, None
+
+
+def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> list[ApiError | None]:
+    """Call `act` with each of the numbers, and return what the API refused each for."""
+
+    def attempt(number: int) -> ApiError | None:
+        try:
+            act(number)
+        except ApiError as error:
+            return error
+        return None
+
+    if at_once == 1 or len(numbers) == 1:
+        return [attempt(number) for number in numbers]
+    return threads.each("batch", attempt, numbers, at_once)
 
 
 class PodControl:

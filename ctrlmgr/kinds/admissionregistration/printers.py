@@ -7,6 +7,7 @@ from typing import Any
 
 from ctrlmgr.engine.tables.printer import UNSET, at, printer
 from ctrlmgr.engine.tables.rows import aged, length, text
+from ctrlmgr.kinds.label_selectors import selector_shown
 
 WEBHOOK_CONFIGURATION = printer("Webhooks:integer|Age", aged(length("webhooks")))
 VALIDATING_ADMISSION_POLICY = printer(
@@ -28,21 +29,7 @@ def _param_ref(fields: Mapping[str, Any]) -> str:
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"
     selector = reference.get("selector")
-    return UNSET if selector is None else _selector(selector)
-
-
-def _selector(selector: Mapping[str, Any]) -> str:
-    """Write a selector as Go does (`LabelSelector.String`)."""
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
+    return UNSET if selector is None else selector_shown(selector)
 
 
 ADMISSION_POLICY_BINDING = printer("PolicyName|ParamRef|Age", aged(text("spec", "policyName"), _param_ref))

@@ -37,6 +37,10 @@ _RULES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+_FROM_ELSEWHERE = ("Object", "External")
+_NOTHING_TO_SCALE_BY = "must specify at least one Object or External metric to support scaling to zero replicas"
+
+
 class HorizontalPodAutoscalerStrategy(Strategy):
     """autoscaling/v2 HorizontalPodAutoscaler."""
 
@@ -66,6 +70,8 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         errors += _validate_group(target, before if ctx.old else None, SPEC.child("scaleTargetRef", "apiVersion"))
         for index, metric in enumerate(spec.get("metrics") or ()):
             errors += _validate_metric(metric, SPEC.child("metrics").at(index))
+        if spec.get("minReplicas") == 0 and not any(each.get("type") in _FROM_ELSEWHERE for each in spec["metrics"]):
+            errors.append(forbidden(SPEC.child("metrics"), _NOTHING_TO_SCALE_BY))
         for direction in _RULES:
             if (rules := (spec.get("behavior") or {}).get(direction)) is not None:
                 errors += _validate_rules(rules, SPEC.child("behavior", direction))

@@ -13,8 +13,8 @@ from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.testing.builders import a_namespace, a_node
+from tests.authorization.controllers import account_of
 from tests.controllers.log_cluster import LogCluster
-from tests.controllers.rights import account_of
 
 ACTOR = account_of("endpointslice-controller").name
 

@@ -10,8 +10,8 @@ from ctrlmgr.api.resource import ENDPOINTS, Key
 from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME, new_endpoints_controller
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.testing.builders import a_namespace
+from tests.authorization.controllers import account_of
 from tests.controllers.log_cluster import WEB, LogCluster
-from tests.controllers.rights import account_of
 
 ACTOR = account_of(CONTROLLER_NAME).name
 

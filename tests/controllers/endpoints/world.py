@@ -27,7 +27,7 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
 from ctrlmgr.workqueue import WorkQueue
-from tests.controllers.rights import account_of, rights_of
+from tests.authorization.controllers import account_of, rights_of
 from tests.engine.stage import builtin_kinds
 
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)

@@ -17,7 +17,7 @@ from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.controllers.rights import account_of, rights_of
+from tests.authorization.controllers import account_of, rights_of
 from tests.engine.stage import Stage
 
 CONFIG_MAPS = Resource("", "configmaps")

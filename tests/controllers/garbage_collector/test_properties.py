@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import EventType
+from tests.authorization.controllers import account_of
 from tests.controllers.garbage_collector.cluster import CONFIG_MAPS, Cluster, absent, blocking, path_of
-from tests.controllers.rights import account_of
 
 NAMES = "pqrst"
 COLLECTOR = account_of("garbage-collector-controller").name

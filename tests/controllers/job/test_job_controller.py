@@ -64,16 +64,16 @@ def test_a_queue_ends_when_one_has_succeeded_and_none_runs(stage: JobStage) -> N
     assert stage.conditions() == COMPLETE
 
 
-def test_changes_of_pods_are_gathered_for_a_second(stage: JobStage) -> None:
+def test_changes_of_pods_are_gathered_for_a_moment(stage: JobStage) -> None:
     stage.job(completions=2, parallelism=2)
     stage.run()
     stage.work()
     written = len(stage.written())
     for pod in stage.running():
         stage.end(pod)
-    stage.pass_by(0.9)
+    stage.pass_by(0.09)
     assert len(stage.written()) == written
-    stage.pass_by(0.2)
+    stage.pass_by(0.02)
     assert stage.conditions() == COMPLETE
 
 

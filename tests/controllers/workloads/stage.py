@@ -24,7 +24,7 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.controllers.rights import account_of, rights_of
+from tests.authorization.controllers import account_of, rights_of
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
@@ -88,12 +88,17 @@ class WorkloadStage(Stage):
     def work(self, at_most: int = 5_000) -> None:
         """Let the controllers work, now one, now another, until none has anything to do at this moment."""
         for _ in range(at_most):
-            try:
-                if not self._step():
-                    return
-            except Killed:
-                self.start()
+            if not self.one_step():
+                return
         pytest.fail("they do not come to rest")
+
+    def one_step(self) -> bool:
+        """Let one controller do one thing; False when none has anything to do at this moment."""
+        try:
+            return self._step()
+        except Killed:
+            self.start()
+            return True
 
     def _step(self) -> bool:
         self.hear()

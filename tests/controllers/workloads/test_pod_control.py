@@ -4,7 +4,7 @@ import pytest
 
 from ctrlmgr.controllers.workloads.pod_control import in_batches, name_prefix, slow_start
 from ctrlmgr.controllers.workloads.scaling import Fenceposts, fenceposts, scaled
-from ctrlmgr.errors import Forbidden
+from ctrlmgr.errors import Fenced, Forbidden
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,26 @@ def test_a_text_that_is_no_percentage_is_refused() -> None:
 )
 def test_a_rollout_always_has_room(surge: int | str, unavailable: int | str, desired: int, posts: Fenceposts) -> None:
     assert fenceposts(surge, unavailable, desired) == posts
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_several_at_once_are_each_called_once_and_stop_after_the_batch_that_failed(at_once: int) -> None:
+    called: list[int] = []
+
+    def act(number: int) -> None:
+        called.append(number)
+        if number in (5, 6):
+            raise Forbidden(str(number))
+
+    succeeded, failure = in_batches(100, act, at_once)
+    assert sorted(called) == list(range(7))
+    assert (succeeded, str(failure)) == (5, "5")
+
+
+def test_what_is_no_refusal_is_raised_from_any_thread() -> None:
+    def act(number: int) -> None:
+        if number == 2:
+            raise Fenced("another leads")
+
+    with pytest.raises(Fenced):
+        in_batches(8, act, 4)

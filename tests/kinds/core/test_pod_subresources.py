@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.errors import ApiError, BadRequest, Conflict, Forbidden, InternalError, TooManyRequests
+from ctrlmgr.errors import ApiError, BadRequest, Conflict, Forbidden, InternalError, TooManyRequests, UnknownError
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.kinds.core.pod.subresources import MOST_DISRUPTED, bind, evict
 from tests.kinds.stage import NOW, Stage, merged, staged
@@ -197,7 +197,7 @@ MANY = {f"q{number}": NOW for number in range(MOST_DISRUPTED + 1)}
         (
             (a_budget("a"), a_budget("b")),
             {},
-            InternalError,
+            UnknownError,
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
         ),
         (

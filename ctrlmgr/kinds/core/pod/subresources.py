@@ -17,7 +17,7 @@ from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.refusals import conflict, forbidden
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests
+from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.core.pod.conditions import is_ready, set_condition
 from ctrlmgr.kinds.label_selectors import selector_of
@@ -109,7 +109,7 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
     """Decide whether `pod` may be evicted; `eviction` is a policy/v1 Eviction.
 
     Raises `TooManyRequests` with a cause `DisruptionBudget` if its budget does not allow that now, `Forbidden` if the
-    budget is broken, `InternalError` if there are several, `BadRequest` for another pod's eviction.
+    budget is broken, `UnknownError` if there are several, `BadRequest` for another pod's eviction.
     """
     if ((eviction.get("metadata") or {}).get("name") or pod.name) != pod.name:
         raise BadRequest("name in URL does not match name in Eviction object")
@@ -121,7 +121,7 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
     if not _needs_no_budget(status, pod):
         budgets = _budgets_of(ctx, pod)
         if len(budgets) > 1:
-            raise InternalError(_SEVERAL)
+            raise UnknownError(_SEVERAL)
         if budgets and not _is_spared(budgets[0], status):
             used = _use(ctx, budgets[0], pod.name)
     if dry_run:

@@ -1,0 +1,41 @@
+"""How a rollout is told to people: a line a step, and a line for what was waited for before it.
+
+Guarantees: colour only on a terminal; control characters in what others have written are printed as escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from ctrlmgr.cli.output import change_lines
+from ctrlmgr.clock import format_time
+from ctrlmgr.inspection.rollouts import Rollout, Step
+from ctrlmgr.logging import escape
+
+_WIDEST = 60
+"""Characters of a value that an edit shows."""
+
+
+def lines(found: Rollout) -> Iterator[str]:
+    """Yield the lines of a rollout."""
+    began = found.began
+    subject = change_lines.subject(began.object.resource, began.object.key)
+    verb = "gets its template" if began.before is not None else "comes"
+    yield f"{subject} {verb} at revision {began.revision}, by {change_lines.written_by(began.author)}"
+    for edit in found.edits:
+        yield f"    {change_lines.told(edit, widest=_WIDEST)}"
+    for step in found.steps:
+        if step.waited_for:
+            yield _waited(step)
+        yield f"{format_time(step.at)}  {step.revision:>7}  {escape(step.what)}"
+    if found.is_complete:
+        yield click.style("It is complete.", fg="green")
+    else:
+        yield click.style(f"It waits for {escape(found.waits_for) or 'its controller'}.", fg="yellow")
+
+
+def _waited(step: Step) -> str:
+    seconds = step.waited / 1_000_000
+    return click.style(f"    {seconds:.1f} s for {escape(step.waited_for)}", fg="yellow")

@@ -1,0 +1,136 @@
+"""The claim protection controller: a claim that is being deleted goes when no pod uses it any more.
+
+Guarantees, Kubernetes' (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
+- A pod uses a claim when it has a node, whether it has ended or not: until it is deleted its volumes may be mounted. A
+  claim that was made for a pod's ephemeral volume is not used by that pod once this is deleted without grace.
+- A pod without a node never gets to use a claim that is being deleted, as no kubelet starts it.
+
+Kubernetes asks the API server for all pods before it lets a claim go, as its cache of pods may be older than that of
+claims. Here all caches stand at one revision: one that shows the deletion shows each pod that was bound before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.claim_protection import DESCRIPTOR
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.protection import Protector
+from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informer, Informers
+from ctrlmgr.manager import Controller, Watch
+
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+FINALIZER: Final = "kubernetes.io/pvc-protection"
+_INDEX: Final = "claim"
+
+
+class _Source(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    claim_name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    persistent_volume_claim: _Source | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False):
+    volumes: list[_Volume] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec = _Spec()
+
+
+class ClaimName(msgspec.Struct, frozen=True):
+    """A claim that a pod names, or has for one of its ephemeral volumes."""
+
+    name: str
+    is_ephemeral: bool = False
+
+
+def claims_of(pod: Object) -> Iterator[ClaimName]:
+    """Yield the claims of a pod's volumes."""
+    for volume in pod.view(_Pod).spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield ClaimName(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            yield ClaimName(f"{pod.name}-{volume.name}", is_ephemeral=True)
+
+
+def uses(pod: Object, claim: Object) -> bool:
+    """Say whether a pod has to be gone before a claim."""
+    if not pod.view(Pod).spec.node_name:
+        return False
+    for each in claims_of(pod):
+        if each.name == claim.name and not (each.is_ephemeral and (_is_shut_down(pod) or not _is_for(pod, claim))):
+            return True
+    return False
+
+
+def _is_for(pod: Object, claim: Object) -> bool:
+    return is_controlled_by(claim, pod)
+
+
+def _is_shut_down(pod: Object) -> bool:
+    return pod.is_terminating and pod.metadata.deletion_grace_period_seconds == 0
+
+
+def released_by(change: Change) -> Iterator[Key]:
+    """Yield the claims that a change of a pod may let go: it went, has ended, or has no node."""
+    pods = [change.object]
+    if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
+        pods.append(change.old)
+    for pod in pods:
+        is_gone = pod is not change.new
+        if is_gone or pod.view(Pod).is_terminal or not pod.view(Pod).spec.node_name or _is_shut_down(pod):
+            yield from (Key(pod.namespace, each.name) for each in claims_of(pod))
+
+
+def _index(pods: Informer) -> None:
+    pods.add_index(_INDEX, lambda pod: {f"{pod.namespace}/{each.name}" for each in claims_of(pod)})
+
+
+def new_claim_protection_controller(
+    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together; ask before `informers` sync."""
+    claims, pods = informers.informer(CLAIMS), informers.informer(PODS)
+    _index(pods)
+    lister = pods.lister
+
+    def is_used(claim: Object) -> bool:
+        return any(uses(pod, claim) for pod in lister.by_index(_INDEX, str(claim.key)))
+
+    protector = Protector(claims.lister, FINALIZER, is_used)
+    return Controller(
+        DESCRIPTOR.name,
+        protector,
+        watches=[Watch(claims, protector.concerned), Watch(pods, released_by)],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_claim_protection_controller(
+        context.informers,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        clock=context.clock,
+        random=context.random,
+    )

@@ -1,0 +1,17 @@
+"""Says in the status of PodDisruptionBudgets how many pods may be taken away now."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="disruption-controller",
+    aliases=("disruption",),
+    does="how many pods each PodDisruptionBudget lets go now",
+    component="controllermanager",
+    watches=(Resource("policy", "poddisruptionbudgets"), PODS),
+    builder="ctrlmgr.controllers.disruption.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,186 @@
+"""The disruption controller; what it promises is said in `disruption.decide`.
+
+A budget is looked at when it changes and when one of its pods does. What cannot be counted lets nothing go. Besides, a
+pod that is marked as about to go, and does not, loses the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.disruption import DESCRIPTOR
+from ctrlmgr.controllers.disruption.decide import (
+    disrupted,
+    expected,
+    failed_safe,
+    healthy,
+    stale_after,
+    with_status,
+)
+from ctrlmgr.controllers.disruption.scales import KNOWN, NoScaleError, Scales
+from ctrlmgr.controllers.disruption.view import BUDGETS, Budget, selects
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.errors import ApiError, Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.kinds.core.pod.conditions import set_condition
+from ctrlmgr.kinds.label_selectors import selector_shown
+from ctrlmgr.manager import Controller, Result, Watch
+
+_POD: Final = "pod/"
+"""What the key of a pod begins with; that of a budget is its own."""
+_UNMANAGED: Final = (
+    "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the "
+    "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these "
+    'pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+class DisruptionReconciler:
+    """Sees to one budget, or to the mark of one pod."""
+
+    def __init__(self, budgets: Lister, pods: Lister, scales: Scales, recorder: Recorder, *, clock: Clock) -> None:
+        """Read from these caches, and tell `recorder`."""
+        self._budgets = budgets
+        self._pods = pods
+        self._scales = scales
+        self._recorder = recorder
+        self._clock = clock
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Write what is to be said now; raises what the API refuses."""
+        if key.name.startswith(_POD):
+            return self._see_to_mark(Key(key.namespace, key.name.removeprefix(_POD)), client)
+        budget = self._budgets.get(key)
+        if budget is None:
+            return None
+        try:
+            return self._count(budget, client)
+        except Conflict:
+            raise
+        except (ApiError, NoScaleError) as problem:
+            client.update(failed_safe(budget, str(problem), self._clock.now()), "status")
+            return None
+
+    def _count(self, budget: Object, client: EngineClient) -> Result | None:
+        now = self._clock.now()
+        pods = [pod for pod in self._pods.list(budget.namespace) if selects(budget, pod)]
+        if not pods:
+            self._recorder.event(budget, NORMAL, "NoPods", "No matching pods found")
+        try:
+            wanted = expected(budget, pods, lambda pod: self._scales.of(pod, client))
+        except (ApiError, NoScaleError) as problem:
+            message = f"Failed to calculate the number of expected pods: {problem}"
+            self._recorder.event(budget, WARNING, "CalculateExpectedPodCountFailed", message)
+            raise
+        if wanted.unmanaged:
+            message = _UNMANAGED.format(selector=selector_shown(budget.view(Budget).spec.selector))
+            self._recorder.event(budget, WARNING, "UnmanagedPods", message)
+        gone = disrupted(budget, pods, now)
+        self._tell_overdue(budget, gone.overdue)
+        new = with_status(budget, wanted, healthy(pods, gone.pods, now), gone.pods, now)
+        if new is not None:
+            client.update(new, "status")
+        return None if gone.until is None else Result(requeue_after=max(gone.until - now, 0) / 1_000_000 + 0.001)
+
+    def _tell_overdue(self, budget: Object, pods: Sequence[Object]) -> None:
+        for pod in pods:
+            # Kubernetes names the namespace twice and the budget never.
+            where = f"{budget.namespace}/{budget.namespace}"
+            message = f"Pod was expected by PDB {where} to be deleted but it wasn't"
+            self._recorder.event(pod, WARNING, "NotDeleted", message)
+
+    def _see_to_mark(self, key: Key, client: EngineClient) -> Result | None:
+        pod = self._pods.get(key)
+        left = None if pod is None else stale_after(pod, self._clock.now())
+        if pod is None or left is None:
+            return None
+        if left > 0:
+            return Result(requeue_after=left / 1_000_000)
+        body = pod.to_dict()
+        status: dict[str, Any] = dict(body.get("status") or {})
+        set_condition(status, format_time_seconds(self._clock.now()), "DisruptionTarget", "False")
+        try:
+            client.update(Object.from_dict({**body, "status": status}), "status")
+        except NotFound:
+            return None
+        return None
+
+
+class PodChanges:
+    """Names the budget that a change of a pod concerns, and the pod itself where its mark may have to go.
+
+    Of several budgets the first by name is it, as Kubernetes sees to one of them; none of them lets the pod go.
+    """
+
+    def __init__(self, budgets: Lister, recorder: Recorder, *, clock: Clock) -> None:
+        """Ask `budgets`; `recorder` is told of pods that several are about, which the eviction of a pod refuses."""
+        self._budgets = budgets
+        self._recorder = recorder
+        self._clock = clock
+
+    def __call__(self, change: Change) -> Iterator[Key]:
+        """Yield their keys."""
+        pod = change.object
+        found = [each for each in self._budgets.list(pod.namespace) if selects(each, pod)]
+        if len(found) > 1:
+            chosen = f"Chose {quote(found[0].name)} arbitrarily."
+            message = f"Pod {quote(pod.namespace)}/{quote(pod.name)} matches multiple PodDisruptionBudgets.  {chosen}"
+            self._recorder.event(pod, WARNING, "MultiplePodDisruptionBudgets", message)
+        yield from (each.key for each in found[:1])
+        if change.new is not None and stale_after(pod, self._clock.now()) is not None:
+            yield Key(pod.namespace, _POD + pod.name)
+
+
+def _key(change: Change) -> Iterable[Key]:
+    return (change.object.key,)
+
+
+def new_disruption_controller(
+    informers: Informers,
+    kinds: Callable[[], Iterable[Kind]],
+    client: EngineClient,
+    event_log: EventLog,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    random: Random,
+) -> Controller:
+    """Put the controller together; ask before `informers` sync. `kinds` returns what is served."""
+    budgets, pods = informers.informer(BUDGETS), informers.informer(PODS)
+    scales = Scales({each: informers.informer(each).lister for each in KNOWN}, kinds)
+    return Controller(
+        DESCRIPTOR.name,
+        DisruptionReconciler(budgets.lister, pods.lister, scales, recorder, clock=clock),
+        watches=[
+            Watch(budgets, _key, after_sync=True),
+            Watch(pods, PodChanges(budgets.lister, recorder, clock=clock)),
+        ],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        seen=lambda: informers.revision,
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return new_disruption_controller(
+        context.informers,
+        lambda: context.engine.kinds,
+        context.client(DESCRIPTOR),
+        context.event_log,
+        context.recorder(DESCRIPTOR),
+        clock=context.clock,
+        random=context.random,
+    )

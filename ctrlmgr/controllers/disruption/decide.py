@@ -1,0 +1,170 @@
+"""How many pods a budget lets go; decided without writing anything.
+
+Guarantees, Kubernetes' (`pkg/controller/disruption/disruption.go`, `component-helpers/apps/poddisruptionbudget`):
+- A percentage is of the pods that the controllers of the selected pods want, each controller counted once, rounded up.
+  A number for `minAvailable` needs no controllers.
+- A pod that is going, or was evicted within the last two minutes, is not healthy. An eviction that no deletion followed
+  is forgotten after that, as is the mark on a pod that was to go and did not.
+- Where no pod is expected, nothing may go.
+Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import format_time_seconds, parse_time
+from ctrlmgr.controllers.disruption.view import Budget, DisruptedPod
+from ctrlmgr.controllers.workloads.conditions import condition_of, without
+from ctrlmgr.controllers.workloads.pods import controller_of, is_ready
+from ctrlmgr.controllers.workloads.scaling import scaled
+
+ALLOWED: Final = "DisruptionAllowed"
+PATIENCE: Final = 120_000_000
+"""For how long an eviction counts that has not been followed by a deletion (`DeletionTimeout`)."""
+
+_SUFFICIENT: Final = "SufficientPods"
+_INSUFFICIENT: Final = "InsufficientPods"
+
+
+class Scale(NamedTuple):
+    """How many pods the controller with this uid wants."""
+
+    uid: str
+    replicas: int
+
+
+class Expected(NamedTuple):
+    """How many pods there are to be, how many of them healthy, and whether some have no controller."""
+
+    pods: int
+    healthy: int
+    unmanaged: bool = False
+
+
+def expected(budget: Object, pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> Expected:
+    """Return what a budget expects of `pods`; raises what `scale_of` raises, asked for pods with a controller."""
+    spec = budget.view(Budget).spec
+    if spec.max_unavailable is not None:
+        wanted, unmanaged = _wanted(pods, scale_of)
+        return Expected(wanted, max(wanted - scaled(spec.max_unavailable, wanted, round_up=True), 0), unmanaged)
+    if isinstance(spec.min_available, str):
+        wanted, unmanaged = _wanted(pods, scale_of)
+        return Expected(wanted, scaled(spec.min_available, wanted, round_up=True), unmanaged)
+    return Expected(0, 0) if spec.min_available is None else Expected(len(pods), spec.min_available)
+
+
+def _wanted(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tuple[int, bool]:
+    asked: set[str] = set()
+    scales: dict[str, int] = {}
+    unmanaged = False
+    for pod in pods:
+        reference = controller_of(pod)
+        if reference is None:
+            unmanaged = True
+        elif reference.uid not in asked:
+            asked.add(reference.uid)
+            found = scale_of(pod)
+            scales[found.uid] = found.replicas
+    return sum(scales.values()), unmanaged
+
+
+class Disrupted(NamedTuple):
+    """The evictions that still count, when the first of them ceases to, and pods that did not go after all."""
+
+    pods: Mapping[str, str]
+    until: int | None
+    overdue: Sequence[Object]
+
+
+def disrupted(budget: Object, pods: Sequence[Object], now: int) -> Disrupted:
+    """Return what has become of the evictions in a budget's status."""
+    noted = budget.view(Budget).status.disrupted_pods or {}
+    due = {pod.name: parse_time(noted[pod.name]) + PATIENCE for pod in pods if _is_awaited(pod, noted)}
+    kept = {name: noted[name] for name, at in due.items() if at >= now}
+    overdue = [pod for pod in pods if pod.name in due and pod.name not in kept]
+    return Disrupted(kept, min((due[name] for name in kept), default=None), overdue)
+
+
+def _is_awaited(pod: Object, noted: Mapping[str, str]) -> bool:
+    return pod.name in noted and not pod.is_terminating
+
+
+def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
+    """Return how many of the pods are ready and stay; `gone` are those that were evicted."""
+    staying = (pod for pod in pods if not pod.is_terminating)
+    return sum(
+        is_ready(pod) and not (pod.name in gone and parse_time(gone[pod.name]) + PATIENCE > now) for pod in staying
+    )
+
+
+def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
+    """Return a budget with the status that these counts give it, None if it has that already."""
+    was, generation = budget.view(Budget).status, budget.metadata.generation or 0
+    allowed = max(current - wanted.healthy, 0) if wanted.pods > 0 else 0
+    reason = _SUFFICIENT if allowed else _INSUFFICIENT
+    said = condition_of(was.conditions, ALLOWED) or {}
+    before = BudgetNumbers(was.current_healthy, was.desired_healthy, was.expected_pods, was.disruptions_allowed)
+    numbers = BudgetNumbers(current, wanted.healthy, wanted.pods, allowed)
+    same = before == numbers and (was.disrupted_pods or {}) == gone and was.observed_generation == generation
+    if same and (said.get("status"), said.get("reason")) == (str(allowed > 0), reason):
+        return None
+    status: dict[str, Any] = {
+        "observedGeneration": generation,
+        "disruptionsAllowed": allowed,
+        "currentHealthy": current,
+        "desiredHealthy": wanted.healthy,
+        "expectedPods": wanted.pods,
+        "conditions": _conditions(was.conditions or (), allowed > 0, reason, "", generation, now),
+    }
+    if gone:
+        status["disruptedPods"] = dict(gone)
+    return Object.from_dict({**budget.to_dict(), "status": status})
+
+
+class BudgetNumbers(NamedTuple):
+    """The counts in a status."""
+
+    current: int
+    desired: int
+    pods: int
+    allowed: int
+
+
+def failed_safe(budget: Object, problem: str, now: int) -> Object:
+    """Return a budget that lets nothing go because of a problem; what else its status says stays."""
+    body, was = budget.to_dict(), budget.view(Budget).status
+    conditions = _conditions(was.conditions or (), False, "SyncFailed", problem, was.observed_generation, now)
+    return Object.from_dict(
+        {**body, "status": {**(body.get("status") or {}), "disruptionsAllowed": 0, "conditions": conditions}}
+    )
+
+
+def _conditions(
+    conditions: Sequence[Mapping[str, Any]], value: bool, reason: str, message: str, generation: int, now: int
+) -> list[dict[str, Any]]:
+    """Set the condition where it stands, or at the end (`SetStatusCondition`)."""
+    said = condition_of(conditions, ALLOWED)
+    kept = said is not None and said["status"] == str(value)
+    new = {
+        "type": ALLOWED,
+        "status": str(value),
+        **({"observedGeneration": generation} if generation else {}),
+        "lastTransitionTime": said["lastTransitionTime"] if said is not None and kept else format_time_seconds(now),
+        "reason": reason,
+        "message": message,
+    }
+    if said is None:
+        return [*without([dict(each) for each in conditions], ALLOWED), new]
+    return [new if each is said else dict(each) for each in conditions]
+
+
+def stale_after(pod: Object, now: int) -> int | None:
+    """Return in how many microseconds the mark of a pod that was to go, and stays, is wrong; None if it has none."""
+    said = None if pod.is_terminating else pod.view(DisruptedPod).disruption
+    if said is None:
+        return None
+    since = parse_time(said.last_transition_time) if said.last_transition_time else 0
+    return max(since + PATIENCE - now, 0)

@@ -1,0 +1,82 @@
+"""What is read of a PodDisruptionBudget, and of a pod that something wanted to disrupt.
+
+Guarantee: a budget without a selector selects nothing, one with an empty selector everything in its namespace.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.kinds.label_selectors import selector_of
+
+BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
+
+
+class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """The spec; one of the two amounts is given at most."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: dict[str, Any] | None = None
+
+
+class BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The status."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str] | None = None
+    conditions: list[dict[str, Any]] | None = None
+
+
+class Budget(msgspec.Struct, frozen=True, dict=True):
+    """A PodDisruptionBudget; `dict` is where the compiled selector is kept."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+    @cached_property
+    def selector(self) -> LabelSelector | None:
+        """Which pods it is about; None if none."""
+        return None if self.spec.selector is None else selector_of(self.spec.selector)
+
+
+def selects(budget: Object, pod: Object) -> bool:
+    """Say whether a budget is about a pod."""
+    selector = budget.view(Budget).selector
+    return selector is not None and selector.matches(pod.labels)
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    conditions: list[_Condition] | None = None
+
+
+class DisruptedPod(msgspec.Struct, frozen=True):
+    """What is read of a pod about its disruption."""
+
+    status: _Status = _Status()
+
+    @property
+    def disruption(self) -> _Condition | None:
+        """The condition that says that it is to go, if it does and may be wrong: kubelets know what they do."""
+        found = next((each for each in self.status.conditions or () if each.type == "DisruptionTarget"), None)
+        if found is None or found.status != "True" or found.reason == "TerminationByKubelet":
+            return None
+        return None if self.status.phase in ("Succeeded", "Failed") else found

@@ -1,0 +1,69 @@
+"""What nodes may write: labels, taints, mirror pods, and tokens of their pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.admission.node_restriction import decide
+
+OWNER = {"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "u", "controller": True}
+
+
+def mirror(*owners: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    metadata = {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": list(owners)}
+    return {"metadata": metadata, "spec": {"nodeName": "one", **spec}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "problem"),
+    [
+        (mirror(OWNER), ""),
+        ({"spec": {"nodeName": "one"}}, "can only create mirror pods"),
+        (mirror(OWNER, nodeName="two"), "spec.nodeName set to itself"),
+        (mirror(), "an owner reference set to itself"),
+        (mirror(OWNER, OWNER), "a single owner reference"),
+        (mirror({**OWNER, "uid": "v"}), "UID mismatch: expected v got u"),
+        (mirror({**OWNER, "controller": False}), "a controller owner reference"),
+        (mirror({**OWNER, "blockOwnerDeletion": True}), "must not set blockOwnerDeletion"),
+        (mirror(OWNER, serviceAccountName="a"), "reference a service account"),
+        (mirror(OWNER, volumes=[{"secret": {"secretName": "s"}}]), "reference secrets"),
+        (mirror(OWNER, volumes=[{"configMap": {"name": "c"}}]), "reference configmaps"),
+        (mirror(OWNER, volumes=[{"persistentVolumeClaim": {"claimName": "c"}}]), "reference persistentvolumeclaims"),
+    ],
+)
+def test_nodes_make_mirror_pods_alone(pod: dict[str, Any], problem: str) -> None:
+    told = decide.mirror_pod_problem("one", pod, "u")
+    assert problem in told
+    assert bool(problem) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("label", "own"),
+    [
+        ("plain", True),
+        ("example.com/x", True),
+        ("kubernetes.io/hostname", True),
+        ("node.kubernetes.io/anything", True),
+        ("sub.kubelet.kubernetes.io/x", True),
+        ("foo.kubernetes.io/x", False),
+        ("x.k8s.io/y", False),
+        ("node-restriction.kubernetes.io/a", False),
+        ("a.node-restriction.kubernetes.io/a", False),
+        ("node-role.kubernetes.io/control-plane", False),
+    ],
+)
+def test_labels_that_steer_work_are_not_the_nodes(label: str, own: bool) -> None:
+    before: dict[str, Any] = {"metadata": {"name": "one"}}
+    after = {"metadata": {"name": "one", "labels": {label: "x"}}}
+    assert bool(decide.node_problem("one", after, before)) is not own
+    assert bool(decide.node_problem("one", before, after)) is not own
+    assert bool(decide.node_problem("one", after, None)) is not own
+
+
+def test_a_token_is_for_an_audience_of_the_pods_volumes() -> None:
+    token = {"projected": {"sources": [{"serviceAccountToken": {"audience": "vault"}}]}}
+    assert decide.mounts_token_for({"spec": {"volumes": [token]}}, "vault")
+    assert not decide.mounts_token_for({"spec": {"volumes": [token]}}, "other")
+    assert not decide.mounts_token_for({"spec": {}}, "")

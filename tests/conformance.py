@@ -1,0 +1,271 @@
+"""Compares `ctrlmgr serve` with what Kubernetes 1.36.2 answered; `scripts/conformance` starts this.
+
+    python -m tests.conformance [--database URL] [PART] [REGEX]
+
+Each part of the recordings stands in `PARTS` with the set-up that it was recorded with: a server of its own is started
+so, in a temporary directory. REGEX picks groups or scenarios by name. The totals are printed; exit code 1 when
+something differs, 2 when the server does not start. The recordings are read from `../shared/conformance`, or where the
+variable CONFORMANCE says; SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import click
+import yaml
+
+from ctrlmgr.cli import ctrlmgr as program
+
+_RANGES = ("--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112", "--service-node-port-range=30000-32767")
+_NO_ACCOUNTS = ("--disable-admission-plugins=ServiceAccount",)
+_ADMIN = "admin-token"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of the recordings: a corpus of requests (`wire`), or scenarios with what is expected of them.
+
+    In flags and options `{work}` is the temporary directory, in which `writes_setup` has the corpus write its files.
+    """
+
+    data: str
+    flags: Sequence[str]
+    expected: str = ""
+    options: Sequence[str] = ()
+    writes_setup: bool = False
+    token: str = ""
+    """Who asks; by default the administrator that the server makes."""
+    jobs: int = 4
+
+
+PARTS = {
+    "wire": Part(
+        data="wire/corpus.json.gz",
+        flags=(
+            *_RANGES,
+            *_NO_ACCOUNTS,
+            "--controllers=*,-serviceaccount,-root-ca-certificate-publisher,-pod-garbage-collector,-service-cidr",
+        ),
+        options=("--compact-cmd", "{ctrlmgr} compact --database {database} --older-than 0s"),
+    ),
+    "scenarios": Part(
+        data="scenarios",
+        expected="expected.json.gz",
+        flags=(
+            *_RANGES,
+            *_NO_ACCOUNTS,
+            "--controllers=endpoint,endpointslice,endpointslicemirroring,namespace,garbage-collector",
+        ),
+    ),
+    "workloads": Part(
+        data="scenarios-workloads",
+        expected="expected-workloads.json.gz",
+        flags=(
+            *_RANGES,
+            *_NO_ACCOUNTS,
+            "--controllers=deployment,replicaset,replicationcontroller,statefulset,daemonset,job,cronjob,disruption,"
+            "horizontal-pod-autoscaler,ttl-after-finished,garbage-collector,namespace,resourcequota,"
+            "persistentvolumeclaim-protection",
+        ),
+        jobs=8,
+    ),
+    "cluster": Part(
+        data="scenarios-cluster",
+        expected="expected-cluster.json.gz",
+        flags=(
+            *_RANGES,
+            "--authorization-mode=Node,RBAC",
+            "--enable-bootstrap-token-auth=true",
+            "--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+            "--node-monitor-period=1s",
+            "--node-monitor-grace-period=10s",
+            "--node-startup-grace-period=10s",
+            "--node-eviction-rate=100",
+            "--secondary-node-eviction-rate=100",
+            "--allocate-node-cidrs=true",
+            "--cluster-cidr=10.244.0.0/16,fd00:10:244::/48",
+            "--pvclaimbinder-sync-period=2s",
+        ),
+        jobs=8,
+    ),
+    "crd": Part(data="wire/crd.json.gz", flags=(*_RANGES, *_NO_ACCOUNTS, "--controllers=namespace,garbage-collector")),
+    "auth": Part(
+        data="wire/auth.json.gz",
+        flags=(
+            *_RANGES,
+            "--token-auth-file={work}/setup/tokens.csv",
+            "--client-ca-file={work}/setup/client-ca.crt",
+            "--requestheader-client-ca-file={work}/setup/front-proxy-ca.crt",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-uid-headers=X-Remote-Uid",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            "--authorization-mode=Node,RBAC",
+            "--enable-bootstrap-token-auth=true",
+            "--enable-admission-plugins=NodeRestriction",
+            "--controllers=namespace,clusterrole-aggregation,certificatesigningrequest-signing",
+        ),
+        writes_setup=True,
+        token=_ADMIN,
+    ),
+    "admission": Part(
+        data="wire/admission.json.gz",
+        flags=(
+            *_RANGES,
+            "--allow-privileged=true",
+            "--controllers=namespace,resourcequota,garbage-collector,validatingadmissionpolicy-status",
+        ),
+    ),
+    "audit": Part(
+        data="wire/audit.json.gz",
+        flags=(
+            *_RANGES,
+            "--token-auth-file={work}/setup/tokens.csv",
+            "--audit-policy-file={work}/setup/audit-policy.yaml",
+            "--audit-log-path={work}/audit.log",
+            "--allow-privileged=true",
+            "--controllers=namespace,resourcequota,garbage-collector,validatingadmissionpolicy-status",
+        ),
+        options=("--audit-log", "{work}/audit.log"),
+        writes_setup=True,
+        token=_ADMIN,
+    ),
+}
+
+
+class Server(NamedTuple):
+    """A server that is ready."""
+
+    url: str
+    token: str
+    authority: Path
+
+
+def lacking(flags: Sequence[str]) -> list[str]:
+    """Return those of some flags, each with its value, that `ctrlmgr serve` does not know."""
+    serve = program.get_command(click.Context(program), "serve")
+    assert serve is not None, "there is such a command"
+    known = {option for parameter in serve.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return [flag for flag in flags if flag.startswith("--") and flag.partition("=")[0] not in known]
+
+
+@contextmanager
+def serving(part: Part, database: str, work: Path) -> Iterator[Server]:
+    """Serve with a part's set-up; raises RuntimeError with what the server said when it does not become ready."""
+    flags = [each.format(work=work) for each in part.flags]
+    command = [sys.executable, "-m", "ctrlmgr", "serve", "--database", database, "--data-dir", str(work)]
+    said = work / "serve.log"
+    with said.open("w") as log, (work / "serve.out").open("w") as out:
+        server = subprocess.Popen([*command, "--listen", "127.0.0.1:0", *flags], stdout=out, stderr=log)
+    try:
+        yield _ready(server, work, part.token) or _fail(said)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def _fail(said: Path) -> Server:
+    raise RuntimeError(f"the server did not become ready: {said.read_text()[-2000:]}")
+
+
+def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | None:
+    """Wait until a server is ready; None if it ends, or takes more than a minute."""
+    authority = work / "pki/ca.crt"
+    for _ in range(600):
+        if server.poll() is not None:
+            return None
+        try:
+            config = yaml.safe_load((work / "kubeconfig").read_text())
+            url = config["clusters"][0]["cluster"]["server"]
+            urllib.request.urlopen(f"{url}/readyz", context=ssl.create_default_context(cafile=authority))
+        except OSError:
+            time.sleep(0.1)
+            continue
+        return Server(url, token or config["users"][0]["user"]["token"], authority)
+    return None
+
+
+def compare(part: Part, recordings: Path, server: Server, work: Path, database: str, only: str) -> bool:
+    """Run a part against a server, and say whether everything is as it was recorded."""
+    own = [str(each) for each in (sys.executable, "-m", "ctrlmgr")]
+    names = {"work": work, "database": f"'{database}'", "ctrlmgr": " ".join(own)}
+    where = ["--server", server.url, "--token", server.token, "--ca", str(server.authority), "--only", only]
+    if not part.expected:
+        options = [each.format(**names) for each in part.options]
+        return _run(recordings / "wire/run.py", *where, *options, recordings / part.data)
+    actual = work / "actual.json.gz"
+    scale = os.environ.get("SETTLE_SCALE", "0.2")
+    scenarios = sorted((recordings / part.data).glob("*.json.gz"))
+    drive = ("--jobs", str(part.jobs), "--settle-scale", scale, "-o", actual)
+    with (work / "drive.log").open("w") as log:
+        if not _run(recordings / "drive.py", *where, *drive, *scenarios, stderr=log):
+            _say((work / "drive.log").read_text()[-2000:])
+            return False
+    summary = ["--summary"] if only == "." else []
+    return _run(recordings / "compare.py", *summary, "--only", only, recordings / part.expected, actual)
+
+
+def _run(script: Path, *arguments: object, stderr: IO[str] | None = None) -> bool:
+    command = [sys.executable, str(script), *map(str, arguments)]
+    return subprocess.run(command, check=False, stderr=stderr).returncode == 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
+    """Start a server for a part, and compare; says what of the set-up this build does not know."""
+    part = PARTS[name]
+    absent = lacking(part.flags)
+    kept = replace(part, flags=[flag for flag in part.flags if flag not in absent])
+    _say(f"==> {name}")
+    for flag in absent:
+        _say(f"    without {flag}: ctrlmgr serve has no such flag")
+    with tempfile.TemporaryDirectory() as directory:
+        work = Path(directory)
+        if part.writes_setup:
+            _run(recordings / "wire/run.py", "--write-setup", work / "setup", recordings / part.data)
+        where = database or f"sqlite:///{work}/ctrlmgr.db"
+        with serving(kept, where, work) as server:
+            return compare(kept, recordings, server, work, where, only)
+
+
+def main() -> int:
+    """Run what the command line says."""
+    parser = argparse.ArgumentParser(prog="scripts/conformance", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--database", metavar="URL", help="where the event log is; by default a SQLite file of its own")
+    parser.add_argument("part", nargs="?", default="all", choices=["all", *PARTS], help="by default all")
+    parser.add_argument("only", nargs="?", default=".", metavar="REGEX", help="groups or scenarios, by name")
+    given = parser.parse_args()
+    re.compile(given.only)
+    recordings = Path(os.environ.get("CONFORMANCE", "../shared/conformance"))
+    if not (recordings / "wire/run.py").exists():
+        parser.error(f"there are no recordings in {recordings}; CONFORMANCE=DIR names another directory")
+    parts = [*PARTS] if given.part == "all" else [given.part]
+    try:
+        results = [run(name, recordings, given.database, given.only) for name in parts]
+    except RuntimeError as error:
+        _say(f"error: {error}")
+        return 2
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.claim_protection.controller import new_claim_protection_controller
+from ctrlmgr.controllers.volume_protection.controller import new_volume_protection_controller
+from ctrlmgr.manager import Controller
+from tests.controllers.workloads.stage import MERGE, WorkloadStage
+
+CLAIMS = "persistentvolumeclaims"
+VOLUME = "/api/v1/persistentvolumes/disk"
+
+
+def claim_protection(stage: WorkloadStage) -> Controller:
+    client = stage.client("pvc-protection-controller")
+    return new_claim_protection_controller(stage.informers, client, stage.log, clock=stage.clock, random=stage.random)
+
+
+def volume_protection(stage: WorkloadStage) -> Controller:
+    client = stage.client("pv-protection-controller")
+    return new_volume_protection_controller(stage.informers, client, stage.log, clock=stage.clock, random=stage.random)
+
+
+@pytest.fixture
+def stage() -> WorkloadStage:
+    return WorkloadStage(claim_protection, volume_protection)
+
+
+def claim(name: str = "data", **metadata: Any) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    head = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    return {**head, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def pod(volume: dict[str, Any], name: str = "db") -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "registry.example/app:1"}], "volumes": [{"name": "v", **volume}]}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
+
+
+DATA = {"persistentVolumeClaim": {"claimName": "data"}}
+SCRATCH: dict[str, Any] = {"ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}
+
+
+def is_there(stage: WorkloadStage, name: str = "data") -> bool:
+    return stage.send("GET", stage.path(CLAIMS, name)).code == 200
+
+
+def test_a_claim_that_no_pod_uses_goes_at_once(stage: WorkloadStage) -> None:
+    stage.create(CLAIMS, claim())
+    stage.create("pods", pod({"persistentVolumeClaim": {"claimName": "other"}}))
+    stage.work()
+    stage.delete(CLAIMS, "data")
+    assert is_there(stage)
+    stage.work()
+    assert not is_there(stage)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+def test_a_claim_stays_while_a_pod_on_a_node_has_it(stage: WorkloadStage, phase: str) -> None:
+    stage.create(CLAIMS, claim())
+    stage.report(stage.create("pods", pod(DATA)), phase)
+    stage.delete(CLAIMS, "data")
+    stage.work()
+    assert is_there(stage)
+    stage.delete("pods", "db", gracePeriodSeconds=0)
+    stage.work()
+    assert not is_there(stage)
+
+
+def test_a_pod_without_a_node_does_not_keep_a_claim(stage: WorkloadStage) -> None:
+    stage.create(CLAIMS, claim())
+    stage.create("pods", pod(DATA))
+    stage.delete(CLAIMS, "data")
+    stage.work()
+    assert not is_there(stage)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(stage: WorkloadStage, owned: bool) -> None:
+    created = stage.create("pods", pod(SCRATCH))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "db", "uid": created["metadata"]["uid"], "controller": owned}
+    stage.create(CLAIMS, claim("db-v", ownerReferences=[owner]))
+    stage.report(created)
+    stage.delete(CLAIMS, "db-v")
+    stage.work()
+    assert is_there(stage, "db-v") == owned
+    stage.patch("pods", "db", {"metadata": {"finalizers": ["example.com/slow"]}})
+    stage.delete("pods", "db", gracePeriodSeconds=0)
+    stage.work()
+    assert not is_there(stage, "db-v")
+
+
+def test_who_lost_the_finalizer_is_given_it_again(stage: WorkloadStage) -> None:
+    stage.create(CLAIMS, claim())
+    stage.patch(CLAIMS, "data", {"metadata": {"finalizers": None}})
+    stage.work()
+    assert stage.get(CLAIMS, "data")["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+
+
+@pytest.mark.parametrize(("phase", "stays"), [("Bound", True), ("Available", False), ("Released", False)])
+def test_a_volume_stays_while_it_is_bound(stage: WorkloadStage, phase: str, stays: bool) -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    body = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "disk"}, "spec": spec}
+    assert stage.send("POST", "/api/v1/persistentvolumes", body).code == 201
+    stage.send("PATCH", f"{VOLUME}/status", {"status": {"phase": phase}}, media_type=MERGE)
+    stage.send("DELETE", VOLUME)
+    stage.work()
+    assert (stage.send("GET", VOLUME).code == 200) == stays
+    stage.send("PATCH", f"{VOLUME}/status", {"status": {"phase": "Released"}}, media_type=MERGE)
+    stage.work()
+    assert stage.send("GET", VOLUME).code == 404

@@ -1,0 +1,1 @@
+"""kubectl's commands about workloads, on a server whose controllers of workloads run; kubelets are played."""

@@ -1,0 +1,33 @@
+"""A server whose controllers of workloads run, with two nodes, and kubelets that are played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.serving import Server
+from tests.e2e.workloads.kubelets import kubelets
+
+NODES = ("node-a", "node-b")
+_CONTROLLERS = (
+    "deployment,replicaset,replicationcontroller,statefulset,daemonset,job,cronjob,disruption,"
+    "horizontal-pod-autoscaler,garbage-collector,namespace,root-ca-certificate-publisher,serviceaccount"
+)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running server with all controllers of workloads."""
+    folder = tmp_path_factory.mktemp("workloads")
+    server = Server(folder, "--database", f"sqlite:///{folder / 'ctrlmgr.db'}", "--controllers", _CONTROLLERS)
+    try:
+        server.start()
+        for name in NODES:
+            server.create("/api/v1/nodes", {"metadata": {"name": name}})
+            server.request("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+        with kubelets(server):
+            yield server
+        server.stop()
+    finally:
+        server.close()

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.serving import Server, until
+from tests.e2e.workloads.test_rollouts import APP, images
+
+
+def told(server: Server, *command: str) -> str:
+    database = f"sqlite:///{server.kubeconfig.parent / 'ctrlmgr.db'}"
+    line = [sys.executable, "-m", "ctrlmgr", *command, "--database", database]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_why_leads_from_a_pod_to_the_edit_that_it_answers(server: Server, kubectl: Kubectl) -> None:
+    kubectl(f"create deployment web --image={APP}:1")
+    kubectl("rollout status deployment web --timeout=20s")
+    kubectl(f"set image deployment/web app={APP}:2")
+    kubectl("rollout status deployment web --timeout=20s")
+    until(lambda: images(kubectl) == ["2"])
+    (pod,) = [each for each in kubectl.get("pods")["items"] if "deletionTimestamp" not in each["metadata"]]
+    name = pod["metadata"]["name"]
+    created = json.loads(told(server, "history", f"pod/{name}", "-n", kubectl.namespace, "-o", "json"))[0]["revision"]
+    tree = told(server, "why", f"pod/{name}", "-n", kubectl.namespace, "--at", str(created))
+    places = [tree.index(each) for each in ("replicaset-controller", "deployment-controller", "kubectl")]
+    assert places == sorted(places), tree
+
+
+def test_a_rollout_is_told_step_by_step(server: Server, kubectl: Kubectl) -> None:
+    kubectl(f"create deployment web --image={APP}:1 --replicas=2")
+    kubectl("rollout status deployment web --timeout=20s")
+    kubectl(f"set image deployment/web app={APP}:2")
+    kubectl("rollout status deployment web --timeout=20s")
+    until(lambda: images(kubectl) == ["2", "2"])
+    until(lambda: len(kubectl.get("pods")["items"]) == 2)
+    text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
+    assert f'image: "{APP}:1" → "{APP}:2"' in text
+    assert text.endswith("It is complete.\n"), text
+    for step in (
+        "comes (new)",
+        "is given to node-",
+        "is ready",
+        "is asked to go (old)",
+        "is gone",
+        "to be ready; 2 of 2",
+    ):
+        assert step in text, text
+    plain = json.loads(told(server, "rollout", "deployment", "web", "-n", kubectl.namespace, "-o", "json"))
+    assert plain["complete"]
+    assert any("may be missing" in each["waitedFor"] for each in plain["steps"])
+
+
+def test_a_rollout_that_stands_still_says_what_for(server: Server, kubectl: Kubectl) -> None:
+    kubectl(f"create deployment web --image={APP}:1")
+    kubectl("rollout status deployment web --timeout=20s")
+    kubectl(f"set image deployment/web app={APP}:broken")
+    until(lambda: images(kubectl) == ["1", "broken"])
+    text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
+    last = text.splitlines()[-1]
+    assert last.startswith("It waits for web-")
+    assert last.endswith("to be ready; 1 of 1 ready, 0 may be missing; 2 pods, 1 may be too many."), text
