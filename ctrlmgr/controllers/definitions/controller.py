@@ -128,12 +128,12 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
 
 
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what enqueues a definition that has changed, and others of its group, which may get its names."""
+    """Return what enqueues a definition that has changed, and others of its group, if they may get its names."""
 
     def keys(change: Change) -> Iterable[Key]:
         if change.new is not None:
             yield change.new.key
-        if change.old is not None and (change.new is None or _names(change.new) != _names(change.old)):
+        if change.old is not None and not _names(change.old) <= (_names(change.new) if change.new else set()):
             group = change.object.name.partition(".")[2]
             for each in definitions.list():
                 if each.key != change.object.key and each.name.partition(".")[2] == group:
@@ -142,8 +142,13 @@ def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
     return keys
 
 
-def _names(definition: Object) -> object:
-    return (definition.to_dict().get("status") or {}).get("acceptedNames")
+def _names(definition: Object) -> set[str]:
+    """Return the names that a definition holds."""
+    accepted = _names_of(definition)["status"]["acceptedNames"]
+    single = {
+        f"{field} {accepted[field]}" for field in ("plural", "singular", "kind", "listKind") if accepted.get(field)
+    }
+    return single | {f"shortNames {name}" for name in accepted.get("shortNames") or ()}
 
 
 def new_definition_controller(

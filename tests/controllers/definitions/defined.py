@@ -61,7 +61,7 @@ class DefinedStage(WorkedStage):
     def __init__(self, caller: Callable[[Call], Reply] | None = None) -> None:
         super().__init__(
             lambda stage: new_definition_controller(
-                stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
+                stage.informers, stage.apiserver_client, stage.log, clock=stage.clock, random=stage.random
             ),
             caller=caller,
         )

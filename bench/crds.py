@@ -1,0 +1,176 @@
+"""Custom kinds: how soon one is there, what its objects cost, and what five hundred of them do to a server.
+
+Creates of custom objects and of ConfigMaps with as much in them take turns in one run. Delays are those of one client
+that reads a ConfigMap again and again while definitions of some size arrive one after the other; what it waits for
+without them is the limit's base.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.api import load
+from bench.report import Claim, report
+from bench.served import Served, serving
+
+ROUNDS = 3
+SECONDS = 2.0
+WRITERS = 8
+MANY = 500
+ARRIVALS = 10
+"""Definitions that arrive while a client reads."""
+DEPTH, WIDTH = 2, 4
+"""How deep the schema of a definition is, and how many fields each object of it has: some 9 KB."""
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def schema(depth: int = DEPTH) -> dict[str, Any]:
+    """Return the schema of an object with objects in it, so deep."""
+    text = {"type": "string", "description": "What it says is up to its user, who may leave it out."}
+    fields: dict[str, Any] = {f"field{index}": text for index in range(WIDTH)}
+    if depth:
+        fields |= {f"part{index}": schema(depth - 1) for index in range(WIDTH)}
+    return {"type": "object", "properties": fields}
+
+
+def definition(name: str) -> bytes:
+    """Return a definition of things called `name`."""
+    properties = {"spec": schema(), "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+        "subresources": {"status": {}},
+    }
+    names = {"plural": name, "kind": name.capitalize()}
+    spec = {"group": "bench.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return json.dumps({**head, "metadata": {"name": f"{name}.bench.example.com"}, "spec": spec}).encode()
+
+
+def instances(name: str) -> str:
+    """Return where the objects of a kind are."""
+    return f"/apis/bench.example.com/v1/namespaces/default/{name}"
+
+
+def instance(name: str, called: str) -> str:
+    """Return an object of a kind."""
+    head = {"apiVersion": "bench.example.com/v1", "kind": name.capitalize(), "metadata": {"name": called}}
+    return json.dumps({**head, "spec": {f"field{index}": "some text" for index in range(WIDTH)}})
+
+
+def until_accepted(served: Served, name: str) -> float:
+    """Create a definition; return the seconds until the first object of it is accepted."""
+    began = time.perf_counter()
+    served.open("POST", DEFINITIONS, definition(name))
+    while True:
+        try:
+            served.open("POST", instances(name), instance(name, "first").encode())
+        except OSError:  # HTTPError 404: its kind is not served yet
+            continue
+        return time.perf_counter() - began
+
+
+def creates(served: Served) -> float:
+    """Return creates of custom objects a second against those of ConfigMaps, the median of rounds."""
+    data = {f"field{index}": "some text" for index in range(WIDTH)}
+    config_map = json.dumps({"metadata": {"name": "m-{n}"}, "data": data})
+    ratios = []
+    for round_ in range(ROUNDS):
+        rates = []
+        for path, body in ((MAPS, config_map), (instances("things"), instance("things", "t-{n}"))):
+            request = served.request("POST", path, body.replace("-{n}", f"-{round_}-{{n}}"))
+            rates.append(load(served, WRITERS, [request], SECONDS, 201).rate)
+        ratios.append(rates[1] / rates[0])
+    return median(ratios)
+
+
+@contextmanager
+def reading(served: Served) -> Iterator[list[float]]:
+    """Read a ConfigMap again and again until the block ends; yields the seconds that each read took."""
+    took: list[float] = []
+    ended = threading.Event()
+    context = ssl.create_default_context(cafile=served.authority)
+    connection = http.client.HTTPSConnection(served.host, served.port, context=context, timeout=60)
+
+    def read() -> None:
+        while not ended.is_set():
+            began = time.perf_counter()
+            connection.request("GET", f"{MAPS}/read", headers={"Authorization": f"Bearer {served.token}"})
+            connection.getresponse().read()
+            took.append(time.perf_counter() - began)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield took
+    finally:
+        ended.set()
+        thread.join()
+        connection.close()
+
+
+def delay(served: Served) -> float:
+    """Return by how many seconds the arrival of definitions delays a reader at most, beyond what it waits anyway."""
+    served.open("POST", MAPS, json.dumps({"metadata": {"name": "read"}}).encode())
+    with reading(served) as alone:
+        time.sleep(SECONDS)
+    with reading(served) as beside:
+        for number in range(ARRIVALS):
+            until_accepted(served, f"arrivals{number}")
+    return max(max(beside) - max(alone), 0.0)
+
+
+def many(folder: Path) -> tuple[float, float, float]:
+    """Return the seconds to start with no definition and with many, and the bytes of memory of each."""
+    starts, memory = [], []
+    for name in ("empty", "full"):  # two directories and one database
+        (folder / name).mkdir()
+        began = time.perf_counter()
+        with serving(folder / name, "--database", f"sqlite:///{folder / 'bench.db'}") as served:
+            starts.append(time.perf_counter() - began)
+            time.sleep(SECONDS)
+            memory.append(served.resident())
+            if len(starts) == 1:
+                for number in range(MANY):
+                    served.open("POST", DEFINITIONS, definition(f"many{number}"))
+    return starts[0], starts[1], (memory[1] - memory[0]) / MANY
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark."""
+    with tempfile.TemporaryDirectory() as name, serving(Path(name)) as served:
+        accepted = median(until_accepted(served, name) for name in ("things", "others", "more"))
+        ratio = creates(served)
+        longest = delay(served)
+    with tempfile.TemporaryDirectory() as name:
+        empty, full, memory = many(Path(name))
+    print(
+        f"a definition has {len(definition('things')):,} bytes; starting takes {empty:.2f} s, with {MANY} {full:.2f} s"
+    )
+    claims = [
+        Claim("definition created to first object accepted", accepted * 1e3, 1000.0, 1.0, "ms", at_most=True),
+        Claim("creates of custom objects, of ConfigMaps' (%)", ratio * 100, 100.0, 0.6, "%"),
+        Claim(f"start with {MANY} definitions, against none", full * 1e3, empty * 1e3, 2.0, "ms", at_most=True),
+        Claim("resident memory a definition", memory / 1e3, 100.0, 1.0, "kB", at_most=True),
+        Claim("longest delay of a reader by a definition", longest * 1e3, 20.0, 1.0, "ms", at_most=True),
+    ]
+    return report(claims, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
