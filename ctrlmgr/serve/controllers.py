@@ -32,6 +32,7 @@ from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
 from ctrlmgr.settings import Settings
+from ctrlmgr.simulation.nodes import templates
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
@@ -125,14 +126,22 @@ SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, 
 """The controllers that run where there are simulated nodes."""
 
 
+_NODES_OF_A_SMALL_RANGE: Final = 200
+_LARGE_RANGE: Final = "10.128.0.0/9"
+"""Where pods' addresses come from in a large cluster, if nothing is said; the usual range has room for 256 nodes."""
+
+
 def with_nodes(settings: Settings) -> Settings:
     """Return settings in which simulated nodes, if there are to be any, have all that they need.
 
-    A controller that the settings leave out by its name stays out.
+    A controller that the settings leave out by its name stays out. Raises `SettingsError` for a file with errors.
     """
-    if not settings.of(simulated_nodes.Options).nodes:
+    nodes = templates(settings.of(simulated_nodes.Options).nodes)
+    if not nodes:
         return settings
     ranges = replace(settings.of(node_ipam.Options), allocate_node_cidrs=True)
+    if not ranges.cluster_cidr and len(nodes) > _NODES_OF_A_SMALL_RANGE:
+        ranges = replace(ranges, cluster_cidr=_LARGE_RANGE)
     wanted = (*settings.controllers.enabled, *SIMULATED)
     return replace(
         settings,

@@ -1,7 +1,7 @@
 """What containers are told to do: phrases, in annotations of pods and in a file of rules.
 
 Guarantees: a phrase means one thing, or is refused with a word about why. What is not said is left to the container's
-command, and to what everyone knows of its image.
+command, and to what is known of its image.
 """
 
 from __future__ import annotations

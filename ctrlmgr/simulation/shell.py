@@ -342,7 +342,7 @@ class _Shell:
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "tail", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
 )
-"""Commands that run for ever, as everyone knows."""
+"""Commands that are known to run for ever."""
 
 
 def _seconds(arguments: list[str]) -> float | None:

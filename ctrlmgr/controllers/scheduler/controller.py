@@ -75,7 +75,7 @@ class Scheduler:
         self._start = 0
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with what the caches show now: nobody has looked for a while."""
+        """Begin with what the caches show now: another process may have decided meanwhile."""
         self.waiting = Waiting()
         self.world.restart()
         for lister in self._watched:

@@ -1,8 +1,8 @@
 """The simulated load balancer: writes `status.loadBalancer.ingress` of Services of type LoadBalancer.
 
 Guarantees: each Service has one address of the pool, of its first family, which no other Service has, for as long as it
-is of that type. A Service that names a class of load balancers is somebody else's. One worker: what is given needs no
-lock.
+is of that type. A Service that names a class of load balancers is another controller's. One worker: what is given needs
+no lock.
 """
 
 from __future__ import annotations

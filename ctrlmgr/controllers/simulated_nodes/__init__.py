@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.api.resource import LEASES, NODES, PODS
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.declaration import Setting
 from ctrlmgr.settings.kinds import TEXT, decimal
@@ -47,6 +48,8 @@ DESCRIPTOR = ControllerDescriptor(
     name="simulated-nodes-controller",
     aliases=("simulated-nodes",),
     component="kubelet",
+    # What it writes of nodes and pods it writes in the nodes' own names.
+    rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="simulated nodes and the pods on them, with `--nodes`",
     watches=(NODES, PODS, LEASES),
     owns=(NODES, LEASES),

@@ -76,7 +76,12 @@ function machine(node) {
       [node.zone, share("cpu", node), share("memory", node), `${count(node.count)} pods`].filter(Boolean).join(" · "),
     ),
     node.taints.length ? h("p", { class: "quiet taints" }, node.taints.join(", ")) : null,
-    h("p", { class: "pods" }, node.pods.map(chip), more > 0 ? h("span", { class: "quiet" }, `and ${count(more)}`) : null),
+    h(
+      "p",
+      { class: "pods" },
+      node.pods.map(chip),
+      more > 0 ? h("span", { class: "quiet" }, `and ${count(more)}`) : null,
+    ),
   );
 }
 

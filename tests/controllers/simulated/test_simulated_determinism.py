@@ -103,6 +103,6 @@ def written(make: Callable[[], Cluster]) -> list[tuple[int, str, bytes]]:
 def test_two_runs_are_the_same_log() -> None:
     one, two = written(Cluster), written(Cluster)
     assert len(one) > 100
-    assert {actor for _, actor, _ in one} >= {"system:node:node-1", "system:controller:kube-scheduler"}
+    assert {actor for _, actor, _ in one} >= {"system:node:node-1", "system:kube-scheduler"}
     assert any(b"unreachable" in body for _, _, body in one)
     assert one == two
