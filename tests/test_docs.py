@@ -118,7 +118,7 @@ def test_the_commands_of_a_page_run(page: Path, workplace: tuple[Path, dict[str,
 def test_the_readme_shows_a_replay_on_its_first_screen() -> None:
     first = read("README.md").splitlines()[:45]
     assert any("ctrlmgr replay" in line for line in first)
-    assert {"scripts/serve", "scripts/test"} <= {line.strip().split("  ")[0] for line in first}
+    assert {"scripts/serve --nodes 3", "scripts/test"} <= {line.strip().split("  ")[0] for line in first}
 
 
 def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str, str]]) -> None:

@@ -173,6 +173,11 @@ VALUES = {
         for signer in ("", "kubelet_serving_", "kubelet_client_", "kube_apiserver_client_", "legacy_unknown_")
         for part in ("cert", "key")
     },
+    "controllers.nodes": "3",
+    "controllers.simulated_behaviour": "rules.yaml",
+    "controllers.simulated_speed": "10",
+    "controllers.simulated_seed": "7",
+    "controllers.simulated_load_balancer_range": "203.0.113.0/24",
     "controllers.scheduler_name": "mine",
     "controllers.allocate_node_cidrs": "true",
     "controllers.cluster_cidr": "10.1.0.0/16",

@@ -78,8 +78,19 @@ class EngineClient:
         self._manager = manager
         self._canonical = canonical
         self._options = WriteOptions(field_manager=manager)
-        self.wrote = False
-        """Whether this client appended anything, or may have."""
+        self._parent: EngineClient | None = None
+        self._wrote = False
+
+    @property
+    def wrote(self) -> bool:
+        """Whether this client appended anything, or may have; one that acts for it in another name too."""
+        return self._wrote
+
+    @wrote.setter
+    def wrote(self, value: bool) -> None:
+        self._wrote = value
+        if self._parent is not None:
+            self._parent.wrote = value
 
     def for_reconcile(self, cause: Cause) -> EngineClient:
         """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
@@ -93,6 +104,15 @@ class EngineClient:
             canonical=self._canonical,
             rights=self._rights,
         )
+
+    def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
+        """Return a client for the same reconcile that writes in the name of another user."""
+        requester = Requester(user, tuple(groups), self._requester.user_agent)
+        other = EngineClient(
+            self.engine, self._run, requester, self._cause, fence=self._fence, canonical=self._canonical
+        )
+        other._parent = self
+        return other
 
     def of_canonical_objects(self) -> EngineClient:
         """Return the same client with the promise that objects are in their final form."""

@@ -2,8 +2,8 @@
 
 Guarantees, those of kube-scheduler's queue:
 - Pods go by priority, equal ones in the order in which they came.
-- A pod that fits nowhere waits for something that could make a difference to whoever refused it, and for five minutes
-  at most; then its back-off must be over: a second, doubled with each failure, ten at most.
+- A pod that fits nowhere waits for something that could make a difference to the plugin that refused it, and for five
+  minutes at most; then its back-off must be over: a second, doubled with each failure, ten at most.
 - What happens while a pod is being decided about counts for it: no change falls between two attempts.
 - A pod with scheduling gates does not wait for a node at all.
 

@@ -50,7 +50,9 @@ from ctrlmgr.serve.controllers import (
     compaction,
     event_expiry,
     read_root_ca,
+    simulated_runtime,
     watched,
+    with_nodes,
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
@@ -79,6 +81,7 @@ class Application(Fronted):
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
+        settings = with_nodes(settings)
         apps, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
             log.warning(warning)
@@ -110,6 +113,7 @@ class Application(Fronted):
             window=settings.watch_cache.capacity,
             tokens=front.authentication.token_requests,
             admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
+            runtime=simulated_runtime(settings, clock=clock),
         )
         authorization.follow(backend.engine.cacher)
         for resource in (NAMESPACES, *READ):

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from ctrlmgr.api import status
+from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.audit.event import Record
 from ctrlmgr.authentication.service_account_claims import ISSUED
@@ -41,11 +42,11 @@ from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, Request
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connecting import connect_options, has_no_log, object_name, unreachable
+from ctrlmgr.server.connecting import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, text, warnings
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -140,11 +141,13 @@ class Api:
         sender: Sender,
         reviews: Reviews,
         tokens: TokenRequests | None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Have `driver` run what `engine` makes of requests, and `watches` go on with watches.
 
-        Without `tokens` there is no place to ask for any.
+        Without `tokens` there is no place to ask for any; without a `runtime` nothing runs anywhere.
         """
+        self._runtime = runtime
         self._engine = engine
         self._driver = driver
         self._watches = watches
@@ -285,6 +288,16 @@ class Api:
         await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
+        if self._runtime is not None and target.kind.resource == PODS:
+            node = node_of(obj, self._engine.cacher)
+            if call.target.subresource == "log":
+                written = self._runtime.logs(obj, node, call.request.query)
+                if written is not None:
+                    await call.request.respond(text(200, written))
+                    return
+            refusal = self._runtime.refusal(node, call.target.subresource)
+            if refusal is not None:
+                raise refusal
         if has_no_log(target, call.target.subresource, obj):
             await call.request.respond(Response(204, b"", ()))
             return

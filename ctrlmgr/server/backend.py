@@ -28,6 +28,7 @@ from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
+from ctrlmgr.server.connecting import Runtime
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -59,12 +60,13 @@ class Backend:
         tokens: TokenRequests | None = None,
         rewinds: bool = False,
         admission: Admission | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
         Service accounts get their tokens from `tokens`, if they get any. `rewinds` says that clients may know revisions
         that are no more, because the log was taken back. `admission` has a say in writes; if it is left out, the
-        plugins have that are on by default.
+        plugins have that are on by default. `runtime` speaks for what runs on nodes, if anything does.
         """
         self.kinds = kinds
         # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
@@ -98,6 +100,7 @@ class Backend:
             Sender(self.workers),
             reviews,
             tokens,
+            runtime,
         )
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:

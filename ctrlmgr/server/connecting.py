@@ -6,6 +6,8 @@ has for a cluster without kubelets (`pkg/registry/core/pod/strategy.go`, `pkg/re
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from ctrlmgr.api.object import Object
@@ -20,6 +22,16 @@ from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
 
 _NODES = Resource("", "nodes")
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
+
+
+class Runtime(Protocol):
+    """Speaks for what runs on some nodes; a pod on any other it knows nothing of (None)."""
+
+    def logs(self, pod: Object, node: Object | None, query: Query) -> str | None:
+        """Return what a container of a pod has written; raises `BadRequest`."""
+
+    def refusal(self, node: Object | None, what: str) -> ApiError | None:
+        """Return why a pod on a node cannot be connected to for `what` (a subresource)."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -53,6 +65,12 @@ def unreachable(target: Target, obj: Object, view: View) -> ApiError:
                 return not_found(target.kind.resource, spec.node_name)  # Kubernetes' confusion, too
             return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
     return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
+
+
+def node_of(obj: Object, view: View) -> Object | None:
+    """Return the node of a pod, None if it has none."""
+    spec = obj.view(_Placed).spec
+    return view.get(_NODES, Key("", spec.node_name)) if spec is not None and spec.node_name else None
 
 
 def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructured:

@@ -7,6 +7,7 @@
 | `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | what goes on |
 | `/ui/api/timeline`, `events`, `moment` | what happened when |
 | `/ui/api/kinds`, `objects`, `object`, `history` | what there was |
+| `/ui/api/cluster` | what ran where, and what waited |
 | `/ui/api/change` | why |
 
 Paths within the page are relative, so that it works behind `kubectl proxy`, too.
@@ -27,6 +28,7 @@ from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Response, text
 from ctrlmgr.ui.assets import SECURITY, Assets
+from ctrlmgr.ui.cluster import Cluster
 from ctrlmgr.ui.graph import Graphs
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
@@ -65,6 +67,7 @@ class Site:
             "objects": tables.objects,
             "object": objects.object,
             "history": objects.history,
+            "cluster": Cluster(reader).cluster,
             "change": graphs.change,
         }
 

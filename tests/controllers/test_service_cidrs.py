@@ -143,7 +143,10 @@ BOTH = service_cidr("both", "10.7.0.0/24", "fd00::/112")
         pytest.param([service_cidr("b", "10.7.0.0/28")], ["10.7.0.16"], True, id="a part that does not"),
         pytest.param([service_cidr("b", "10.7.0.0/28")], ["10.7.0.15"], True, id="a part that does not give it"),
         pytest.param(
-            [service_cidr("b", "10.0.0.0/8", deletionTimestamp=START)], ["10.7.0.1"], True, id="another that goes too"
+            [service_cidr("b", "10.7.0.0/24", deletionTimestamp=START)], ["10.7.0.1"], True, id="another that goes too"
+        ),
+        pytest.param(
+            [service_cidr("b", "10.0.0.0/8", deletionTimestamp=START)], ["10.7.0.1"], False, id="a larger one that goes"
         ),
     ],
 )

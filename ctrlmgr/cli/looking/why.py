@@ -32,13 +32,16 @@ def why(
     of many; every one of them is in the tree), and what led to those; at the ends stand the requests that wrote what
     no reconcile did, if they were audited and are still kept. With --effects the tree goes the other way:
     which reconciles answered the change, and what they wrote.
+    Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
+    it, or how it scored.
 
     \b
     ctrlmgr why endpoints web -n shop
     ctrlmgr why pod/web-0 --at 1200 --effects
     """
+    from ctrlmgr.api.resource import PODS
     from ctrlmgr.cli.output import change_lines, trees
-    from ctrlmgr.inspection import causes
+    from ctrlmgr.inspection import causes, placement
     from ctrlmgr.inspection.requests import requests_if_kept
 
     with arguments.opened(loaded) as database:
@@ -49,8 +52,13 @@ def why(
         else:
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
+        placed = None
+        if named.resource == PODS and not effects and output != "json":
+            placed = placement.of(database, key, until=revision)
     if output == "json":
         change_lines.write_json(causes.as_json(tree))
         return
     for line in trees.effects(tree) if effects else trees.causes(tree):
+        click.echo(line)
+    for line in placement.lines(placed) if placed is not None else ():
         click.echo(line)

@@ -8,7 +8,7 @@ from typing import Annotated
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, SERVICES, Resource
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import TEXT
+from ctrlmgr.settings.kinds import TEXT, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,15 @@ class Options:
         TEXT,
         Setting("The `schedulerName` of the pods that the scheduler sees to; it leaves all others alone."),
     ] = "default-scheduler"
+    simulated_seed: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "What choices among equally good nodes come from, so that two runs choose alike. 0: chance.",
+            flag="--simulated-seed",
+            metavar="NUMBER",
+        ),
+    ] = 0
 
 
 DESCRIPTOR = ControllerDescriptor(

@@ -75,7 +75,7 @@ class Scheduler:
         self._start = 0
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with what the caches show now: nobody has looked for a while."""
+        """Begin with what the caches show now: another process may have decided meanwhile."""
         self.waiting = Waiting()
         self.world.restart()
         for lister in self._watched:
@@ -248,11 +248,11 @@ def build(context: ControllerContext, options: Options) -> Controller:
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
-        Surroundings(informers),
+        Surroundings(lambda resource: informers.informer(resource).lister),
         context.recorder(DESCRIPTOR),
         options,
         clock=context.clock,
-        random=context.random,
+        random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
     controller = Controller(
         DESCRIPTOR.name,

@@ -5,12 +5,13 @@ Guarantees: read from the caches when asked, at the moment of the decision.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
-from ctrlmgr.informer import Informers
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.node_selection import NodeSelector
@@ -79,17 +80,27 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
     spec: _VolumeSpec = _VolumeSpec()
 
 
+class Listing(Protocol):
+    """The objects of one resource: a cache, or what was there at a moment of the past."""
+
+    def get(self, key: Key) -> Object | None:
+        """Return one object, None if there is none."""
+
+    def list(self, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects of one namespace (None: of all)."""
+
+
 class Surroundings:
     """What is around the pods."""
 
-    def __init__(self, informers: Informers) -> None:
-        """Ask for the caches; before they sync."""
-        self._services = informers.informer(SERVICES).lister
-        self._budgets = informers.informer(BUDGETS).lister
-        self._claims = informers.informer(CLAIMS).lister
-        self._volumes = informers.informer(VOLUMES).lister
-        self._classes = informers.informer(CLASSES).lister
-        self._owners = {kind: informers.informer(each).lister for kind, each in _OWNERS.items()}
+    def __init__(self, listing: Callable[[Resource], Listing]) -> None:
+        """Read what `listing` returns for each resource."""
+        self._services = listing(SERVICES)
+        self._budgets = listing(BUDGETS)
+        self._claims = listing(CLAIMS)
+        self._volumes = listing(VOLUMES)
+        self._classes = listing(CLASSES)
+        self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
 
     def budgets(self) -> list[Budget]:
         """Return all disruption budgets."""

@@ -4,7 +4,7 @@ Guarantees:
 - One that is not being deleted has the finalizer and the condition Ready.
 - One that is being deleted goes once no address is of it alone, `GRACE` seconds after the deletion at the earliest: by
   then no process gives any of it any more. As long as it cannot go, its condition Ready says why.
-- Addresses stay where another ServiceCIDR holds them too, unless that one is being deleted as well.
+- Addresses stay where another ServiceCIDR holds them too, unless that one is being deleted as well and is not larger.
 
 Kubernetes: `pkg/controller/servicecidrs/servicecidrs_controller.go` (where two of the same range that are deleted at
 once let each other go).
@@ -51,8 +51,8 @@ TERMINATING: Final = Condition(
 
 def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterable[Object]) -> bool:
     """Whether an address that Services were given is of `service_cidr` and of none of the `others`."""
-    remaining = [network for other in others if not other.is_terminating for network in networks(other)]
     own = networks(service_cidr)
+    remaining = [network for other in others for network in networks(other) if _stays(other, network, own)]
     if all(any(_contains(each, network) for each in remaining) for network in own):
         return False
     ours, theirs = ([AddressRange(network, reserved=0) for network in each] for each in (own, remaining))
@@ -60,6 +60,11 @@ def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterabl
         claim.labels.get(LABEL_MANAGED_BY) == ALLOCATOR and _is_of(claim.name, ours) and not _is_of(claim.name, theirs)
         for claim in addresses
     )
+
+
+def _stays(other: Object, network: Network, own: Iterable[Network]) -> bool:
+    """Whether another's range can be counted on: as it stays, or is larger and so cannot go before the addresses do."""
+    return not other.is_terminating or any(_contains(network, each) and network != each for each in own)
 
 
 def _contains(network: Network, other: Network) -> bool:
@@ -116,7 +121,7 @@ class ServiceCIDRReconciler:
     def _say(self, service_cidr: Object, condition: Condition, client: Client) -> None:
         """Set the condition, unless it says the same already."""
         known = service_cidr.view(ServiceCIDR).ready
-        if known is not None and (known.status, known.reason) == (condition.status, condition.reason):
+        if known == condition:
             return
         fields: dict[str, Any] = service_cidr.to_dict()
         conditions = (fields.get("status") or {}).get("conditions") or ()

@@ -8,6 +8,7 @@ import { door } from "./door.js";
 import { latest } from "./latest.js";
 import { scrubber } from "./scrubber.js";
 import { change } from "./view_change.js";
+import { cluster } from "./view_cluster.js";
 import { health } from "./view_health.js";
 import { leaders } from "./view_leaders.js";
 import { object } from "./view_object.js";
@@ -24,7 +25,7 @@ import { timeline } from "./view_timeline.js";
  */
 
 /** @type {Record<string, () => View>} */
-const VIEWS = { timeline, objects, object, change, queues, leaders, requests, health };
+const VIEWS = { timeline, objects, object, change, queues, leaders, requests, health, cluster };
 const MENU = [
   ["timeline", "Timeline"],
   ["objects", "Objects"],
@@ -32,6 +33,7 @@ const MENU = [
   ["leaders", "Leaders"],
   ["health", "Health"],
   ["requests", "Requests"],
+  ["cluster", "Cluster"],
 ];
 const WITHIN = { object: "objects", change: "timeline" };
 const EVERY = 1000;

@@ -1,0 +1,156 @@
+"""Pods on simulated nodes: `python -m bench.cluster [NODES [PODS]]`, by default 1,000 nodes and 10,000 pods.
+
+How many pods a second are created, scheduled and seen running, against the bare writes of the same: creating each pod,
+binding it, and patching its status once, by clients. Memory per node and pod, and what idle nodes cost, besides.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import local
+from typing import Any
+from urllib.parse import urlsplit
+
+from ctrlmgr.testing.served import ServerProcess
+
+CLIENTS = 8
+IDLE = 10.0
+"""Seconds for which idle nodes are watched."""
+POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
+WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
+
+
+class Client:
+    """A connection a thread."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        """Talk to `server`."""
+        self._server = server
+        self._local = local()
+
+    def __call__(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Any:
+        """Send a request and return the answer's body, decoded."""
+        connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            place = urlsplit(self._server.url)
+            connection = http.client.HTTPSConnection(place.netloc, context=self._server.trust, timeout=60)
+            self._local.connection = connection
+        headers = {"Authorization": f"Bearer {self._server.token}", "Content-Type": media_type}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {text.decode()[:300]}")
+        return json.loads(text)
+
+
+def each(work: Callable[[int], Any], count: int) -> None:
+    """Do something so many times, by all clients at once."""
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        for _ in pool.map(work, range(count)):
+            pass
+
+
+def create(client: Client, number: int) -> None:
+    """Create one pod."""
+    client("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": f"p{number}"}, **POD})
+
+
+def count(client: Client, path: str, holds: Callable[[dict[str, Any]], bool]) -> int:
+    """Return how many objects of a collection something holds for."""
+    return sum(holds(item) for item in client("GET", path)["items"])
+
+
+def is_ready(node: dict[str, Any]) -> bool:
+    """Say whether a node is ready, and takes pods."""
+    told = {one["type"]: one["status"] for one in node.get("status", {}).get("conditions", ())}
+    return told.get("Ready") == "True" and not node["spec"].get("taints") and bool(node["spec"].get("podCIDR"))
+
+
+def is_running(pod: dict[str, Any]) -> bool:
+    """Say whether a pod runs."""
+    return bool(pod["status"].get("phase") == "Running")
+
+
+def wait(holds: Callable[[], bool], pause: float) -> None:
+    """Wait for something."""
+    while not holds():
+        time.sleep(pause)
+
+
+def usage(server: ServerProcess) -> tuple[float, float]:
+    """Return the CPU seconds that a server has used, and the MiB that it holds."""
+    process = server._process
+    assert process is not None
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    held = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return (int(fields[11]) + int(fields[12])) / 100, held / 1024
+
+
+def simulated(folder: Path, nodes: int, pods: int) -> Iterator[str]:
+    """Yield what scheduling and running pods on simulated nodes comes to, and at last the pods a second."""
+    flags = ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(nodes), "--log-level", "error")
+    with ServerProcess(folder, *flags) as server:
+        client = Client(server)
+        began = time.monotonic()
+        wait(lambda: count(client, "/api/v1/nodes", is_ready) == nodes, 0.5)
+        yield f"{nodes} nodes ready in {time.monotonic() - began:.1f} s"
+        used, held = usage(server)
+        time.sleep(IDLE)
+        yield f"idle: {(usage(server)[0] - used) / IDLE:.1%} of a core, {held:.0f} MiB"
+        began = time.monotonic()
+        each(lambda number: create(client, number), pods)
+        created = time.monotonic() - began
+        wait(lambda: count(client, "/api/v1/namespaces/default/pods", is_running) == pods, 1.0)
+        took = time.monotonic() - began
+        yield f"{pods} pods created in {created:.1f} s, all running after {took:.1f} s"
+        yield f"memory: {(usage(server)[1] - held) * 1024 / pods:.0f} KiB a pod"
+        yield f"{pods / took:.1f}"
+
+
+def bare(folder: Path, pods: int) -> float:
+    """Return how many pods a second clients create, bind and report by themselves."""
+    with ServerProcess(
+        folder, "--database", f"sqlite:///{folder / 'log.db'}", *WITHOUT, "--log-level", "error"
+    ) as server:
+        client = Client(server)
+        client("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        wait(lambda: bool(client("GET", "/api/v1/namespaces/default/serviceaccounts")["items"]), 0.1)
+        place = "/api/v1/namespaces/default/pods"
+        patch = "application/strategic-merge-patch+json"
+
+        def work(number: int) -> None:
+            create(client, number)
+            target = {"kind": "Node", "name": "n"}
+            client("POST", f"{place}/p{number}/binding", {"metadata": {"name": f"p{number}"}, "target": target})
+            ready = [{"type": "Ready", "status": "True"}]
+            client("PATCH", f"{place}/p{number}/status", {"status": {"phase": "Running", "conditions": ready}}, patch)
+
+        began = time.monotonic()
+        each(work, pods)
+        return pods / (time.monotonic() - began)
+
+
+def main() -> None:
+    """Run it."""
+    given = [int(text) for text in sys.argv[1:3]]
+    nodes, pods = [*given, *(1000, 10_000)[len(given) :]]
+    with tempfile.TemporaryDirectory() as folder:
+        *lines, rate = simulated(Path(folder), nodes, pods)
+    print(*lines, sep="\n")
+    with tempfile.TemporaryDirectory() as folder:
+        alone = bare(Path(folder), pods)
+    ratio = float(rate) / alone
+    print(f"pods/s: {rate} created, scheduled and running; {alone:.1f} by bare writes; ratio {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""A simulated load balancer: gives Services of type LoadBalancer addresses of a pool. Nothing listens there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import SERVICES
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import RANGES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the simulated load balancer can be told."""
+
+    simulated_load_balancer_range: Annotated[
+        str,
+        RANGES,
+        Setting(
+            "Where the addresses of Services of type LoadBalancer come from, where there are simulated nodes.",
+            flag="--simulated-load-balancer-range",
+            metavar="CIDR[,CIDR]",
+        ),
+    ] = "198.51.100.0/24"
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="simulated-load-balancer-controller",
+    aliases=("simulated-load-balancer",),
+    component="service-controller",
+    account="service-controller",
+    does="addresses for Services of type LoadBalancer, with `--nodes`",
+    watches=(SERVICES,),
+    builder="ctrlmgr.controllers.simulated_load_balancer.controller:build",
+    options=Options,
+    enabled_by_default=False,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,60 @@
+"""Simulated nodes: kubelets that run nothing, and report what pods on them would go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import LEASES, NODES, PODS
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import TEXT, decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the simulation can be told; `simulated_speed` is how many of its seconds pass in one."""
+
+    nodes: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Simulated nodes: how many, or a file that describes them. With any, a scheduler runs, nodes are given "
+            "ranges of pod addresses, and Services of type LoadBalancer addresses. Nothing is ever executed.",
+            flag="--nodes",
+            metavar="COUNT|FILE",
+        ),
+    ] = ""
+    simulated_behaviour: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file of rules that says what containers on simulated nodes do.",
+            flag="--simulated-behaviour",
+            metavar="FILE",
+        ),
+    ] = ""
+    simulated_speed: Annotated[
+        float,
+        decimal(0),
+        Setting(
+            "How many times as fast containers on simulated nodes live.", flag="--simulated-speed", metavar="FACTOR"
+        ),
+    ] = 1.0
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="simulated-nodes-controller",
+    aliases=("simulated-nodes",),
+    component="kubelet",
+    # What it writes of nodes and pods it writes in the nodes' own names.
+    rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
+    does="simulated nodes and the pods on them, with `--nodes`",
+    watches=(NODES, PODS, LEASES),
+    owns=(NODES, LEASES),
+    builder="ctrlmgr.controllers.simulated_nodes.controller:build",
+    options=Options,
+    enabled_by_default=False,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,350 @@
+"""Simulated kubelets: register nodes, keep their leases and statuses, and report what becomes of the pods on them.
+
+Guarantees:
+- Only nodes with our mark are driven, and only pods on those. Nothing is executed.
+- Each write is made in the name of the node, `system:node:NAME`.
+- What a pod goes through is `simulation.status.desired_status`; here it is written, and written again when it changes
+  by itself. A process that takes over goes on where the other stopped, as everything follows from the objects.
+
+Its keys: a name alone is a node, a namespace and a name a pod.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from ctrlmgr.api.core import ObjectReference, Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock, format_time, format_time_seconds
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
+from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood
+from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
+from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.filters import PORTS_TAKEN
+from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.resources import shortages
+from ctrlmgr.simulation.behaviour import Rule, read_rules
+from ctrlmgr.simulation.nodes import (
+    ADDRESSES,
+    MARK,
+    Template,
+    free_address,
+    is_lost,
+    lease,
+    new_node,
+    node_status,
+    problems,
+    templates,
+)
+from ctrlmgr.simulation.status import Place, desired_status, rejected
+
+log = structlog.get_logger(__name__)
+
+_LEASES: Final = "kube-node-lease"
+_GROUPS: Final = ("system:nodes", "system:authenticated")
+_RENEW: Final = 10.0
+"""Seconds between renewals of a lease; twice that in a cluster of more than a hundred nodes."""
+_MANY: Final = 100
+_REPORT: Final = 300.0
+"""Seconds after which a status is reported though nothing has changed."""
+_MOMENT: Final = 0.25
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class SimulatedNodes:
+    """The reconciler of nodes and of pods."""
+
+    def __init__(
+        self,
+        nodes: Lister,
+        pods: Lister,
+        leases: Lister,
+        recorder: Recorder,
+        wanted: Sequence[Template],
+        rules: tuple[Rule, ...],
+        speed: float,
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read from these caches; `pods` is indexed by node. The nodes in `wanted` are made."""
+        self._nodes = nodes
+        self._pods = pods
+        self._leases = leases
+        self._recorder = recorder
+        self._wanted = {each.name: each for each in wanted}
+        self._rules = rules
+        self._speed = speed
+        self._clock = clock
+        self._reported: dict[str, float] = {}
+        self._addresses: dict[str, str] = {}
+        # Addresses that have been given and that the cache may not show yet, by pod.
+        self._given: dict[Key, tuple[str, ...]] = {}
+
+    def on_start(self) -> Iterator[Key]:
+        """Begin with all nodes that are wanted or marked, and the pods on them."""
+        self._reported.clear()
+        marked = [node for node in self._nodes.list() if is_marked(node)]
+        self._addresses = {node.name: address for node in marked for address in _addresses(node)}
+        for name in dict.fromkeys([*self._wanted, *(node.name for node in marked)]):
+            yield Key("", name)
+            yield from (pod.key for pod in pods_of_node(self._pods, name))
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """See to a node, or to a pod."""
+        return self._pod(key, client) if key.namespace else self._node(key, client)
+
+    # Nodes
+
+    def _node(self, key: Key, client: EngineClient) -> Result | None:
+        name = key.name
+        node = self._nodes.get(key)
+        acting = _as_node(client, name)
+        if node is None:
+            return self._register(name, acting)
+        if not is_marked(node):
+            return None
+        if is_lost(node.annotations):
+            return None
+        self._report(node, acting)
+        self._renew(node, acting)
+        return Result(requeue_after=_RENEW if len(self._nodes) <= _MANY else 2 * _RENEW)
+
+    def _register(self, name: str, client: EngineClient) -> Result | None:
+        """Make a node that is wanted and has never been there; one that was deleted stays away."""
+        if name not in self._wanted or name in self._addresses:
+            return None
+        try:
+            client.create(Object.from_dict(new_node(self._wanted[name])))
+        except AlreadyExists:
+            log.debug("node is there already", node=name)
+        return None  # it comes again with its creation
+
+    def _report(self, node: Object, client: EngineClient) -> None:
+        now = self._clock.monotonic()
+        beats = now - self._reported.get(node.name, -_REPORT) >= _REPORT
+        fields = node.to_dict()
+        address = self._address(node.name, fields)
+        status = node_status(fields, address, format_time_seconds(self._clock.now()), beats=beats)
+        if status == fields.get("status"):
+            return
+        client.update(Object.from_dict({**fields, "status": status}), "status")
+        self._reported[node.name] = now
+        for problem in problems(node.annotations):
+            subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
+            self._recorder.event(subject, WARNING, "SimulatedBehaviour", problem)
+
+    def _address(self, name: str, fields: Mapping[str, Any]) -> str:
+        """Return a node's address: the one that it has, or the lowest that no other has."""
+        if name not in self._addresses:
+            own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
+            self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
+        return self._addresses[name]
+
+    def _renew(self, node: Object, client: EngineClient) -> None:
+        now = format_time(self._clock.now())
+        wanted = lease(node.name, node.uid, now)
+        current = self._leases.get(Key(_LEASES, node.name))
+        if current is None:
+            try:
+                client.create(Object.from_dict(wanted))
+            except AlreadyExists:
+                log.debug("lease is there already", node=node.name)
+            return
+        fields = current.to_dict()
+        fields["spec"] = {**fields.get("spec", {}), **wanted["spec"]}
+        client.update(Object.from_dict(fields))
+
+    # Pods
+
+    def _pod(self, key: Key, client: EngineClient) -> Result | None:
+        pod = self._pods.get(key)
+        if pod is None:
+            self._given.pop(key, None)
+            return None
+        node = self._nodes.get(Key("", pod.view(Pod).spec.node_name))
+        if node is None or not is_marked(node) or is_lost(node.annotations):
+            return None
+        acting = _as_node(client, node.name)
+        fields = pod.to_dict()
+        if (fields.get("status") or {}).get("phase") in _ENDED:
+            if pod.is_terminating:
+                self._delete(pod, acting)
+            return None
+        try:
+            return self._live(pod, fields, node, acting)
+        except NotFound:
+            return None
+
+    def _live(self, pod: Object, fields: dict[str, Any], node: Object, client: EngineClient) -> Result | None:
+        now = self._clock.now()
+        time = PodTime.of(fields, now, self._speed)
+        is_new = not (fields.get("status") or {}).get("startTime")
+        if is_new:
+            refusal = self._refusal(pod, node)
+            if refusal is not None:
+                self._reject(pod, fields, *refusal, time.write(0.0), client)
+                return None
+            for problem in misunderstood(fields):
+                self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
+        place = self._place(pod, fields, node)
+        if place is None:
+            return Result(requeue_after=_MOMENT)
+        end = time.end(fields)
+        seconds = time.seconds(now)
+        desired = desired_status(fields, asked_of(fields, self._rules), place, seconds, end, time.write)
+        if end is not None and is_new:
+            self._delete(pod, client)
+            return None
+        if desired.status != fields.get("status"):
+            updated = client.update(Object.from_dict({**fields, "status": desired.status}), "status")
+            self._tell(pod, fields, desired.status)
+            for each in unknown_commands(desired.life):
+                self._recorder.event(pod, each.type, each.reason, each.message)
+            pod = updated
+        if end is not None and desired.stopped:
+            self._delete(pod, client)
+            return None
+        if desired.changes_in is None:
+            return None
+        return Result(requeue_after=max(desired.changes_in / self._speed, 0.01))
+
+    def _tell(self, pod: Object, fields: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        for each in tidings(fields, status):
+            subject = ObjectReference("Pod", pod.namespace, pod.name, pod.uid, "v1", field_path=each.field_path)
+            self._recorder.event(subject, each.type, each.reason, each.message)
+
+    def _delete(self, pod: Object, client: EngineClient) -> None:
+        try:
+            client.delete(pod, grace=0)
+        except NotFound:
+            log.debug("pod already gone", pod=str(pod.key))
+        self._given.pop(pod.key, None)
+
+    def _refusal(self, pod: Object, node: Object) -> tuple[str, str] | None:
+        """Return why a node cannot take a pod that names it, as the kubelet judges: a reason and a message."""
+        others = NodeInfo.of(node)
+        for each in pods_of_node(self._pods, node.name):
+            info = PodInfo.of(each)
+            if each.key != pod.key and not info.has_ended and info.view.status.start_time is not None:
+                others.add(info)
+        info = PodInfo.of(pod)
+        if any(port.clashes(taken) for port in info.host_ports for taken in others.ports):
+            return "NodePorts", f"Predicate NodePorts failed: {PORTS_TAKEN}"
+        reasons, _ = shortages(info.requests, others.allocatable, others.used, len(others.pods))
+        if not reasons:
+            return None
+        name = "pods" if reasons[0] == "Too many pods" else reasons[0].removeprefix("Insufficient ")
+        asked = 1 if name == "pods" else info.requests[name]
+        used = len(others.pods) if name == "pods" else others.used.get(name, 0)
+        message = (
+            f"Node didn't have enough resource: {name}, requested: {asked}, used: {used}, "
+            f"capacity: {others.allocatable.get(name, 0)}"
+        )
+        return f"OutOf{name}", message
+
+    def _reject(
+        self, pod: Object, fields: dict[str, Any], reason: str, message: str, at: str, client: EngineClient
+    ) -> None:
+        status = rejected(fields, reason, message, at)
+        client.update(Object.from_dict({**fields, "status": status}), "status")
+        self._recorder.event(pod, WARNING, reason, message)
+
+    def _place(self, pod: Object, fields: Mapping[str, Any], node: Object) -> Place | None:
+        """Return the addresses of a pod and its node; None while there are none to be had."""
+        hosts = tuple(_addresses(node))
+        if not hosts:
+            return None
+        spec, status = fields["spec"], fields.get("status") or {}
+        if spec.get("hostNetwork"):
+            return Place(hosts, hosts)
+        own = tuple(each["ip"] for each in status.get("podIPs") or ())
+        if own:
+            self._given.pop(pod.key, None)
+            return Place(hosts, own)
+        if pod.key in self._given:
+            return Place(hosts, self._given[pod.key])
+        ranges = node.to_dict()["spec"].get("podCIDRs") or ()
+        taken = {ip for each in pods_of_node(self._pods, node.name) for ip in each.view(Pod).ips}
+        taken |= {ip for given in self._given.values() for ip in given}
+        found = tuple(free_address(ipaddress.ip_network(each), taken, skip=2) for each in ranges)
+        if not found or not all(found):
+            return None
+        self._given[pod.key] = found
+        return Place(hosts, found)
+
+    # What concerns which keys
+
+    def node_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a node that has come or changed in what it is told; its pods too, if it is found again."""
+        new, old = change.new, change.old
+        if new is None or not is_marked(new):
+            return
+        if old is None or old.annotations != new.annotations or old.labels != new.labels:
+            yield new.key
+            if old is None or is_lost(old.annotations):
+                yield from (pod.key for pod in pods_of_node(self._pods, new.name))
+
+
+def pod_keys(change: Change) -> Iterator[Key]:
+    """Yield a pod that has a node."""
+    if change.object.view(Pod).spec.node_name:
+        yield change.object.key
+
+
+def is_marked(node: Object) -> bool:
+    """Say whether a node is simulated."""
+    return node.labels.get(MARK) == "true"
+
+
+def _addresses(node: Object) -> Iterator[str]:
+    for each in (node.to_dict().get("status") or {}).get("addresses") or ():
+        if each["type"] == "InternalIP":
+            yield each["address"]
+
+
+def _as_node(client: EngineClient, name: str) -> EngineClient:
+    return client.acting_as(f"system:node:{name}", _GROUPS)
+
+
+def read_behaviour(options: Options) -> tuple[Rule, ...]:
+    """Return the rules of the file that the options name; raises `SettingsError`."""
+    return read_rules(Path(options.simulated_behaviour).expanduser()) if options.simulated_behaviour else ()
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares; raises `SettingsError` for files with errors."""
+    if not options.simulated_speed:
+        raise SettingsError("controllers.simulated_speed: time must pass")
+    nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
+    index_by_node(pods)
+    reconciler = SimulatedNodes(
+        nodes.lister,
+        pods.lister,
+        leases.lister,
+        context.recorder(DESCRIPTOR),
+        templates(options.nodes),
+        read_behaviour(options),
+        options.simulated_speed,
+        clock=context.clock,
+    )
+    return Controller(
+        DESCRIPTOR.name,
+        reconciler,
+        watches=[Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)],
+        client=context.client(DESCRIPTOR),
+        log=context.event_log,
+        clock=context.clock,
+        random=context.random,
+    )

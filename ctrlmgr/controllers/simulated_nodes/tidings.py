@@ -1,0 +1,65 @@
+"""What a kubelet tells in Events when a pod's status changes: a pure function of the status before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.simulation.life import Life
+
+_NORMAL: Final = "Normal"
+_WARNING: Final = "Warning"
+
+
+class Tiding(NamedTuple):
+    """An Event about a container of a pod, or about the pod."""
+
+    type: str
+    reason: str
+    message: str
+    field_path: str = ""
+
+
+def tidings(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Tiding]:
+    """Yield what is told when the status of a pod becomes `new`."""
+    old = pod.get("status") or {}
+    for field, place in (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")):
+        before = {each["name"]: each for each in old.get(field) or ()}
+        for status in new.get(field) or ():
+            path = f"spec.{place}{{{status['name']}}}"
+            for type_, reason, message in _container(pod, before.get(status["name"]) or {}, status):
+                yield Tiding(type_, reason, message, path)
+
+
+def _container(
+    pod: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    image = after["image"]
+    if after["imageID"] and not before.get("imageID"):
+        yield _NORMAL, "Pulled", f'Container image "{image}" already present on machine'
+    if after.get("containerID") != before.get("containerID"):
+        yield _NORMAL, "Created", "Container created"
+        yield _NORMAL, "Started", "Container started"
+    waits = (after["state"].get("waiting") or {}).get("reason", "")
+    if waits == ((before.get("state") or {}).get("waiting") or {}).get("reason", ""):
+        return
+    if waits == "CrashLoopBackOff":
+        meta = pod["metadata"]
+        where = f"{meta['name']}_{meta.get('namespace', '')}({meta.get('uid', '')})"
+        yield _WARNING, "BackOff", f"Back-off restarting failed container {after['name']} in pod {where}"
+    elif waits in ("ErrImagePull", "ErrImageNeverPull"):
+        message = after["state"]["waiting"].get("message", "")
+        failed = f'Failed to pull image "{image}": {message}' if waits == "ErrImagePull" else message
+        yield _WARNING, "Failed", failed
+        yield _WARNING, "Failed", f"Error: {waits}"
+    elif waits == "ImagePullBackOff":
+        yield _NORMAL, "BackOff", f'Back-off pulling image "{image}"'
+
+
+def unknown_commands(life: Life) -> Iterator[Tiding]:
+    """Yield a word for each container whose command the simulation does not know."""
+    for each in (*life.init, *life.main):
+        if len(each.spans) == 1 and each.spans[0].run.unknown:
+            command = each.spans[0].run.unknown
+            message = f"the simulation does not know the command {command!r} and takes it to run for ever"
+            yield Tiding(_WARNING, "SimulatedCommand", message)

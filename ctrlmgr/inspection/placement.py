@@ -1,0 +1,106 @@
+"""Why a pod is on its node, or on none: the scheduler's decision, made once more on what was there at that moment.
+
+Guarantees: nothing is remembered for this. The state before the decision is read back from the log and decided on by
+the same functions, so the refusals and scores are those of then. What the log has forgotten cannot be told (`Expired`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource, Revision
+from ctrlmgr.controllers.scheduler import DESCRIPTOR
+from ctrlmgr.controllers.scheduler.surroundings import Surroundings
+from ctrlmgr.inspection import past
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.scheduling.cycle import Decision, decide
+from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+
+_WIDEST: Final = 40
+
+
+class Placement(NamedTuple):
+    """A decision about a pod, written at a revision; `node` is where it came to be, "" if nowhere."""
+
+    revision: Revision
+    key: Key
+    node: str
+    decision: Decision
+
+
+class _Frozen:
+    """The objects of one resource at a moment."""
+
+    def __init__(self, objects: Sequence[Object]) -> None:
+        self._objects = {each.key: each for each in objects}
+
+    def get(self, key: Key) -> Object | None:
+        return self._objects.get(key)
+
+    def list(self, namespace: str | None = None) -> Sequence[Object]:
+        return [each for each in self._objects.values() if namespace in (None, each.namespace)]
+
+
+def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
+    """Return the last decision of our scheduler about a pod, None if it has made none; raises `Expired`."""
+    changes = past.history(database, PODS, key, until=until)
+    own = [each for each in changes if each.author.controller == DESCRIPTOR.name and each.before is not None]
+    if not own:
+        return None
+    last = own[-1]
+    pod = PodInfo.of(last.before or last.object)
+    if pod.node_name:
+        return None  # it marked the pod because another takes its place
+    node = PodInfo.of(last.object).node_name
+    return Placement(last.revision, key, node, _decided(database, pod, last.revision - 1))
+
+
+def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
+    def listing(resource: Resource) -> _Frozen:
+        return _Frozen(past.objects(database, resource, at=at))
+
+    around = Surroundings(listing)
+    cluster = Cluster()
+    cluster.nodes = {each.name: NodeInfo.of(each) for each in past.objects(database, NODES, at=at)}
+    cluster.namespaces = {each.name: each.labels for each in past.objects(database, NAMESPACES, at=at)}
+    for each in past.objects(database, PODS, at=at):
+        other = PodInfo.of(each)
+        if other.has_ended:
+            continue
+        if other.node_name in cluster.nodes:
+            cluster.nodes[other.node_name].add(other)
+        elif other.nominated and not other.node_name:
+            cluster.nominate(other, other.nominated)
+    return decide(
+        pod,
+        cluster,
+        budgets=around.budgets(),
+        volumes=around.volumes(pod),
+        default_selector=None if pod.spread else around.default_selector(pod),
+    )
+
+
+def lines(placement: Placement) -> Iterator[str]:
+    """Yield what is to be told of a decision, a node a line: first those that can take the pod, the best before all."""
+    decision = placement.decision
+    yield ""
+    yield f"how its node was chosen, at revision {placement.revision}:"
+    sums = {name: sum(each.values()) for name, each in decision.scores.items()}
+    width = min(max(map(len, (*sums, *decision.refusals, *decision.best)), default=0), _WIDEST)
+    if not sums:
+        for name in decision.best:
+            yield f"  {name:{width}}  the only one that can take it"
+    for name in sorted(sums, key=lambda each: (-sums[each], each)):
+        parts = ", ".join(f"{plugin} {given}" for plugin, given in decision.scores[name].items())
+        chosen = "  <- chosen" if name == placement.node else ""
+        yield f"  {name:{width}}  {sums[name]:4}  {parts}{chosen}"
+    for name, refusal in sorted(decision.refusals.items()):
+        yield f"  {name:{width}}  no: {refusal.plugin}: {', '.join(refusal.reasons)}"
+    if decision.message:
+        yield f"  {decision.message}"
+    if decision.preemption is not None and decision.preemption.candidate is not None:
+        candidate = decision.preemption.candidate
+        victims = ", ".join(str(each.key) for each in candidate.victims)
+        yield f"  room is made on {candidate.node}: {victims} go"

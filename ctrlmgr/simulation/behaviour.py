@@ -1,0 +1,176 @@
+"""What containers are told to do: phrases, in annotations of pods and in a file of rules.
+
+Guarantees: a phrase means one thing, or is refused with a word about why. What is not said is left to the container's
+command, and to what is known of its image.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from ctrlmgr.errors import SettingsError
+
+ANNOTATION: Final = "simulate.ctrlmgr.io/"
+"""Annotations of pods: this and a container's name, or `pod` for all of them."""
+NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
+"""The annotation of a node: what it is to do."""
+
+_DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_EXIT: Final = re.compile(rf"exit (\d+)(?: after {_DURATION})?")
+_FAIL: Final = re.compile(rf"fail (\d+) times?(?: after {_DURATION})?")
+_READY: Final = re.compile(rf"ready after {_DURATION}")
+_PULL: Final = re.compile(rf"slow pull(?: {_DURATION})?")
+_OOM: Final = re.compile(rf"oom(?: after {_DURATION})?")
+_STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {_DURATION}")
+
+
+class Behaviour(NamedTuple):
+    """What a container is told; None: nothing. Times in seconds."""
+
+    exit_code: int | None = None
+    exits_after: float = 0.0
+    failures: int | None = None
+    """How often it fails before it does what it does."""
+    is_oom: bool = False
+    never_ready: bool = False
+    ready_after: float | None = None
+    pull_takes: float | None = None
+    pull_fails: bool = False
+    stops_after: float | None = None
+    """How long it takes to end when it is told to."""
+    ignores_stop: bool = False
+
+    def over(self, other: Behaviour) -> Behaviour:
+        """Return this, and what `other` says where this says nothing."""
+        said: dict[str, Any] = self._asdict()
+        nothing = Behaviour()._asdict()
+        changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
+        return other._replace(**changes)
+
+
+NOTHING: Final = Behaviour()
+
+
+def read(text: str) -> Behaviour:
+    """Read phrases, parted by semicolons; raises ValueError for one that is not understood."""
+    found = NOTHING
+    for phrase in filter(None, (" ".join(each.split()).lower() for each in text.split(";"))):
+        found = _phrase(phrase).over(found)
+    return found
+
+
+def _phrase(phrase: str) -> Behaviour:
+    if match := _EXIT.fullmatch(phrase):
+        return Behaviour(exit_code=int(match[1]) % 256, exits_after=_time(match[2], match[3]))
+    if match := _FAIL.fullmatch(phrase):
+        return Behaviour(failures=int(match[1]), exits_after=_time(match[2], match[3]))
+    if match := _READY.fullmatch(phrase):
+        return Behaviour(ready_after=_time(match[1], match[2]))
+    if match := _PULL.fullmatch(phrase):
+        return Behaviour(pull_takes=_time(match[1], match[2]) if match[1] else 30.0)
+    if match := _OOM.fullmatch(phrase):
+        return Behaviour(exit_code=137, is_oom=True, exits_after=_time(match[1], match[2]))
+    if match := _STOP.fullmatch(phrase):
+        return Behaviour(stops_after=_time(match[1], match[2]))
+    known = {
+        "crash loop": Behaviour(exit_code=1, exits_after=1.0),
+        "never ready": Behaviour(never_ready=True),
+        "pull error": Behaviour(pull_fails=True),
+        "ignore sigterm": Behaviour(ignores_stop=True),
+        "run": NOTHING,
+    }
+    if phrase not in known:
+        raise ValueError(
+            f"{phrase!r} is not understood; say `exit CODE after TIME`, `fail N times`, `crash loop`, "
+            "`oom after TIME`, `never ready`, `ready after TIME`, `slow pull TIME`, `pull error`, `stop after TIME` "
+            "or `ignore sigterm`"
+        )
+    return known[phrase]
+
+
+def _time(number: str | None, unit: str | None) -> float:
+    return float(number or 0) * _UNITS[unit]
+
+
+_PATTERNS: Final = ("namespace", "pod", "container", "image")
+
+
+class Rule(NamedTuple):
+    """Which containers a rule is about, by patterns as of file names, and what they are told."""
+
+    namespace: str
+    pod: str
+    container: str
+    image: str
+    behaviour: Behaviour
+
+    def applies(self, namespace: str, pod: str, container: str, image: str) -> bool:
+        """Say whether it is about a container."""
+        pairs = ((namespace, self.namespace), (pod, self.pod), (container, self.container), (image, self.image))
+        return all(fnmatch.fnmatchcase(text, pattern) for text, pattern in pairs)
+
+
+def read_rules(path: Path) -> tuple[Rule, ...]:
+    """Read a file of rules; raises `SettingsError` with the line and the reason for the first that is wrong."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else 1
+        raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
+    if node is None:
+        return ()
+    if not isinstance(node, yaml.SequenceNode):
+        raise SettingsError(f"{path}:{node.start_mark.line + 1}: a list of rules is expected")
+    return tuple(_read_rule(path, each) for each in node.value)
+
+
+def _read_rule(path: Path, node: yaml.Node) -> Rule:
+    line = node.start_mark.line + 1
+    fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
+    if not isinstance(fields, dict) or not isinstance(fields.get("do"), str):
+        raise SettingsError(f"{path}:{line}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
+    unknown = fields.keys() - {*_PATTERNS, "do"}
+    if unknown:
+        raise SettingsError(f"{path}:{line}: there is no {min(map(str, unknown))!r} in a rule")
+    try:
+        behaviour = read(fields["do"])
+    except ValueError as error:
+        raise SettingsError(f"{path}:{line}: {error}") from error
+    namespace, pod, container, image = (str(fields.get(name, "*")) for name in _PATTERNS)
+    return Rule(namespace, pod, container, image, behaviour)
+
+
+class Told(NamedTuple):
+    """What a container is told, and the annotations of its pod that are not understood."""
+
+    behaviour: Behaviour
+    problems: tuple[str, ...] = ()
+
+
+def told(
+    annotations: Mapping[str, str], rules: Iterable[Rule], namespace: str, pod: str, container: str, image: str
+) -> Told:
+    """Return what a container is told: its own annotation first, then that of its pod, then the first rule."""
+    found, problems = NOTHING, []
+    for name in (container, "pod"):
+        text = annotations.get(f"{ANNOTATION}{name}")
+        if text is None:
+            continue
+        try:
+            found = found.over(read(text))
+        except ValueError as error:
+            problems.append(f"{ANNOTATION}{name}: {error}")
+    rule = next((each for each in rules if each.applies(namespace, pod, container, image)), None)
+    if rule is not None:
+        found = found.over(rule.behaviour)
+    return Told(found, tuple(problems))

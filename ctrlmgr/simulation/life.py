@@ -1,0 +1,371 @@
+"""The life of a pod: what each of its containers has been through by now.
+
+Guarantees, those of the kubelet as far as they can be seen from outside:
+- Init containers run one after the other, sidecars among them go on; then all containers start.
+- A container that ends starts again if the pod's restart policy has it so: at once the first time, then after 10 s,
+  twice as long each time, five minutes at most; ten minutes of quiet are forgiven.
+- A pod that is deleted, or whose deadline has passed, has its containers told to end: they do at once, or after a
+  `preStop` that sleeps, or when the grace period is over if they do not listen.
+
+Seconds are counted from the moment at which the node took the pod. Everything is worked out anew from the beginning
+each time it is asked, so nothing needs to be remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.probes import Verdicts, judge
+from ctrlmgr.simulation.programs import execute, pulls, variables_of
+from ctrlmgr.simulation.shell import Line, Run
+
+SANDBOX_TAKES: Final = 0.1
+PULL_TAKES: Final = 0.2
+CREATE_TAKES: Final = 0.1
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
+_FORGIVEN_AFTER: Final = 600.0
+_KILLED: Final = 137
+_TERMINATED: Final = 143
+
+Container = Mapping[str, Any]
+Asked = Callable[[Container], Behaviour]
+"""Returns what a container is told to do."""
+
+
+class Span(NamedTuple):
+    """One run of a container; `end` None: it goes on."""
+
+    start: float
+    end: float | None
+    code: int
+    reason: str
+    message: str
+    run: Run
+    verdicts: Verdicts
+
+    def lines(self, until: float) -> list[Line]:
+        """Return what it has written by a moment, by the time of the pod."""
+        last = until if self.end is None else min(until, self.end)
+        found = [Line(self.start + each.at, each.text) for each in self.run.lines]
+        return [each for each in found if each.at <= last]
+
+
+@dataclass
+class ContainerLife:
+    """What a container has been through."""
+
+    container: Container
+    spans: list[Span] = field(default_factory=list)
+    waits_for: str = "ContainerCreating"
+    """Why it does not run, if it does not."""
+    message: str = ""
+    pulled: bool = False
+    is_done: bool = False
+    """Whether it will not start again."""
+    next_change: float | None = None
+    dead_by_probe: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.container["name"])
+
+    def running(self, now: float) -> Span | None:
+        """Return the run that goes on at a moment."""
+        last = self.spans[-1] if self.spans else None
+        return last if last is not None and (last.end is None or last.end > now) else None
+
+    def ended(self, now: float) -> list[Span]:
+        """Return the runs that are over."""
+        return [each for each in self.spans if each.end is not None and each.end <= now]
+
+    def is_ready(self, now: float) -> bool:
+        """Say whether it is ready."""
+        span = self.running(now)
+        return span is not None and span.verdicts.is_ready(now - span.start)
+
+    def is_started(self, now: float) -> bool:
+        """Say whether it runs and its startup probe has passed."""
+        span = self.running(now)
+        return (
+            span is not None and span.verdicts.started_at is not None and now >= span.start + span.verdicts.started_at
+        )
+
+
+@dataclass
+class Life:
+    """What a pod has been through."""
+
+    init: list[ContainerLife]
+    main: list[ContainerLife]
+    is_initialized: bool = False
+    ended_at: float | None = None
+    """When it ended for good."""
+    reason: str = ""
+    message: str = ""
+    next_change: float | None = None
+
+    def has_stopped(self, now: float) -> bool:
+        """Say whether no container runs any more."""
+        return not any(each.running(now) for each in (*self.init, *self.main))
+
+
+class End(NamedTuple):
+    """When containers are told to end, and how many seconds they are given."""
+
+    at: float
+    grace: float
+
+
+def is_sidecar(container: Container) -> bool:
+    """Say whether an init container goes on beside the others."""
+    return container.get("restartPolicy") == "Always"
+
+
+class _Pod:
+    """What the runs of a pod's containers share."""
+
+    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float) -> None:
+        self.pod = pod
+        self.asked = asked
+        self.now = now
+        self.policy = str(pod["spec"].get("restartPolicy") or "Always")
+        self.volumes: dict[str, dict[str, str]] = {}
+        # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
+        self.seen = {each["name"] for each in _statuses(pod) if each.get("containerID")}
+
+    def files(self, container: Container) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for mount in container.get("volumeMounts") or ():
+            base = mount["mountPath"].rstrip("/")
+            found |= {f"{base}/{path}": text for path, text in self.volumes.get(mount["name"], {}).items()}
+        return found
+
+    def keep(self, container: Container, files: Mapping[str, str]) -> None:
+        for mount in container.get("volumeMounts") or ():
+            base = mount["mountPath"].rstrip("/") + "/"
+            mine = {path[len(base) :]: text for path, text in files.items() if path.startswith(base)}
+            self.volumes[mount["name"]] = mine
+
+
+def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
+    """Work out what a pod has been through `now` seconds after its node took it; `end` is its deletion, if any."""
+    spec = pod["spec"]
+    deadline = spec.get("activeDeadlineSeconds")
+    found = _live(pod, asked, now, end)
+    late = deadline is not None and (found.ended_at is None or found.ended_at > deadline)
+    if late and (end is None or deadline < end.at):
+        if now < deadline:
+            found.next_change = _earliest([found.next_change, float(deadline)])
+            return found
+        grace = float(spec.get("terminationGracePeriodSeconds") or 0)
+        found = _live(pod, asked, now, End(float(deadline), grace))
+        found.ended_at = float(deadline)
+        found.reason = "DeadlineExceeded"
+        found.message = "Pod was active on the node longer than the specified deadline"
+    return found
+
+
+def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
+    spec = pod["spec"]
+    shared = _Pod(pod, asked, now)
+    inits = list(spec.get("initContainers") or ())
+    found = Life([], [])
+    begin: float | None = SANDBOX_TAKES
+    for container in inits:
+        life = _container(shared, container, begin, end, sidecar=is_sidecar(container), init=True)
+        found.init.append(life)
+        begin, failed = _goes_on(life, container, shared)
+        if failed is not None:
+            found.ended_at = failed
+    found.is_initialized = begin is not None and begin <= now
+    for container in spec.get("containers") or ():
+        life = _container(shared, container, begin if found.ended_at is None else None, end, sidecar=False, init=False)
+        if begin is None or begin > now:
+            life.waits_for = "PodInitializing" if inits else "ContainerCreating"
+        found.main.append(life)
+    if found.ended_at is None and found.main and all(each.is_done for each in found.main):
+        never = end.at if end is not None else 0.0
+        found.ended_at = max((each.spans[-1].end or 0.0 for each in found.main if each.spans), default=never)
+        _end_sidecars(found, shared, end)
+    found.next_change = _earliest(each.next_change for each in (*found.init, *found.main))
+    if begin is not None and begin > now:
+        found.next_change = _earliest([found.next_change, begin])
+    return found
+
+
+def _end_sidecars(found: Life, shared: _Pod, end: End | None) -> None:
+    """Have the sidecars of a pod whose containers have ended end too."""
+    over = found.ended_at or 0.0
+    grace = float(shared.pod["spec"].get("terminationGracePeriodSeconds") or 0)
+    sooner = End(over, grace) if end is None or over < end.at else end
+    for index, life in enumerate(found.init):
+        if is_sidecar(life.container) and life.spans:
+            begin = life.spans[0].start - _delays(shared.asked(life.container))
+            found.init[index] = _container(shared, life.container, begin, sooner, sidecar=True, init=True)
+
+
+def _goes_on(life: ContainerLife, container: Container, shared: _Pod) -> tuple[float | None, float | None]:
+    """Return when what comes after an init container begins (None: not yet), and when it has failed the pod."""
+    if is_sidecar(container):
+        span = life.spans[-1] if life.spans else None
+        if span is None or span.verdicts.started_at is None:
+            return None, None
+        return span.start + span.verdicts.started_at, None
+    if not life.is_done or not life.spans:
+        return None, None
+    last = life.spans[-1]
+    if last.code == 0:
+        return last.end, None
+    return None, last.end if shared.policy == "Never" else None
+
+
+def _delays(behaviour: Behaviour) -> float:
+    return (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes) + CREATE_TAKES
+
+
+def _container(
+    shared: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
+) -> ContainerLife:
+    """Work out the life of a container that may begin at a moment; None: it may not yet."""
+    life = ContainerLife(container)
+    if init and not sidecar:
+        life.waits_for = "PodInitializing"
+    if begin is None or begin > shared.now:
+        return life
+    behaviour = shared.asked(container)
+    problem = _unpullable(container, behaviour)
+    pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
+    if problem or pulled_at > shared.now:
+        life.waits_for, life.message = "ContainerCreating", ""
+        life.next_change = pulled_at
+        if problem and pulled_at <= shared.now:
+            _cannot_pull(life, problem, shared.now - pulled_at, pulled_at)
+        return life
+    life.pulled = True
+    life.waits_for = "ContainerCreating"
+    policy = "Always" if sidecar else shared.policy
+    if init and policy == "Always" and not sidecar:
+        policy = "OnFailure"  # it has to succeed once
+    _run(life, shared, behaviour, pulled_at + CREATE_TAKES, end, policy)
+    return life
+
+
+def _unpullable(container: Container, behaviour: Behaviour) -> str:
+    if container.get("imagePullPolicy") == "Never" and not behaviour.pull_takes:
+        return "ErrImageNeverPull"
+    return "ErrImagePull" if behaviour.pull_fails or not pulls(container.get("image", "")) else ""
+
+
+def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: float) -> None:
+    image = life.container.get("image", "")
+    if problem == "ErrImageNeverPull":
+        life.waits_for, life.next_change = problem, None
+        life.message = f'Container image "{image}" is not present with pull policy of Never'
+    elif since < 1.0:
+        life.waits_for, life.next_change = problem, pulled_at + 1.0
+        life.message = f'failed to pull and unpack image "{image}": not found'
+    else:
+        life.waits_for, life.next_change = "ImagePullBackOff", None
+        life.message = (
+            f'Back-off pulling image "{image}": ErrImagePull: failed to pull and unpack image "{image}": not found'
+        )
+
+
+def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, start: float, end: End | None, policy: str) -> None:
+    """Add the runs of a container, the first of which starts at `start`, up to now."""
+    container, failures = life.container, 0
+    variables = variables_of(shared.pod, container)
+    while True:
+        if end is not None and start >= end.at and (life.spans or life.name not in shared.seen):
+            life.is_done, life.next_change = True, None
+            return
+        if start > shared.now:
+            life.next_change = start
+            return
+        files = shared.files(container)
+        run = execute(container, behaviour, len(life.spans), files, variables)
+        span = _span(container, behaviour, run, start, end, files, judge(container, run, behaviour, variables))
+        life.spans.append(span)
+        if span.end is None or span.end > shared.now:
+            life.next_change = _earliest([span.end, *_turns(span, shared.now)])
+            return
+        shared.keep(container, files)
+        told_to = end is not None and span.end >= end.at
+        if told_to or not (policy == "Always" or (policy == "OnFailure" and span.code != 0)):
+            life.is_done, life.next_change = True, None
+            return
+        failures = 0 if span.end - span.start > _FORGIVEN_AFTER else failures + 1
+        delay = 0.0 if failures <= 1 else min(FIRST_BACKOFF * 2.0 ** min(failures - 2, 16), LONGEST_BACKOFF)
+        life.waits_for, life.message = _backs_off(shared.pod, life, delay) if delay else ("ContainerCreating", "")
+        start = span.end + delay + CREATE_TAKES
+
+
+def _backs_off(pod: Mapping[str, Any], life: ContainerLife, delay: float) -> tuple[str, str]:
+    meta = pod["metadata"]
+    where = f"{meta['name']}_{meta.get('namespace', '')}({meta.get('uid', '')})"
+    wait = f"{int(delay)}s" if delay < 60 else f"{int(delay) // 60}m{int(delay) % 60}s"
+    return "CrashLoopBackOff", f"back-off {wait} restarting failed container={life.name} pod={where}"
+
+
+def _turns(span: Span, now: float) -> Iterable[float | None]:
+    """Yield when the probes of a run say something else."""
+    moments = [span.start + turn.at for turn in span.verdicts.ready]
+    if span.verdicts.started_at is not None:
+        moments.append(span.start + span.verdicts.started_at)
+    return [each for each in moments if each > now]
+
+
+def _span(
+    container: Container,
+    behaviour: Behaviour,
+    run: Run,
+    start: float,
+    end: End | None,
+    files: Mapping[str, str],
+    verdicts: Verdicts,
+) -> Span:
+    """Return a run with its end: by itself, by a probe, or because it is told to."""
+    over = None if run.ends_at is None else start + run.ends_at
+    code = run.code
+    reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")
+    if verdicts.dies_at is not None and (over is None or start + verdicts.dies_at < over):
+        over, code, reason = start + verdicts.dies_at, _KILLED, "Error"
+    if end is not None and (over is None or over > end.at):
+        stop, stop_code = _stops(container, behaviour, run, end)
+        stop = max(stop, start)
+        if over is None or stop < over:
+            over, code = stop, stop_code
+            reason = "Completed" if code == 0 else "Error"
+    message = _last_words(container, run, code, files) if over is not None else ""
+    return Span(start, over, code, reason, message, run, verdicts)
+
+
+def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tuple[float, int]:
+    """Return when a container that is told to end does, and with which code."""
+    hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
+    takes = float(hook.get("seconds") or 0) + (behaviour.stops_after or 0.0)
+    if behaviour.ignores_stop or takes >= end.grace > 0:
+        return end.at + end.grace, _KILLED
+    return end.at + takes, _TERMINATED if run.ends_at is not None else 0
+
+
+def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
+    """Return the termination message: from the file, or from the end of the logs of one that failed."""
+    text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
+    if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+        text = "".join(f"{each.text}\n" for each in run.lines[-80:])[-2048:]
+    return text[:4096]
+
+
+def _earliest(moments: Iterable[float | None]) -> float | None:
+    return min((each for each in moments if each is not None), default=None)

@@ -1,0 +1,254 @@
+"""Simulated nodes: which there are to be, and what each says of itself.
+
+Guarantees: a node is marked by a label, and only marked ones are ever driven. A file of nodes that has an error is
+refused with the line and the reason. What others put into a node's status (extended resources, say) stays.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from ctrlmgr.api import quantity
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.behaviour import NODE_ANNOTATION
+
+MARK: Final = "simulate.ctrlmgr.io/node"
+"""The label of nodes that are simulated; its value is "true"."""
+CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
+"""Where the addresses of nodes come from."""
+IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
+VERSION: Final = "v1.36.2"
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_CONDITIONS: Final = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_PRESSURES: Final = {
+    "memory pressure": ("MemoryPressure", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    "disk pressure": ("DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure"),
+    "pid pressure": ("PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+}
+
+
+class Template(NamedTuple):
+    """A node that is to be there."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+    taints: Sequence[Mapping[str, str]] = ()
+    capacity: Mapping[str, str] = CAPACITY
+    annotations: Mapping[str, str] = {}
+
+
+def templates(text: str) -> list[Template]:
+    """Return the nodes that a number, or a file, asks for; raises `SettingsError`."""
+    if not text:
+        return []
+    if text.isdecimal():
+        return [Template(f"node-{number}") for number in range(1, int(text) + 1)]
+    return _read_file(Path(text).expanduser())
+
+
+_FIELDS: Final = ("name", "count", "labels", "taints", "capacity", "zone", "annotations")
+
+
+def _read_file(path: Path) -> list[Template]:
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"controllers.nodes: {path} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else 1
+        raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
+    if not isinstance(node, yaml.SequenceNode):
+        raise SettingsError(f"{path}:1: a list of nodes is expected, each with a `name`")
+    found: list[Template] = []
+    for each in node.value:
+        found += _read_node(path, each)
+    names = [each.name for each in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"{path}: there are two nodes called {twice!r}")
+    return found
+
+
+def _read_node(path: Path, node: yaml.Node) -> list[Template]:
+    where = f"{path}:{node.start_mark.line + 1}"
+    fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
+    if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
+        raise SettingsError(f"{where}: a node has a `name`")
+    unknown = sorted(map(str, fields.keys() - set(_FIELDS)))
+    if unknown:
+        raise SettingsError(f"{where}: there is no {unknown[0]!r} in a node; there are: {', '.join(_FIELDS)}")
+    if not _NAME.fullmatch(fields["name"]):
+        raise SettingsError(f"{where}: {fields['name']!r} is no name for a node")
+    capacity = {**CAPACITY, **_texts(where, fields, "capacity")}
+    for name, amount in capacity.items():
+        try:
+            quantity.parse(amount)
+        except ValueError as error:
+            raise SettingsError(f"{where}: {name}: {amount!r} is no amount") from error
+    labels = _texts(where, fields, "labels")
+    if "zone" in fields:
+        labels["topology.kubernetes.io/zone"] = str(fields["zone"])
+    taints = fields.get("taints") or []
+    if not isinstance(taints, list) or not all(
+        isinstance(each, dict) and {"key", "effect"} <= each.keys() for each in taints
+    ):
+        raise SettingsError(f"{where}: each of `taints` has a `key` and an `effect`")
+    count = fields.get("count", 1)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise SettingsError(f"{where}: `count` is a whole number of at least 1")
+    names = [fields["name"]] if "count" not in fields else [f"{fields['name']}-{each}" for each in range(1, count + 1)]
+    return [Template(name, labels, taints, capacity, _texts(where, fields, "annotations")) for name in names]
+
+
+def _texts(where: str, fields: Mapping[str, Any], name: str) -> dict[str, str]:
+    found = fields.get(name) or {}
+    if not isinstance(found, dict):
+        raise SettingsError(f"{where}: `{name}` is a table of names and values")
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def new_node(template: Template) -> dict[str, Any]:
+    """Return a node as its kubelet registers it."""
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": template.name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": "simulated",
+        **template.labels,
+        MARK: "true",
+    }
+    metadata: dict[str, Any] = {"name": template.name, "labels": labels}
+    if template.annotations:
+        metadata["annotations"] = dict(template.annotations)
+    spec = {"taints": [dict(each) for each in template.taints]} if template.taints else {}
+    status = {"capacity": dict(template.capacity), "allocatable": dict(template.capacity)}
+    return {"kind": "Node", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
+
+
+def is_lost(annotations: Mapping[str, str]) -> bool:
+    """Say whether a node is told to be as if its machine were gone."""
+    return "lost" in _told(annotations)
+
+
+def problems(annotations: Mapping[str, str]) -> list[str]:
+    """Return what a node is told that is not understood."""
+    known = {"lost", "not ready", *_PRESSURES}
+    return [
+        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted(known))}"
+        for each in _told(annotations)
+        if each not in known
+    ]
+
+
+def _told(annotations: Mapping[str, str]) -> list[str]:
+    parts = annotations.get(NODE_ANNOTATION, "").split(";")
+    return [" ".join(each.split()).lower() for each in parts if each.strip()]
+
+
+def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool = True) -> dict[str, Any]:
+    """Return the status of a node whose kubelet looks at it `now`; `beats`: its heartbeats are renewed.
+
+    Capacity that is there stays, so that a node can be given other resources.
+    """
+    before = node.get("status") or {}
+    told = _told(node["metadata"].get("annotations") or {})
+    held = before.get("capacity") or dict(CAPACITY)
+    old = {each["type"]: each for each in before.get("conditions") or ()}
+    wanted = [_condition(each, told) for each in _CONDITIONS]
+    wanted.append(
+        ("Ready", "False", "KubeletNotReady", "the node is told not to be ready")
+        if "not ready" in told
+        else ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+    )
+    ours = {each[0] for each in wanted}
+    others = [each for type_, each in old.items() if type_ not in ours]
+    conditions = [_stamped(*each, old.get(each[0]), now, beats=beats) for each in wanted]
+    return {
+        **before,
+        "capacity": held,
+        "allocatable": before.get("allocatable") or dict(held),
+        "conditions": [*others, *conditions],
+        "addresses": [
+            {"type": "InternalIP", "address": address},
+            {"type": "Hostname", "address": node["metadata"]["name"]},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": _info(node["metadata"]["name"]),
+        "images": before.get("images") or [{"names": [name], "sizeBytes": size} for name, size in IMAGES],
+    }
+
+
+def _condition(usual: tuple[str, str, str], told: Iterable[str]) -> tuple[str, str, str, str]:
+    for phrase in told:
+        if phrase in _PRESSURES and _PRESSURES[phrase][0] == usual[0]:
+            type_, reason, message = _PRESSURES[phrase]
+            return type_, "True", reason, message
+    return usual[0], "False", usual[1], usual[2]
+
+
+def _stamped(
+    type_: str, status: str, reason: str, message: str, old: Mapping[str, Any] | None, now: str, *, beats: bool
+) -> dict[str, Any]:
+    same = old is not None and old.get("status") == status
+    return {
+        "type": type_,
+        "status": status,
+        "lastHeartbeatTime": now if beats or old is None or not same else old.get("lastHeartbeatTime"),
+        "lastTransitionTime": old.get("lastTransitionTime") if same and old is not None else now,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _info(name: str) -> dict[str, str]:
+    return {
+        "machineID": name,
+        "systemUUID": name,
+        "bootID": name,
+        "kernelVersion": "simulated",
+        "osImage": "simulated",
+        "containerRuntimeVersion": "simulated://1",
+        "kubeletVersion": VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }
+
+
+def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: Iterable[str], skip: int = 1) -> str:
+    """Return the lowest address of a network that is not taken, "" if there is none; the first `skip` are not given."""
+    used = set(taken)
+    first = int(network.network_address)
+    kind = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
+    last = min(network.num_addresses - 1, skip + len(used) + 1)
+    for offset in range(skip, last + 1):
+        address = str(kind(first + offset))
+        if address not in used:
+            return address
+    return ""
+
+
+def lease(name: str, uid: str, now: str) -> dict[str, Any]:
+    """Return the lease by which a kubelet says that it lives; `now` is a MicroTime."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    return {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now},
+    }

@@ -1,0 +1,95 @@
+"""What a container runs: told by annotation or rule, or worked out from its command.
+
+Guarantees: a container that is told to exit does; else its command is worked out by the small shell. Without a command
+an image of a bare shell ends at once, and every other image runs for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final
+
+from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.shell import Run, run_command
+
+_SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
+_MISSING_TAGS: Final = ("nonexistent", "non-existent", "404")
+_PRIVATE: Final = ("invalid.registry.k8s.io/", "gcr.io/authenticated-image-pulling/")
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+
+
+def image_name(image: str) -> str:
+    """Return the last part of an image's name, without tag and digest."""
+    return image.rsplit("/", 1)[-1].partition("@")[0].partition(":")[0]
+
+
+def pulls(image: str) -> bool:
+    """Say whether there is such an image."""
+    last = image.rsplit("/", 1)[-1]
+    _, _, tag = last.partition(":")
+    return tag not in _MISSING_TAGS and "nonexistent" not in tag and not image.startswith(_PRIVATE)
+
+
+def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a container, as far as it follows from the pod alone."""
+    meta, spec = pod["metadata"], pod["spec"]
+    found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin"}
+    for each in container.get("env") or ():
+        if "value" in each:
+            found[each["name"]] = _substituted(each["value"], found)
+        elif path := ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath"):
+            found[each["name"]] = _field(pod, path)
+    index = (meta.get("annotations") or {}).get(INDEX)
+    if index is not None:
+        found.setdefault("JOB_COMPLETION_INDEX", index)
+    return found
+
+
+def _substituted(text: str, variables: Mapping[str, str]) -> str:
+    for name, value in variables.items():
+        text = text.replace(f"$({name})", value)
+    return text
+
+
+def _field(pod: Mapping[str, Any], path: str) -> str:
+    meta, status = pod["metadata"], pod.get("status") or {}
+    simple = {
+        "metadata.name": meta["name"],
+        "metadata.namespace": meta.get("namespace", ""),
+        "metadata.uid": meta.get("uid", ""),
+        "spec.nodeName": pod["spec"].get("nodeName", ""),
+        "spec.serviceAccountName": pod["spec"].get("serviceAccountName", ""),
+        "status.podIP": status.get("podIP", ""),
+        "status.hostIP": status.get("hostIP", ""),
+    }
+    for kind in ("labels", "annotations"):
+        prefix = f"metadata.{kind}['"
+        if path.startswith(prefix):
+            return str((meta.get(kind) or {}).get(path[len(prefix) : -2], ""))
+    return str(simple.get(path, ""))
+
+
+def execute(
+    container: Mapping[str, Any],
+    behaviour: Behaviour,
+    number: int,
+    files: MutableMapping[str, str],
+    variables: Mapping[str, str],
+) -> Run:
+    """Work out run `number` (from 0) of a container; `files` is left as it leaves them."""
+    if behaviour.failures is not None and number < behaviour.failures:
+        return Run(ends_at=behaviour.exits_after, code=1)
+    if behaviour.exit_code is not None:
+        return Run(ends_at=behaviour.exits_after, code=behaviour.exit_code)
+    words = [_substituted(each, variables) for each in _words(container)]
+    if not words:
+        is_shell = image_name(container.get("image", "")) in _SHELLS
+        return Run(ends_at=0.0) if is_shell and not container.get("stdin") else Run()
+    return run_command(words, files, variables)
+
+
+def _words(container: Mapping[str, Any]) -> list[str]:
+    command, arguments = container.get("command") or [], container.get("args") or []
+    if command or image_name(container.get("image", "")) in _SHELLS:
+        return [*command, *arguments]
+    return []

@@ -1,0 +1,422 @@
+"""A small shell: what `sh -c` would do, worked out at once instead of being executed.
+
+Guarantees: deterministic, and it always ends. A script runs on files that are a dictionary; time is a number that
+`sleep` moves. It knows `exit`, `sleep`, `true`, `false`, `echo`, `printf`, `cat`, `touch`, `rm`, `mkdir`, `test` and
+its brackets, variables, `&&`, `||`, `;`, `!`, `if`, `while`, `until`, `for`, redirection to files, and `exec`. Whatever
+else it meets runs for ever, and is named (`unknown`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+_LONGEST: Final = 10_000
+"""Commands after which a script counts as running for ever."""
+
+_TOKEN: Final = re.compile(
+    r"""[ \t]*(?:(?P<comment>\#[^\n]*)|(?P<op>&&|\|\||>>|2>&1|2>|>|;;|[;&|\n(){}](?=[\s;]|$)|[;&|\n])"""
+    r"""|(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|\\.|[^\s;&|<>'"\\]|<)+))""",
+    re.VERBOSE,
+)
+_PART: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+|\?))")
+
+
+class Line(NamedTuple):
+    """Something written to the standard output, so many seconds after the start."""
+
+    at: float
+    text: str
+
+
+class Snapshot(NamedTuple):
+    """The files as they were from a moment on."""
+
+    at: float
+    files: Mapping[str, str]
+
+
+@dataclass
+class Run:
+    """What came of a script; `ends_at` None: it runs for ever."""
+
+    ends_at: float | None = None
+    code: int = 0
+    lines: list[Line] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    unknown: str = ""
+
+    def files_at(self, seconds: float) -> Mapping[str, str]:
+        """Return the files as they were so long after the start."""
+        found: Mapping[str, str] = {}
+        for each in self.snapshots:
+            if each.at > seconds:
+                break
+            found = each.files
+        return found
+
+
+class _Exit(Exception):  # it ends a script, and is no error
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class _ForEver(Exception):  # likewise
+    def __init__(self, unknown: str = "") -> None:
+        self.unknown = unknown
+
+
+def run(script: str, files: MutableMapping[str, str], variables: Mapping[str, str]) -> Run:
+    """Work out a script; `files` is left as the script leaves it."""
+    return _Shell(files, variables).run(script)
+
+
+def run_command(command: Sequence[str], files: MutableMapping[str, str], variables: Mapping[str, str]) -> Run:
+    """Work out one command, given as words; a shell with `-c` is a script."""
+    words = [_expand(each, variables) if "$(" not in each else each for each in command]
+    if len(words) >= 3 and words[0].rsplit("/", 1)[-1] in ("sh", "bash", "ash", "dash") and "c" in words[1]:
+        return run(command[2], files, variables)
+    return _Shell(files, variables).run_words(list(command))
+
+
+def _tokens(script: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(script):
+        found = _TOKEN.match(script, at)
+        if found is None or found.end() == at:
+            at += 1
+            continue
+        at = found.end()
+        if found["op"] is not None:
+            yield "op", ";" if found["op"] == "\n" else found["op"]
+        elif found["word"] is not None:
+            yield "word", found["word"]
+
+
+def _expand(text: str, variables: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name, default, bare = found.groups()
+        return variables.get(name or bare) or (default or "")
+
+    return _VARIABLE.sub(value, text)
+
+
+def _word(raw: str, variables: Mapping[str, str]) -> str:
+    found = []
+    for single, double, escaped, plain in _PART.findall(raw):
+        if single:
+            found.append(single)
+        elif double:
+            found.append(_expand(re.sub(r"\\([\"\\$`])", r"\1", double), variables))
+        elif escaped:
+            found.append(escaped)
+        else:
+            found.append(_expand(plain, variables))
+    return "".join(found)
+
+
+class _Shell:
+    def __init__(self, files: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
+        self._files = files
+        self._variables = {**variables, "?": "0"}
+        self._now = 0.0
+        self._steps = 0
+        self._run = Run()
+        self._keep()
+
+    def run(self, script: str) -> Run:
+        return self._finish(lambda: self._block([*_tokens(script)]))
+
+    def run_words(self, words: list[str]) -> Run:
+        return self._finish(lambda: self._command(words))
+
+    def _finish(self, work: object) -> Run:
+        try:
+            code = work()  # type: ignore[operator]  # one of the two lambdas above
+            self._run.ends_at, self._run.code = self._now, code
+        except _Exit as end:
+            self._run.ends_at, self._run.code = self._now, end.code
+        except _ForEver as endless:
+            self._run.unknown = endless.unknown
+        return self._run
+
+    def _keep(self) -> None:
+        self._run.snapshots.append(Snapshot(self._now, dict(self._files)))
+
+    # Lists of commands
+
+    def _block(self, tokens: list[tuple[str, str]]) -> int:
+        """Run commands one after the other; return the last one's code."""
+        code = 0
+        skip = False
+        for operator, part in _split(tokens):
+            skip = (operator == "&&" and code != 0) or (operator == "||" and code == 0)
+            if part and not skip:
+                code = self._compound(part)
+                self._variables["?"] = str(code)
+        return code
+
+    def _compound(self, tokens: list[tuple[str, str]]) -> int:
+        self._steps += 1
+        if self._steps > _LONGEST:
+            raise _ForEver
+        first = tokens[0][1]
+        if first == "!":
+            return int(self._compound(tokens[1:]) == 0)
+        if first == "if":
+            return self._if(tokens)
+        if first in ("while", "until"):
+            return self._while(tokens, until=first == "until")
+        if first == "for":
+            return self._for(tokens)
+        if first in ("(", "{"):
+            return self._block(tokens[1:-1])
+        return self._simple(tokens)
+
+    def _if(self, tokens: list[tuple[str, str]]) -> int:
+        for condition, body in _branches(tokens):
+            if condition is None or self._block(condition) == 0:
+                return self._block(body)
+        return 0
+
+    def _while(self, tokens: list[tuple[str, str]], *, until: bool) -> int:
+        condition, body = _loop(tokens)
+        code = 0
+        while (self._block(condition) == 0) is not until:
+            code = self._block(body)
+        return code
+
+    def _for(self, tokens: list[tuple[str, str]]) -> int:
+        head, body = _loop(tokens)
+        name = head[0][1] if head else ""
+        code = 0
+        for _, raw in head[2:]:
+            for value in self._words(raw):
+                self._variables[name] = value
+                code = self._block(body)
+        return code
+
+    def _words(self, raw: str) -> list[str]:
+        """Return the words of a token: the output of `$(…)`, where it is known, is several."""
+        found = re.fullmatch(r"\$\(seq (\d+)(?: (\d+))?\)", raw)
+        if found:
+            first, last = (1, int(found[1])) if found[2] is None else (int(found[1]), int(found[2]))
+            return [str(number) for number in range(first, last + 1)]
+        return [_word(raw, self._variables)]
+
+    # One command
+
+    def _simple(self, tokens: list[tuple[str, str]]) -> int:
+        words: list[str] = []
+        target, append = "", False
+        index = 0
+        while index < len(tokens):
+            kind, raw = tokens[index]
+            if kind == "op" and raw in (">", ">>", "2>"):
+                name = _word(tokens[index + 1][1], self._variables) if index + 1 < len(tokens) else ""
+                if raw != "2>":
+                    target, append = name, raw == ">>"
+                index += 1
+            elif kind == "word":
+                words += self._words(raw)
+            index += 1
+        while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL):
+            name, _, value = words.pop(0).partition("=")
+            self._variables[name] = value
+        return self._command(words, target, append=append) if words else 0
+
+    def _command(self, words: list[str], target: str = "", *, append: bool = False) -> int:
+        name, arguments = words[0].rsplit("/", 1)[-1], words[1:]
+        if name == "exec" and arguments:
+            raise _Exit(self._command(arguments, target, append=append))
+        if name in ("sh", "bash", "ash", "dash") and len(arguments) >= 2 and "c" in arguments[0]:
+            return self._block([*_tokens(arguments[1])])
+        if name in ("echo", "printf", "cat", "date", "hostname"):
+            return self._output(name, arguments, target, append=append)
+        if target and name in (":", "true"):
+            self._write(target, "", append=append)
+        known = getattr(self, f"_do_{name}", None) if name not in ("[", "[[") else self._do_test
+        if name == ":":
+            return 0
+        if known is None:
+            raise _ForEver("" if name in _DAEMONS else name)
+        code: int = known(arguments)
+        return code
+
+    def _output(self, name: str, arguments: list[str], target: str, *, append: bool) -> int:
+        code, text = 0, ""
+        if name == "cat":
+            missing = [each for each in arguments if each not in self._files]
+            text = "".join(self._files.get(each, "") for each in arguments)
+            code = int(bool(missing))
+            if missing and not target:
+                text += "".join(f"cat: can't open '{each}': No such file or directory\n" for each in missing)
+        elif name == "echo":
+            bare = [each for each in arguments if each not in ("-n", "-e")]
+            text = " ".join(bare) + ("" if "-n" in arguments[:1] else "\n")
+        elif name == "printf":
+            text = arguments[0].replace("\\n", "\n") if arguments else ""
+        elif name == "hostname":
+            text = self._variables.get("HOSTNAME", "") + "\n"
+        if target in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1"):
+            target = ""
+        if target:
+            self._write(target, text, append=append)
+        elif text:
+            self._run.lines += [Line(self._now, line) for line in text.removesuffix("\n").split("\n")]
+        return code
+
+    def _write(self, path: str, text: str, *, append: bool) -> None:
+        if path == "/dev/null":
+            return
+        self._files[path] = (self._files.get(path, "") if append else "") + text
+        self._keep()
+
+    def _do_true(self, arguments: list[str]) -> int:
+        return 0
+
+    def _do_false(self, arguments: list[str]) -> int:
+        return 1
+
+    def _do_exit(self, arguments: list[str]) -> int:
+        raise _Exit(int(arguments[0]) % 256 if arguments and arguments[0].lstrip("-").isdigit() else 0)
+
+    def _do_sleep(self, arguments: list[str]) -> int:
+        seconds = _seconds(arguments)
+        if seconds is None:
+            raise _ForEver
+        self._now += seconds
+        return 0
+
+    def _do_wait(self, arguments: list[str]) -> int:
+        return 0
+
+    _do_set = _do_export = _do_trap = _do_cd = _do_chmod = _do_sync = _do_wait
+
+    def _do_touch(self, arguments: list[str]) -> int:
+        for path in arguments:
+            self._write(path, "", append=True)
+        return 0
+
+    def _do_mkdir(self, arguments: list[str]) -> int:
+        for path in arguments:
+            if not path.startswith("-"):
+                self._write(path.rstrip("/") + "/.", "", append=True)
+        return 0
+
+    def _do_rm(self, arguments: list[str]) -> int:
+        paths = [each.rstrip("/") for each in arguments if not each.startswith("-")]
+        gone = [each for each in self._files if any(each == path or each.startswith(f"{path}/") for path in paths)]
+        for each in gone:
+            del self._files[each]
+        self._keep()
+        return int(not gone and not any(each.startswith("-") and "f" in each for each in arguments))
+
+    def _do_test(self, arguments: list[str]) -> int:
+        words = [each for each in arguments if each not in ("]", "]]")]
+        if words[:1] == ["!"]:
+            return int(self._do_test(words[1:]) == 0)
+        if len(words) == 2:
+            return int(not self._unary(*words))
+        if len(words) == 3:
+            return int(not _compares(*words))
+        return int(not (len(words) == 1 and words[0]))
+
+    def _unary(self, operator: str, value: str) -> bool:
+        if operator == "-z":
+            return not value
+        if operator == "-n":
+            return bool(value)
+        below = f"{value.rstrip('/')}/"
+        is_folder = any(each.startswith(below) for each in self._files)
+        if operator == "-d":
+            return is_folder
+        if operator == "-s":
+            return bool(self._files.get(value))
+        return value in self._files or (operator != "-f" and is_folder)
+
+
+_DAEMONS: Final = frozenset(
+    ["pause", "nginx", "httpd", "redis-server", "agnhost", "tail", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
+)
+"""Commands that are known to run for ever."""
+
+
+def _seconds(arguments: list[str]) -> float | None:
+    """Return how long `sleep` takes; None: for ever."""
+    total = 0.0
+    for each in arguments:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", each)
+        if found is None:
+            return None
+        total += float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+    return total if arguments else None
+
+
+def _compares(left: str, operator: str, right: str) -> bool:
+    if operator in ("=", "=="):
+        return left == right
+    if operator == "!=":
+        return left != right
+    try:
+        a, b = int(left), int(right)
+    except ValueError:
+        return False
+    return {"-eq": a == b, "-ne": a != b, "-lt": a < b, "-le": a <= b, "-gt": a > b, "-ge": a >= b}.get(operator, False)
+
+
+_OPENS: Final = frozenset(["if", "while", "until", "for", "(", "{"])
+_CLOSES: Final = frozenset(["fi", "done", ")", "}"])
+
+
+def _split(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the commands of a list with the operator before each; what is within a compound is not split."""
+    depth, operator, part = 0, ";", list[tuple[str, str]]()
+    for kind, text in tokens:
+        is_first = not part or part[-1][1] in (";", "&&", "||", "then", "do", "else", "!", "|", "&")
+        if text in _OPENS and is_first:
+            depth += 1
+        elif text in _CLOSES and depth:
+            depth -= 1
+        if kind == "op" and text in (";", "&&", "||", "&", "|") and not depth:
+            yield operator, part
+            operator, part = text, []
+        else:
+            part.append((kind, text))
+    yield operator, part
+
+
+def _branches(
+    tokens: list[tuple[str, str]],
+) -> list[tuple[list[tuple[str, str]] | None, list[tuple[str, str]]]]:
+    """Part `if … then … elif … then … else … fi` into conditions (None: else) and bodies."""
+    found: list[tuple[list[tuple[str, str]] | None, list[tuple[str, str]]]] = []
+    condition: list[tuple[str, str]] | None = []
+    body: list[tuple[str, str]] = []
+    current, depth = condition, 0
+    for kind, text in tokens[1:]:
+        if depth == 0 and text == "then":
+            current = body
+            continue
+        if depth == 0 and text in ("elif", "else", "fi"):
+            found.append((condition, body))
+            condition, body = ([] if text == "elif" else None), []
+            current = condition if condition is not None else body
+            continue
+        depth += (text in _OPENS) - (text in _CLOSES)
+        if current is not None:
+            current.append((kind, text))
+    return found
+
+
+def _loop(tokens: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Part `while … do … done`, or `for …`, into its head and its body."""
+    at = next((index for index, (_, text) in enumerate(tokens) if text == "do"), len(tokens))
+    last = len(tokens) - 1 if tokens and tokens[-1][1] == "done" else len(tokens)
+    head = list(tokens[1:at])
+    while head and head[-1][1] == ";":
+        head.pop()
+    return head, tokens[at + 1 : last]

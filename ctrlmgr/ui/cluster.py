@@ -1,0 +1,84 @@
+"""The cluster at a moment: its nodes, what is on each, and what waits for one and why.
+
+Guarantees: as the log had it at the revision asked for. Of what is on one node, and of what waits, no more than
+`_SHOWN` pods are named; the counts are of all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ctrlmgr.api.resource import NODES, PODS
+from ctrlmgr.inspection import past
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.resources import CPU, MEMORY
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_SHOWN: Final = 120
+
+
+class Cluster:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def cluster(self, parameters: Parameters) -> dict[str, Any]:
+        """Return nodes and pods as they were at the revision `at`."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            head, at = self._reader.head(database), self._reader.moment(database, parameters)
+            nodes = past.objects(database, NODES, at=at)
+            pods = [PodInfo.of(each) for each in past.objects(database, PODS, at=at)]
+            waiting = [_waiting(pod) for pod in pods if not pod.node_name and not pod.has_ended]
+            ready = {each.name: _ready(each.to_dict()) for each in nodes}
+            known = [NodeInfo.of(each) for each in nodes]
+            return {
+                "at": at,
+                "head": head,
+                "nodes": [_node(node, ready[node.name], pods) for node in known],
+                "waiting": waiting[:_SHOWN],
+                "waits": len(waiting),
+            }
+
+        return self._reader.ask(answer)
+
+
+def _ready(node: dict[str, Any]) -> str:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return next((each["status"] for each in conditions if each["type"] == "Ready"), "Unknown")
+
+
+def _node(node: NodeInfo, ready: str, pods: list[PodInfo]) -> dict[str, Any]:
+    here = [each for each in pods if each.node_name == node.name]
+    for each in here:
+        if not each.has_ended:
+            node.add(each)
+    return {
+        "name": node.name,
+        "ready": ready,
+        "unschedulable": node.unschedulable,
+        "taints": [f"{each.key}:{each.effect}" for each in node.taints],
+        "zone": node.labels.get("topology.kubernetes.io/zone", ""),
+        "used": {name: node.used.get(name, 0) for name in (CPU, MEMORY)},
+        "allocatable": {name: node.allocatable.get(name, 0) for name in (CPU, MEMORY)},
+        "pods": [_pod(each) for each in here[:_SHOWN]],
+        "count": len(here),
+    }
+
+
+def _pod(pod: PodInfo) -> dict[str, Any]:
+    status = pod.view.status
+    is_ready = any(each.type == "Ready" and each.status == "True" for each in status.conditions or ())
+    state = "Terminating" if pod.is_terminating else status.phase
+    return {"namespace": pod.namespace, "name": pod.key.name, "state": state, "ready": is_ready}
+
+
+def _waiting(pod: PodInfo) -> dict[str, Any]:
+    conditions = pod.view.status.conditions or ()
+    scheduled = next((each for each in conditions if each.type == "PodScheduled"), None)
+    why = scheduled.message if scheduled is not None else ""
+    return {"namespace": pod.namespace, "name": pod.key.name, "why": why, "nominated": pod.nominated}

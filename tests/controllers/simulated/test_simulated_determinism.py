@@ -1,0 +1,108 @@
+"""Two runs of one script with one seed are the same log, byte by byte, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.node_ipam import Options as IpamOptions
+from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
+from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.informer import Informers
+from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+NAMES = (
+    "deployment-controller",
+    "replicaset-controller",
+    "node-ipam-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    "kube-scheduler",
+    "simulated-nodes-controller",
+)
+OPTIONS: dict[str, Any] = {
+    "node-ipam-controller": IpamOptions(allocate_node_cidrs=True),
+    "kube-scheduler": SchedulerOptions(simulated_seed=7),
+    "simulated-nodes-controller": NodesOptions(nodes="3"),
+}
+
+
+class Cluster(WorkedStage):
+    """All that a simulated cluster takes, worked by hand in a fixed order."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda stage: self._nothing)
+
+    @property
+    def _nothing(self) -> Controller:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        known = registry.by_name()
+        self.controllers = []
+        for name in NAMES:
+            descriptor = known[name]
+            self.engine_client = EngineClient(self.engine, self._run, Requester(descriptor.user))
+            options = OPTIONS.get(name, descriptor.options())
+            self.controllers.append(descriptor.build(StageContext(self), options))
+        self.informers.sync()
+        for each in self.controllers:
+            each.start()
+
+    def work(self) -> None:
+        busy = True
+        while busy:
+            busy = False
+            for each in self.controllers:
+                self.hear()
+                while each.process_next(timeout=0):
+                    busy = True
+                    self.hear()
+
+
+def script(cluster: Cluster) -> None:
+    """A deployment that is rolled out, on nodes one of which is lost; a pod that crashes."""
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds * 2):
+            cluster.pass_by(0.5)
+
+    for name in ("a", "kube-node-lease"):
+        cluster.namespace(name)
+    pass_by(8)
+    labels = {"app": "web"}
+    container = {"name": "c", "image": "nginx"}
+    spec = {
+        "replicas": 4,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+    cluster.create("/apis/apps/v1/namespaces/a/deployments", {"metadata": {"name": "web"}, "spec": spec})
+    crash = {"containers": [{**container, "command": ["sh", "-c", "sleep 1; exit 2"]}]}
+    cluster.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "crash"}, "spec": crash})
+    pass_by(5)
+    again = {"spec": {"template": {"metadata": {"labels": labels, "annotations": {"rev": "2"}}}}}
+    cluster.patch("/apis/apps/v1/namespaces/a/deployments/web", again)
+    pass_by(5)
+    cluster.patch("/api/v1/nodes/node-2", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "lost"}}})
+    pass_by(65)
+
+
+def written(make: Callable[[], Cluster]) -> list[tuple[int, str, bytes]]:
+    cluster = make()
+    script(cluster)
+    return [(each.revision, each.actor, each.object.body) for each in cluster.log.events_after(0, limit=100_000)]
+
+
+def test_two_runs_are_the_same_log() -> None:
+    one, two = written(Cluster), written(Cluster)
+    assert len(one) > 100
+    assert {actor for _, actor, _ in one} >= {"system:node:node-1", "system:kube-scheduler"}
+    assert any(b"unreachable" in body for _, _, body in one)
+    assert one == two

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import LEASES, NODES, PODS
+from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptions
+from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
+from ctrlmgr.controllers.simulated_nodes import Options
+from ctrlmgr.controllers.simulated_nodes.controller import build
+from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
+from ctrlmgr.errors import BadRequest, SettingsError
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+PLACE = "/api/v1/namespaces/a/pods"
+
+
+class Scene:
+    """Two simulated nodes that have their ranges."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = Options(**{"nodes": "2", **options})
+        self.stage = WorkedStage(self._build)
+        for name in ("a", "kube-node-lease"):
+            self.stage.namespace(name)
+        self.stage.pass_by(1)
+        for number in (1, 2):
+            ranges = [f"10.0.{number}.0/24"]
+            self.stage.patch(f"/api/v1/nodes/node-{number}", {"spec": {"podCIDR": ranges[0], "podCIDRs": ranges}})
+        self.stage.pass_by(15)
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, self.options)
+
+    def pod(self, name: str, script: str = "", node: str = "node-1", **more: Any) -> None:
+        command = {"command": ["sh", "-c", script]} if script else {}
+        annotations = more.pop("annotations", {})
+        container = {"name": "c", "image": "example.com/app:1", **command, **more.pop("container", {})}
+        spec = {"nodeName": node, "containers": [container], **more}
+        self.stage.create(PLACE, {"metadata": {"name": name, "annotations": annotations}, "spec": spec})
+        self.stage.work()
+
+    def status(self, name: str) -> dict[str, Any]:
+        pod = self.stage.stored(PODS, name, "a")
+        assert pod is not None
+        status: dict[str, Any] = pod.to_dict()["status"]
+        return status
+
+    def actors(self) -> set[str]:
+        return {each.actor for each in self.stage.log.events_after(0, limit=100_000)}
+
+
+def test_nodes_come_and_say_that_they_live() -> None:
+    scene = Scene()
+    nodes = [each.to_dict() for each in scene.stage.log.snapshot(NODES).objects]
+    assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
+    found = [each["status"]["addresses"][0]["address"] for each in nodes]
+    assert found == ["172.18.0.2", "172.18.0.3"]
+    conditions = {each["type"]: each["status"] for each in nodes[0]["status"]["conditions"]}
+    assert conditions["Ready"] == "True"
+    before = [each.revision for each in scene.stage.log.snapshot(LEASES).objects]
+    scene.stage.pass_by(11)
+    after = [each.revision for each in scene.stage.log.snapshot(LEASES).objects]
+    assert len(before) == 2
+    assert all(new > old for new, old in zip(after, before, strict=True))
+    assert {"system:node:node-1", "system:node:node-2"} <= scene.actors()
+
+
+def test_a_pod_runs_and_has_an_address_of_its_nodes_range() -> None:
+    scene = Scene()
+    for name in ("p", "q"):
+        scene.pod(name)
+    scene.pod("elsewhere", node="node-2")
+    scene.pod("host", hostNetwork=True)
+    scene.stage.pass_by(2)
+    assert [scene.status(name)["phase"] for name in ("p", "q", "elsewhere", "host")] == ["Running"] * 4
+    found = [scene.status(name)["podIP"] for name in ("p", "q", "elsewhere", "host")]
+    assert found == ["10.0.1.2", "10.0.1.3", "10.0.2.2", "172.18.0.2"]
+    assert scene.context.told.reasons()[:3] == ["Pulled", "Created", "Started"]
+
+
+def test_a_pod_that_ends_has_ended_in_its_own_time() -> None:
+    scene = Scene()
+    scene.pod("p", "sleep 5; exit 3", restartPolicy="Never")
+    scene.stage.pass_by(3)
+    assert scene.status("p")["phase"] == "Running"
+    scene.stage.pass_by(4)
+    assert scene.status("p")["phase"] == "Failed"
+
+
+def test_time_can_pass_faster() -> None:
+    scene = Scene(simulated_speed=10.0)
+    scene.pod("p", "sleep 60; exit 0", restartPolicy="Never")
+    scene.stage.pass_by(7)
+    assert scene.status("p")["phase"] == "Succeeded"
+
+
+def test_a_pod_that_is_deleted_goes_when_its_containers_have_stopped() -> None:
+    scene = Scene()
+    scene.pod("p")
+    scene.pod("slow", annotations={"simulate.ctrlmgr.io/c": "stop after 5s"})
+    scene.stage.pass_by(2)
+    for name in ("p", "slow"):
+        scene.stage.delete(f"{PLACE}/{name}")
+    scene.stage.pass_by(0.1)
+    assert scene.stage.names(PODS) == ["slow"]
+    scene.stage.pass_by(6)
+    assert scene.stage.names(PODS) == []
+
+
+def test_only_marked_nodes_are_driven() -> None:
+    scene = Scene()
+    scene.stage.create("/api/v1/nodes", {"metadata": {"name": "real"}})
+    scene.pod("p", node="real")
+    scene.stage.pass_by(30)
+    assert scene.status("p")["phase"] == "Pending"
+    node = scene.stage.stored(NODES, "real")
+    assert node is not None
+    assert "conditions" not in node.to_dict()["status"]
+
+
+def test_a_node_that_is_lost_is_silent_until_it_is_found() -> None:
+    scene = Scene()
+    told = {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "lost"}}}
+    scene.stage.patch("/api/v1/nodes/node-1", told)
+    scene.stage.pass_by(1)
+    head = scene.stage.log.snapshot(LEASES).objects[0].revision
+    scene.pod("p")
+    scene.stage.pass_by(30)
+    assert scene.stage.log.snapshot(LEASES).objects[0].revision == head
+    assert scene.status("p")["phase"] == "Pending"
+    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
+    scene.stage.work()
+    scene.stage.pass_by(2)
+    assert scene.status("p")["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason", "message"),
+    [
+        (
+            {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}},
+            {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}},
+            "NodePorts",
+            "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+        ),
+        (
+            {"container": {"resources": {"requests": {"cpu": "6"}}}},
+            {"container": {"resources": {"requests": {"cpu": "4"}}}},
+            "OutOfcpu",
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 4000, used: 6000, capacity: 8000",
+        ),
+    ],
+)
+def test_what_a_node_cannot_take_it_rejects(
+    first: dict[str, Any], second: dict[str, Any], reason: str, message: str
+) -> None:
+    scene = Scene()
+    scene.pod("p", **first)
+    scene.stage.pass_by(1)
+    scene.pod("q", **second)
+    scene.stage.pass_by(1)
+    status = scene.status("q")
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, message)
+
+
+def test_what_is_not_understood_is_told_of() -> None:
+    scene = Scene()
+    scene.pod("p", "frobnicate", annotations={"simulate.ctrlmgr.io/pod": "dance"})
+    scene.stage.pass_by(2)
+    assert scene.status("p")["phase"] == "Running"
+    told = {reason: message for _, reason, message in scene.context.told.events}
+    assert "'dance' is not understood" in told["SimulatedBehaviour"]
+    assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
+
+
+def test_it_goes_on_after_a_restart() -> None:
+    scene = Scene()
+    scene.pod("p", "sleep 5; exit 0", restartPolicy="Never")
+    scene.stage.pass_by(2)
+    scene.stage.start()
+    scene.stage.work()
+    scene.stage.pass_by(5)
+    assert scene.status("p")["phase"] == "Succeeded"
+
+
+def test_logs_and_what_cannot_be_reached() -> None:
+    scene = Scene()
+    scene.pod("p", "echo hello; sleep 100")
+    scene.stage.pass_by(2)
+    runtime = SimulatedRuntime((), 1.0, clock=scene.stage.clock)
+    pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
+    assert pod is not None
+    assert runtime.logs(pod, node, {}) == "hello\n"
+    assert runtime.logs(pod, None, {}) is None
+    refusal = runtime.refusal(node, "exec")
+    assert refusal is not None
+    assert "node node-1 is simulated: nothing is executed there" in str(refusal)
+    with pytest.raises(BadRequest, match="container x is not valid for pod p"):
+        runtime.logs(pod, node, {"container": ["x"]})
+
+
+def test_time_must_pass() -> None:
+    with pytest.raises(SettingsError, match="time must pass"):
+        Scene(simulated_speed=0.0)
+
+
+def balanced() -> tuple[WorkedStage, Callable[[str], list[str]]]:
+    stage = WorkedStage(lambda stage: build_balancer(StageContext(stage), BalancerOptions()))
+    stage.namespace("a")
+
+    def addresses(name: str) -> list[str]:
+        stage.work()
+        status = stage.send("GET", f"/api/v1/namespaces/a/services/{name}").body["status"]["loadBalancer"]
+        return [each["ip"] for each in status.get("ingress", ())]
+
+    return stage, addresses
+
+
+def test_services_of_type_load_balancer_have_addresses_of_their_own() -> None:
+    stage, addresses = balanced()
+    for name, more in (("one", {}), ("two", {}), ("other", {"loadBalancerClass": "example.com/mine"})):
+        spec = {"type": "LoadBalancer", "ports": [{"port": 80}], **more}
+        stage.create("/api/v1/namespaces/a/services", {"metadata": {"name": name}, "spec": spec})
+        stage.work()
+    assert [addresses(name) for name in ("one", "two", "other")] == [["198.51.100.1"], ["198.51.100.2"], []]
+    stage.patch("/api/v1/namespaces/a/services/one", {"spec": {"type": "ClusterIP"}})
+    assert addresses("one") == []
+    stage.start()
+    stage.work()
+    assert addresses("two") == ["198.51.100.2"]

@@ -1,0 +1,111 @@
+"""A cluster without machines, from end to end: rollout, crash loop, drain, node loss, preemption; with kubectl."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kubectl import Kubectl, find_kubectl
+from tests.e2e.serving import Server, until
+
+FAST = (
+    *("--nodes", "3", "--simulated-seed", "7"),
+    *("--node-monitor-period", "1s", "--node-monitor-grace-period", "14s", "--node-eviction-rate", "100"),
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
+    """A server with three simulated nodes that are ready."""
+    folder = tmp_path_factory.mktemp("cluster")
+    database = f"sqlite:///{folder / 'ctrlmgr.db'}"
+    server = Server(folder, "--database", database, *FAST)
+    try:
+        server.start()
+        yield server, database
+        server.stop()
+        assert "Traceback" not in server.log, server.log
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def kubectl(cluster: tuple[Server, str], tmp_path: Path) -> Kubectl:
+    server, _ = cluster
+    found = Kubectl(find_kubectl(), server.kubeconfig, tmp_path, server.new_namespace())
+    found("wait nodes --all --for condition=Ready --timeout 20s")
+    return found
+
+
+def nodes_of(kubectl: Kubectl, selector: str) -> list[str]:
+    return [each["spec"].get("nodeName", "") for each in kubectl.get(f"pods -l {selector}")["items"]]
+
+
+def test_a_deployment_rolls_out_and_its_pods_are_spread(kubectl: Kubectl) -> None:
+    kubectl("create deployment web --image nginx --replicas 3")
+    assert "successfully rolled out" in kubectl("rollout status deployment web --timeout 20s")
+    assert sorted(nodes_of(kubectl, "app=web")) == ["node-1", "node-2", "node-3"]
+    kubectl("set image deployment web nginx=nginx:2")
+    assert "successfully rolled out" in kubectl("rollout status deployment web --timeout 20s")
+    kubectl("set image deployment web nginx=nginx:nonexistent")
+    until(lambda: "ImagePullBackOff" in kubectl("get pods"))
+    assert "3/3" in kubectl("get deployment web")
+
+
+def test_a_crash_loop_is_seen_and_its_logs_are_read(kubectl: Kubectl) -> None:
+    kubectl("run crash --image busybox -- sh -c 'echo going down; sleep 1; exit 3'")
+    until(lambda: "CrashLoopBackOff" in kubectl("get pod crash"))
+    status = kubectl.get("pod crash")["status"]["containerStatuses"][0]
+    assert (status["restartCount"] > 0, status["lastState"]["terminated"]["exitCode"]) == (True, 3)
+    assert kubectl("logs crash") == "going down\n"
+    assert "node-" in kubectl.run("exec crash -- ls").err
+    assert "is simulated: nothing is executed there" in kubectl.run("exec crash -- ls").err
+
+
+def test_a_drain_moves_what_runs_there(kubectl: Kubectl) -> None:
+    kubectl("create deployment web --image nginx --replicas 3")
+    kubectl("rollout status deployment web --timeout 20s")
+    kubectl("drain node-1 --ignore-daemonsets --delete-emptydir-data --force --timeout 20s")
+    kubectl("rollout status deployment web --timeout 20s")
+    assert "node-1" not in nodes_of(kubectl, "app=web")
+    kubectl("uncordon node-1")
+
+
+def test_a_more_important_pod_takes_the_place_of_another(kubectl: Kubectl, cluster: tuple[Server, str]) -> None:
+    name = kubectl.namespace
+    kubectl(f"create priorityclass {name} --value 1000")
+    requests = '"resources":{"requests":{"cpu":"5"}}'
+    pin = '"nodeSelector":{"kubernetes.io/hostname":"node-2"}'
+    one = f'{{"spec":{{{pin},"containers":[{{"name":"c","image":"nginx",{requests}}}]}}}}'
+    kubectl(f"run victim --image nginx --overrides '{one}'")
+    kubectl("wait pod victim --for condition=Ready --timeout 20s")
+    two = one.replace(pin, f'{pin},"priorityClassName":"{name}"')
+    kubectl(f"run winner --image nginx --overrides '{two}'")
+    kubectl("wait pod winner --for condition=Ready --timeout 20s")
+    until(lambda: "victim" not in kubectl("get pods"))
+    assert "Preempted by pod" in kubectl("events")
+    command = [sys.executable, "-m", "ctrlmgr", "why", "pod", "winner", "-n", name, "--database", cluster[1]]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "how its node was chosen" in told
+    assert "node-2  the only one that can take it" in told
+
+
+def test_pods_of_a_node_that_is_lost_start_elsewhere(kubectl: Kubectl) -> None:
+    kubectl("create deployment web --image nginx --replicas 3")
+    soon = [
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    ]
+    spec = str({"spec": {"template": {"spec": {"tolerations": soon}}}}).replace("'", '"')
+    kubectl(f"patch deployment web --patch '{spec}'")
+    kubectl("rollout status deployment web --timeout 20s")
+    kubectl("annotate node node-3 simulate.ctrlmgr.io/node=lost")
+    kubectl("wait node node-3 --for condition=Ready=Unknown --timeout 25s")
+    until(lambda: nodes_of(kubectl, "app=web").count("node-3") <= 1)
+    until(lambda: "3/3" in kubectl("get deployment web"))
+    kubectl("annotate node node-3 simulate.ctrlmgr.io/node-")
+    kubectl("wait node node-3 --for condition=Ready --timeout 20s")
+    until(lambda: "node-3" not in nodes_of(kubectl, "app=web"))

@@ -1,0 +1,208 @@
+"""Hundreds of clusters made by a seed: the same nodes, words, best nodes and victims as the naive rules give."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.cycle import decide
+from ctrlmgr.scheduling.filters import Filters, Refusal
+from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.preemption import Budget, victims_on
+from ctrlmgr.scheduling.views import NodeView, PodView, Selector
+from tests.scheduling import naive
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+CASES = range(600)
+
+
+def make_node(random: Random, name: str) -> dict[str, Any]:
+    labels = {HOST: name, "disk": random.choice(["ssd", "hdd"]), "cores": random.choice(["4", "8", "many"])}
+    if random.random() < 0.85:
+        labels[ZONE] = random.choice("ab")
+    spec: dict[str, Any] = {}
+    if random.random() < 0.1:
+        spec["unschedulable"] = True
+    if random.random() < 0.3:
+        effect = random.choice(["NoSchedule", "NoExecute", "PreferNoSchedule", "PreferNoSchedule"])
+        spec["taints"] = [{"key": random.choice("kl"), "value": random.choice("xy"), "effect": effect}]
+    held = {
+        "cpu": random.choice(["2", "4", "1500m"]),
+        "memory": random.choice(["2Gi", "4Gi"]),
+        "pods": random.choice("39"),
+    }
+    if random.random() < 0.3:
+        held["example.com/gpu"] = "2"
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": held}}
+
+
+def make_container(random: Random) -> dict[str, Any]:
+    requests = {}
+    if random.random() < 0.8:
+        requests["cpu"] = random.choice(["100m", "250m", "500m", "1", "1800m"])
+    if random.random() < 0.6:
+        requests["memory"] = random.choice(["64Mi", "500Mi", "1Gi", "3Gi"])
+    if random.random() < 0.1:
+        requests["example.com/gpu"] = random.choice("13")
+    container: dict[str, Any] = {"name": "c", "image": "i", "resources": {"requests": requests}}
+    if random.random() < 0.15:
+        port = {"containerPort": 80, "hostPort": random.choice([80, 81])}
+        container["ports"] = [port | ({"hostIP": "127.0.0.1"} if random.random() < 0.5 else {})]
+    return container
+
+
+def make_selector(random: Random) -> dict[str, Any]:
+    if random.random() < 0.6:
+        return {"matchLabels": {"app": random.choice("xyz")}}
+    return {"matchExpressions": [{"key": "app", "operator": random.choice(["In", "NotIn"]), "values": ["x", "y"]}]}
+
+
+def make_term(random: Random) -> dict[str, Any]:
+    term: dict[str, Any] = {"topologyKey": random.choice([HOST, ZONE]), "labelSelector": make_selector(random)}
+    if random.random() < 0.2:
+        term["namespaces"] = ["n", "m"]
+    return term
+
+
+def make_affinity(random: Random) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if random.random() < 0.3:
+        one = {"key": random.choice(["disk", ZONE]), "operator": random.choice(["In", "NotIn"]), "values": ["ssd", "a"]}
+        two = {"key": "cores", "operator": "Gt", "values": ["5"]}
+        terms = [{"matchExpressions": [each]} for each in random.sample([one, two], random.choice([1, 2]))]
+        found["nodeAffinity"] = random.choice(
+            [
+                {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}},
+                {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": random.choice([1, 10, 50]), "preference": each} for each in terms
+                    ]
+                },
+            ]
+        )
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if random.random() < 0.2:
+            if random.random() < 0.5:
+                found[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": [make_term(random)]}
+            else:
+                weighted = {"weight": random.choice([1, 20, 100]), "podAffinityTerm": make_term(random)}
+                found[kind] = {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}
+    return found
+
+
+def make_spread(random: Random) -> list[dict[str, Any]]:
+    constraint = {
+        "maxSkew": random.choice([1, 2]),
+        "topologyKey": random.choice([HOST, ZONE]),
+        "whenUnsatisfiable": random.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": make_selector(random),
+    }
+    if constraint["whenUnsatisfiable"] == "DoNotSchedule" and random.random() < 0.3:
+        constraint["minDomains"] = 3
+    return [constraint]
+
+
+def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "containers": [make_container(random) for _ in range(random.choice([1, 1, 2]))],
+        "priority": random.choice([0, 0, 5, 10]) if node else random.choice([0, 10]),
+        "schedulerName": "default-scheduler",
+        **({"nodeName": node} if node else {}),
+    }
+    if random.random() < 0.15:
+        spec["initContainers"] = [make_container(random)]
+    if random.random() < 0.1:
+        spec["overhead"] = {"cpu": "250m"}
+    if random.random() < 0.3:
+        toleration = {"key": "k", "operator": random.choice(["Exists", "Equal"])}
+        spec["tolerations"] = [toleration | ({"value": "x"} if toleration["operator"] == "Equal" else {})]
+    if random.random() < 0.15:
+        spec["nodeSelector"] = {"disk": "ssd"}
+    if random.random() < 0.6:
+        spec["affinity"] = make_affinity(random)
+    if random.random() < 0.35:
+        spec["topologySpreadConstraints"] = make_spread(random)
+    metadata = {
+        "name": name,
+        "namespace": random.choice(["n", "n", "m"]),
+        "uid": name,
+        "labels": {"app": random.choice("xyz")},
+    }
+    start = f"2026-01-01T00:00:{random.randrange(60):02}Z"
+    return {"metadata": metadata, "spec": spec, "status": {"startTime": start} if node else {}}
+
+
+class Case:
+    """A cluster, and a pod that waits; as plain objects, and as what is tested takes them."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(seed)
+        self.nodes = [make_node(random, f"n{number}") for number in range(random.choice([1, 3, 5, 8]))]
+        self.others = [
+            make_pod(random, f"p{number}", random.choice(self.nodes)["metadata"]["name"])
+            for number in range(random.choice([0, 4, 10, 16]))
+        ]
+        self.pod = make_pod(random, "new")
+        self.budgets: list[dict[str, Any]] = [
+            {
+                "metadata": {"namespace": "n"},
+                "spec": {"selector": make_selector(random)},
+                "status": {"disruptionsAllowed": random.choice([0, 1])},
+            }
+            for _ in range(random.choice([0, 1, 2]))
+        ]
+        self.cluster = Cluster()
+        for node in self.nodes:
+            self.cluster.nodes[node["metadata"]["name"]] = NodeInfo.of_view(msgspec.convert(node, NodeView))
+        for each in self.others:
+            self.cluster.nodes[each["spec"]["nodeName"]].add(PodInfo(msgspec.convert(each, PodView)))
+        self.info = PodInfo(msgspec.convert(self.pod, PodView))
+
+
+@pytest.mark.parametrize("seed", CASES)
+def test_the_same_nodes_words_and_best(seed: int) -> None:
+    case = Case(seed)
+    found = decide(case.info, case.cluster)
+    feasible = {
+        node["metadata"]["name"] for node in case.nodes if not naive.refusals(case.pod, node, case.nodes, case.others)
+    }
+    assert {name for name in case.cluster.nodes if name not in found.refusals} == feasible
+    assert set(found.best) == naive.best(case.pod, case.nodes, case.others)
+    if not feasible:
+        assert found.message.startswith(naive.message(case.pod, case.nodes, case.others))
+
+
+@pytest.mark.parametrize("seed", CASES)
+def test_the_same_victims(seed: int) -> None:
+    case = Case(seed)
+    filters = Filters(case.info, case.cluster.list(), {})
+    budgets = [
+        Budget(namespace, msgspec.convert(each["spec"]["selector"], Selector), each["status"]["disruptionsAllowed"])
+        for each in case.budgets
+        for namespace in ("n",)
+    ]
+    for node in case.nodes:
+        name = node["metadata"]["name"]
+        if not naive.refusals(case.pod, node, case.nodes, case.others):
+            continue
+        ours = victims_on(filters, case.cluster.nodes[name], budgets)
+        expected = naive.victims(case.pod, node, case.nodes, case.others, case.budgets)
+        assert (None if isinstance(ours, Refusal) else [each.key.name for each in ours.victims]) == expected
+
+
+def test_the_cases_are_of_all_kinds() -> None:
+    cases = [Case(seed) for seed in CASES]
+    decisions = [decide(each.info, each.cluster) for each in cases]
+    reasons = {reason for each in decisions for refusal in each.refusals.values() for reason in refusal.reasons}
+    assert len(reasons) >= 12
+    assert sum(bool(each.best) for each in decisions) > 200
+    assert sum(not each.best for each in decisions) > 80
+    assert sum(len(each.best) > 1 for each in decisions) > 20
+
+
+def test_keys_are_those_of_the_pods() -> None:
+    assert Case(1).info.key == Key(Case(1).pod["metadata"]["namespace"], "new")

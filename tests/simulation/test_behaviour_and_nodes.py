@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, read, read_rules, told
+from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, templates
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "behaviour"),
+    [
+        ("exit 3 after 20s", Behaviour(exit_code=3, exits_after=20)),
+        ("Exit 0", Behaviour(exit_code=0)),
+        ("fail 2 times after 500ms", Behaviour(failures=2, exits_after=0.5)),
+        ("crash loop", Behaviour(exit_code=1, exits_after=1)),
+        ("oom after 1m", Behaviour(exit_code=137, is_oom=True, exits_after=60)),
+        ("never ready", Behaviour(never_ready=True)),
+        ("ready after 5s; slow pull 10s", Behaviour(ready_after=5, pull_takes=10)),
+        ("slow pull", Behaviour(pull_takes=30)),
+        ("pull error", Behaviour(pull_fails=True)),
+        ("stop after 3s; ignore sigterm", Behaviour(stops_after=3, ignores_stop=True)),
+        ("run", Behaviour()),
+    ],
+)
+def test_phrases(text: str, behaviour: Behaviour) -> None:
+    assert read(text) == behaviour
+
+
+def test_a_phrase_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(ValueError, match="'dance' is not understood; say `exit CODE"):
+        read("never ready; dance")
+
+
+def test_who_says_what_a_container_does(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text("- pod: web-*\n  do: never ready\n- image: '*/db*'\n  do: exit 1\n")
+    rules = read_rules(path)
+    annotations = {f"{ANNOTATION}c": "ready after 2s", f"{ANNOTATION}pod": "slow pull 1s; nonsense"}
+    found = told(annotations, rules, "a", "web-1", "c", "x")
+    assert found.behaviour == Behaviour(ready_after=2, pull_takes=1, never_ready=True) or found.problems
+    assert [each.partition(":")[0] for each in found.problems] == [f"{ANNOTATION}pod"]
+    assert told({}, rules, "a", "p", "c", "example.com/db:1").behaviour == Behaviour(exit_code=1)
+    assert told({}, rules, "a", "p", "c", "x").behaviour == Behaviour()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- pod: a\n- do: dance\n", ":1: a rule says what to `do`"),
+        ("- do: run\n- do: dance\n", ":2: 'dance' is not understood"),
+        ("- do: run\n  colour: red\n", ":1: there is no 'colour' in a rule"),
+        ("do: run\n", ":1: a list of rules is expected"),
+        ("- do: [\n", ":2: "),
+    ],
+)
+def test_rules_with_errors_are_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as refusal:
+        read_rules(path)
+    assert f"{path}{message}" in str(refusal.value)
+
+
+def test_a_number_of_nodes() -> None:
+    assert [each.name for each in templates("3")] == ["node-1", "node-2", "node-3"]
+    assert templates("") == []
+
+
+def test_a_file_of_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.write_text(
+        "- name: big\n  zone: a\n  capacity: {cpu: 64}\n  taints: [{key: k, effect: NoSchedule}]\n"
+        "- name: small\n  count: 2\n  labels: {disk: ssd}\n"
+    )
+    big, *small = templates(str(path))
+    assert (big.name, big.labels, big.capacity["cpu"]) == ("big", {"topology.kubernetes.io/zone": "a"}, "64")
+    assert [each.name for each in small] == ["small-1", "small-2"]
+    node = new_node(big)
+    assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "big"
+    assert node["spec"] == {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- zone: a\n", ":1: a node has a `name`"),
+        ("- name: a\n- name: b\n  colour: red\n", ":2: there is no 'colour' in a node"),
+        ("- name: A_B\n", ":1: 'A_B' is no name for a node"),
+        ("- name: a\n  capacity: {cpu: lots}\n", ":1: cpu: 'lots' is no amount"),
+        ("- name: a\n  count: 0\n", ":1: `count` is a whole number"),
+        ("- name: a\n  taints: [x]\n", ":1: each of `taints`"),
+        ("- name: a\n- name: a\n", ": there are two nodes called 'a'"),
+        ("name: a\n", ":1: a list of nodes is expected"),
+    ],
+)
+def test_nodes_with_errors_are_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as refusal:
+        templates(str(path))
+    assert f"{path}{message}" in str(refusal.value)
+
+
+def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
+    node = new_node(templates("1")[0])
+    node["status"]["capacity"]["example.com/gpu"] = "4"
+    node["metadata"]["annotations"] = {"simulate.ctrlmgr.io/node": "Disk pressure"}
+    status = node_status(node, "192.0.2.1", NOW)
+    assert status["capacity"] == {**CAPACITY, "example.com/gpu": "4"}
+    found = {each["type"]: each["status"] for each in status["conditions"]}
+    assert found == {"MemoryPressure": "False", "DiskPressure": "True", "PIDPressure": "False", "Ready": "True"}
+    again = node_status({**node, "status": status}, "192.0.2.1", "2026-01-01T00:00:10Z", beats=False)
+    assert again == status

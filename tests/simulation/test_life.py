@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.simulation.behaviour import read
+from ctrlmgr.simulation.life import End
+from ctrlmgr.simulation.logs import Wanted, log_of
+from ctrlmgr.simulation.status import Desired, Place, desired_status
+
+PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
+
+
+def clock(seconds: float) -> str:
+    return format_time_seconds(round(seconds * 1_000_000))
+
+
+def container(name: str = "c", script: str = "", **more: Any) -> dict[str, Any]:
+    command = {"command": ["sh", "-c", script]} if script else {}
+    return {"name": name, "image": "example.com/app:1", **command, **more}
+
+
+def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "p", "namespace": "a", "uid": "u", "generation": 2}
+    return {"metadata": metadata, "spec": {"containers": [*containers] or [container()], **spec}, "status": {}}
+
+
+def at(seconds: float, of: dict[str, Any], told: str = "", end: End | None = None) -> Desired:
+    return desired_status(of, lambda container: read(told), PLACE, seconds, end, clock)
+
+
+def conditions(found: Desired) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in found.status["conditions"]}
+
+
+def state(found: Desired, index: int = 0, field: str = "containerStatuses") -> dict[str, Any]:
+    status: dict[str, Any] = found.status[field][index]
+    ((kind, fields),) = status["state"].items()
+    return {"kind": kind, "restarts": status["restartCount"], **fields}
+
+
+def test_a_pod_becomes_ready_in_the_kubelets_order_of_conditions() -> None:
+    early, late = at(0.05, pod()), at(5, pod())
+    assert [each["type"] for each in early.status["conditions"]] == [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ]
+    assert (early.status["phase"], state(early)["reason"]) == ("Pending", "ContainerCreating")
+    assert conditions(early)["Ready"] == "False"
+    assert early.status["conditions"][2]["message"] == "containers with unready status: [c]"
+    assert late.status["phase"] == "Running"
+    assert set(conditions(late).values()) == {"True"}
+    assert {each["observedGeneration"] for each in late.status["conditions"]} == {2}
+    assert (late.status["podIP"], late.status["hostIP"]) == ("10.0.0.2", "192.0.2.1")
+    assert late.changes_in is None
+
+
+@pytest.mark.parametrize(
+    ("script", "policy", "phase", "reason", "code"),
+    [
+        ("exit 0", "Never", "Succeeded", "Completed", 0),
+        ("exit 3", "Never", "Failed", "Error", 3),
+        ("exit 0", "OnFailure", "Succeeded", "Completed", 0),
+    ],
+)
+def test_how_a_pod_ends(script: str, policy: str, phase: str, reason: str, code: int) -> None:
+    found = at(5, pod(container(script=script), restartPolicy=policy))
+    assert found.status["phase"] == phase
+    assert (state(found)["reason"], state(found)["exitCode"]) == (reason, code)
+    assert conditions(found)["PodReadyToStartContainers"] == "False"
+    ready = found.status["conditions"][2]
+    assert (ready["status"], ready["reason"]) == ("False", "PodCompleted" if code == 0 else "PodFailed")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kind", "restarts", "reason"),
+    [
+        (1, "running", 0, None),
+        (2, "running", 1, None),
+        (3, "waiting", 1, "CrashLoopBackOff"),
+        (12, "waiting", 1, "CrashLoopBackOff"),
+        (13, "running", 2, None),
+        (15, "waiting", 2, "CrashLoopBackOff"),
+        (34, "running", 3, None),
+    ],
+)
+def test_a_crash_loop_backs_off(seconds: float, kind: str, restarts: int, reason: str | None) -> None:
+    found = at(seconds, pod(container(script="sleep 1; exit 2")))
+    assert (state(found)["kind"], state(found)["restarts"], state(found).get("reason")) == (kind, restarts, reason)
+    assert found.status["phase"] == "Running"
+    if reason:
+        wait = "10s" if restarts == 1 else "20s"
+        assert state(found)["message"] == f"back-off {wait} restarting failed container=c pod=p_a(u)"
+        assert found.status["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 2
+
+
+def test_back_off_never_exceeds_five_minutes() -> None:
+    found = at(36_000, pod(container(script="exit 1")))
+    assert "back-off 5m0s restarting" in state(found)["message"]
+
+
+def test_init_containers_run_in_order_and_block_the_others() -> None:
+    inits = [container("one", "sleep 2"), container("two", "sleep 3")]
+    of = pod(initContainers=inits)
+    first, second, last = (at(seconds, of) for seconds in (1, 4, 8))
+    assert [state(first, index, "initContainerStatuses")["kind"] for index in (0, 1)] == ["running", "waiting"]
+    assert state(first)["reason"] == "PodInitializing"
+    assert first.status["conditions"][1]["message"] == "containers with incomplete status: [one two]"
+    assert [state(second, index, "initContainerStatuses")["kind"] for index in (0, 1)] == ["terminated", "running"]
+    assert second.status["initContainerStatuses"][0]["ready"]
+    assert (last.status["phase"], conditions(last)["Initialized"]) == ("Running", "True")
+
+
+def test_an_init_container_that_fails_fails_the_pod_or_is_tried_again() -> None:
+    inits = [container("one", "exit 1")]
+    assert at(5, pod(initContainers=inits, restartPolicy="Never")).status["phase"] == "Failed"
+    again = at(5, pod(initContainers=inits))
+    assert again.status["phase"] == "Pending"
+    assert state(again, 0, "initContainerStatuses")["reason"] == "CrashLoopBackOff"
+
+
+def test_sidecars_go_on_beside_the_others_and_end_after_them() -> None:
+    sidecar = container("side", restartPolicy="Always")
+    of = pod(container(script="sleep 3"), initContainers=[sidecar], restartPolicy="Never")
+    running, over = at(2, of), at(6, of)
+    assert state(running, 0, "initContainerStatuses")["kind"] == "running"
+    assert conditions(running)["Ready"] == "True"
+    assert over.status["phase"] == "Succeeded"
+    assert state(over, 0, "initContainerStatuses")["kind"] == "terminated"
+
+
+HTTP = {"httpGet": {"port": 80}, "initialDelaySeconds": 5, "periodSeconds": 1}
+PORTS = [{"containerPort": 80, "name": "http"}]
+HEALTH = {"exec": {"command": ["cat", "/tmp/health"]}, "periodSeconds": 1, "failureThreshold": 1}
+SCRIPT = "echo ok > /tmp/health; sleep 10; rm -rf /tmp/health; sleep 600"
+
+
+@pytest.mark.parametrize(
+    ("probes", "seconds", "ready", "restarts"),
+    [
+        pytest.param({"readinessProbe": HTTP, "ports": PORTS}, 4, False, 0, id="before its delay"),
+        pytest.param({"readinessProbe": HTTP, "ports": PORTS}, 7, True, 0, id="after its delay"),
+        pytest.param({"readinessProbe": HTTP}, 60, False, 0, id="on a port that is not there"),
+        pytest.param({"livenessProbe": HTTP, "ports": PORTS}, 60, True, 0, id="alive"),
+        pytest.param({"livenessProbe": {**HTTP, "failureThreshold": 1}}, 7, True, 1, id="dead"),
+        pytest.param({"livenessProbe": HEALTH}, 9, True, 0, id="a command that passes"),
+        pytest.param({"livenessProbe": HEALTH}, 12, True, 1, id="a command that fails later"),
+        pytest.param({"readinessProbe": HEALTH}, 9, True, 0, id="ready by a command"),
+        pytest.param({"readinessProbe": HEALTH}, 15, False, 0, id="ready no more"),
+        pytest.param({"startupProbe": HTTP, "ports": PORTS}, 3, False, 0, id="not started yet"),
+        pytest.param({"startupProbe": HTTP, "ports": PORTS}, 7, True, 0, id="started"),
+    ],
+)
+def test_probes(probes: dict[str, Any], seconds: float, ready: bool, restarts: int) -> None:
+    found = at(seconds, pod(container(script=SCRIPT, **probes)))
+    status = found.status["containerStatuses"][0]
+    assert (status["ready"], status["restartCount"]) == (ready, restarts)
+
+
+def test_a_deadline_ends_a_pod() -> None:
+    of = pod(activeDeadlineSeconds=5)
+    assert at(4, of).changes_in == pytest.approx(1)
+    found = at(6, of)
+    assert (found.status["phase"], found.status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert found.status["message"] == "Pod was active on the node longer than the specified deadline"
+
+
+@pytest.mark.parametrize(
+    ("told", "more", "stops_at"),
+    [
+        ("", {}, 10),
+        ("stop after 4s", {}, 14),
+        ("ignore sigterm", {}, 40),
+        ("", {"lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}, 13),
+    ],
+)
+def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, Any], stops_at: float) -> None:
+    end = End(10.0, 30.0)
+    of = pod(container(**more))
+    assert not at(9.9, of, told).stopped
+    if stops_at > 10:
+        assert not at(stops_at - 0.1, of, told, end).stopped
+    assert at(stops_at, of, told, end).stopped
+
+
+def test_a_pod_that_is_deleted_before_it_has_started_just_ends() -> None:
+    end = End(0.0, 30.0)
+    assert at(5, pod(), "", end).stopped
+    of = pod()
+    of["status"] = at(0.9, of).status
+    found = at(0.95, of, "", end)
+    assert (found.stopped, state(found)["kind"]) == (True, "terminated")
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "seconds", "reason"),
+    [
+        ("example.com/foo:non-existent", "IfNotPresent", 0.5, "ErrImagePull"),
+        ("example.com/foo:non-existent", "IfNotPresent", 9, "ImagePullBackOff"),
+        ("example.com/foo:1", "Never", 9, "ErrImageNeverPull"),
+    ],
+)
+def test_images_that_do_not_pull(image: str, policy: str, seconds: float, reason: str) -> None:
+    found = at(seconds, pod({"name": "c", "image": image, "imagePullPolicy": policy}))
+    assert (found.status["phase"], state(found)["reason"]) == ("Pending", reason)
+
+
+@pytest.mark.parametrize(
+    ("script", "more", "message"),
+    [
+        ("echo -n DONE > /dev/termination-log; exit 1", {}, "DONE"),
+        ("echo -n OK > /dev/other; exit 0", {"terminationMessagePath": "/dev/other"}, "OK"),
+        ("echo lost; exit 1", {}, None),
+        ("echo why; exit 1", {"terminationMessagePolicy": "FallbackToLogsOnError"}, "why\n"),
+        ("echo why; exit 0", {"terminationMessagePolicy": "FallbackToLogsOnError"}, None),
+    ],
+)
+def test_last_words(script: str, more: dict[str, Any], message: str | None) -> None:
+    found = at(5, pod(container(script=script, **more), restartPolicy="Never"))
+    assert state(found).get("message") == message
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds", "kind", "reason"),
+    [
+        ("exit 3 after 20s", 10, "running", None),
+        ("oom after 2s", 4, "waiting", "CrashLoopBackOff"),
+        ("slow pull 30s", 20, "waiting", "ContainerCreating"),
+        ("pull error", 20, "waiting", "ImagePullBackOff"),
+        ("never ready", 20, "running", None),
+    ],
+)
+def test_what_is_told_is_done(told: str, seconds: float, kind: str, reason: str | None) -> None:
+    found = at(seconds, pod(), told)
+    assert (state(found)["kind"], state(found).get("reason")) in ((kind, reason), ("running", None))
+    if told == "never ready":
+        assert conditions(found)["Ready"] == "False"
+    if told.startswith("oom"):
+        assert found.status["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled"
+
+
+def test_files_in_volumes_outlive_a_restart() -> None:
+    script = "if [ -f /data/foo ]; then exit 0; else touch /data/foo; exit 1; fi"
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    found = at(5, pod(container(script=script, volumeMounts=mounts), restartPolicy="OnFailure"))
+    assert (found.status["phase"], state(found)["restarts"]) == ("Succeeded", 1)
+
+
+def test_readiness_gates_hold_a_pod_back_until_they_are_true() -> None:
+    of = pod(readinessGates=[{"conditionType": "mine"}])
+    found = at(5, of)
+    assert found.status["conditions"][2]["message"] == (
+        'corresponding condition of pod readiness gate "mine" does not exist.'
+    )
+    of["status"] = {"conditions": [{"type": "mine", "status": "True"}]}
+    assert conditions(at(5, of)) == dict.fromkeys(
+        ["mine", "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"], "True"
+    )
+
+
+def test_a_condition_keeps_its_time_while_it_stays() -> None:
+    of = pod()
+    of["status"] = at(2, of).status
+    assert at(50, of).status == of["status"]
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    of = pod(container(script="echo x; sleep 3; exit 1", readinessProbe=HEALTH))
+    assert all(at(seconds, of).status == at(seconds, of).status for seconds in range(0, 100, 7))
+
+
+def test_logs() -> None:
+    of = pod(container(script="echo one; sleep 2; echo two; sleep 100"))
+
+    def written(seconds: float, **wanted: Any) -> str:
+        return log_of(of, lambda container: read(""), seconds, None, clock, Wanted("c", **wanted))
+
+    assert written(1) == "one\n"
+    assert written(4) == "one\ntwo\n"
+    assert written(4, tail=1) == "two\n"
+    assert written(4, timestamps=True).splitlines()[1] == "1970-01-01T00:00:02Z two"
+    assert written(4, since=2.0) == "two\n"
+    assert written(4, limit=5) == "one\nt"
+    with pytest.raises(LookupError, match="previous terminated container"):
+        written(4, previous=True)
+    with pytest.raises(LookupError, match="is waiting to start: ContainerCreating"):
+        written(0.05)
