@@ -54,6 +54,7 @@ from ctrlmgr.serve.controllers import (
     watched,
     with_nodes,
 )
+from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.identity import cluster_authentication, identity_of
@@ -88,13 +89,8 @@ class Application(Fronted):
         self._role = settings.server.role
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
-        front = Front(
-            settings,
-            lambda resource, key: backend.engine.cacher.get(resource, key),
-            clock=clock,
-            random=random,
-            on_use=lambda secret: backend.last_used.note(secret),
-        )
+        stored = Followed()
+        front = Front(settings, stored.find, clock=clock, random=random, on_use=stored.use)
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
@@ -115,6 +111,7 @@ class Application(Fronted):
             admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
             runtime=simulated_runtime(settings, clock=clock),
         )
+        stored.follow(backend)
         authorization.follow(backend.engine.cacher)
         for resource in (NAMESPACES, *READ):
             informers.informer(resource)

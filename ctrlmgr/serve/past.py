@@ -34,6 +34,7 @@ from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.authorization import ServingAuthorization
+from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
@@ -90,13 +91,8 @@ class PastApplication(Fronted):
     ) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
         self.moment = moment
-        front = Front(
-            settings,
-            lambda resource, key: backend.engine.cacher.get(resource, key),
-            clock=clock,
-            random=random,
-            kubeconfig=f"kubeconfig-at-{moment.revision}",
-        )
+        stored = Followed()
+        front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
         super().__init__(front, clock=clock)
         authorization = ServingAuthorization(settings.authorization)
         authorizer = ReadOnly(authorization.authorizer, _reason(moment))
@@ -111,6 +107,7 @@ class PastApplication(Fronted):
             random=random,
             window=settings.watch_cache.capacity,
         )
+        stored.follow(backend)
         authorization.follow(backend.engine.cacher)
         probe = LogProbe(event_log, clock=clock)
         checks = [PING, Check("log", probe.problem), self._stops]

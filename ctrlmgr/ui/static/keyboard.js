@@ -12,7 +12,7 @@ const KEYS = [
   ["l", "follow what happens, or stand still"],
   ["r", "go to a revision or a time"],
   ["/", "filter"],
-  ["1 … 6", "timeline, objects, queues, leaders, health, requests"],
+  ["1 … 7", "timeline, objects, queues, leaders, health, requests, cluster"],
   ["?", "this list"],
 ];
 
