@@ -98,7 +98,8 @@ def test_endpoints(endpoint: dict[str, Any], messages: list[str]) -> None:
 )
 def test_addresses_are_of_the_slices_type(address_type: str, address: str, problem: str) -> None:
     written = create(STRATEGY, {**SLICE, "addressType": address_type, "endpoints": [{"addresses": [address]}]})
-    expected = [f'endpoints[0].addresses[0]: Invalid value: "{address}": {problem}'] if problem else []
+    path = "endpoints[0].addresses" if problem.startswith("must be an IPv") else "endpoints[0].addresses[0]"
+    expected = [f'{path}: Invalid value: "{address}": {problem}'] if problem else []
     assert written.messages == expected
 
 

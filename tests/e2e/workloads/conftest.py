@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.kubectl import Kubectl, find_kubectl
 from tests.e2e.serving import Server
 from tests.e2e.workloads.kubelets import kubelets
 
@@ -31,3 +32,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         server.stop()
     finally:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """kubectl for this server: the one that other folders share is of theirs."""
+    return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))
