@@ -111,15 +111,15 @@ class Elector:
     def stranger(self) -> str:
         """Return who holds the lease without being a process of this control plane, empty if that cannot be said.
 
-        A process holds the lease together with a session, where there are sessions; a client that writes a Lease has
-        none.
+        A process that holds the lease names its own session in it, or none: behind a pooler, or when it could not
+        hold one. So a holder under another process' session is a stranger, and of one without a session it is not
+        known.
         """
         with self._seen:
             now = self._held
         if self._term is not None or now is None or now.holder in ("", self.identity):
             return ""
-        session = self._sessions.name(now.holder)
-        return now.holder if session and now.session != session else ""
+        return now.holder if now.session and now.session != self._sessions.name(now.holder) else ""
 
     def observe(self, lease: Object | None, revision: Revision) -> int:
         """Learn what the lease is at `revision`; return the term if it says that this process leads, else 0."""

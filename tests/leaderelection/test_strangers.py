@@ -50,7 +50,7 @@ def test_a_lease_is_not_waited_for_longer_than_makes_sense(shared: Shared) -> No
     assert candidate.elector.term == 2
 
 
-def test_a_holder_without_a_session_of_its_own_is_a_stranger(shared: Shared) -> None:
+def test_a_holder_under_the_session_of_another_process_is_a_stranger(shared: Shared) -> None:
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()
@@ -62,6 +62,13 @@ def test_a_holder_without_a_session_of_its_own_is_a_stranger(shared: Shared) -> 
     leader.step()
     leader.elector.ended()
     assert leader.elector.stranger() == "mallory"
+
+
+def test_a_leader_behind_a_pooler_holds_no_session_and_is_no_stranger(shared: Shared) -> None:
+    leader, candidate = Candidate(shared, "a"), Candidate(shared, "b", sessions=Sessions())
+    leader.step()
+    candidate.step()
+    assert (shared.lease.to_dict()["spec"]["holderIdentity"], candidate.elector.stranger()) == ("a", "")
 
 
 def test_where_there_are_no_sessions_nobody_is_called_a_stranger(shared: Shared) -> None:
