@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import NAMES, TEXT
+from ctrlmgr.settings.kinds import ALWAYS, NAMES, TEXT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +42,12 @@ class AdmissionSettings:
             metavar="FILE",
         ),
     ] = ""
+    allow_privileged: Annotated[
+        bool,
+        ALWAYS,
+        Setting(
+            "Whether containers may be privileged. They may, wherever PodSecurity does not forbid it; false is refused.",
+            flag="--allow-privileged",
+            metavar="BOOL",
+        ),
+    ] = True
