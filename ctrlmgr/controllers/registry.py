@@ -121,10 +121,7 @@ A command line made for it starts, and who gave it is told."""
 
 
 _ABSENT = {
-    word: name
-    for name, alias in ABSENT.items()
-    for word in (name, name.removesuffix("-controller"), alias)
-    if word
+    word: name for name, alias in ABSENT.items() for word in (name, name.removesuffix("-controller"), alias) if word
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import ALWAYS, NAMES, TEXT
+from ctrlmgr.settings.kinds import NAMES, SWITCH, TEXT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,10 @@ class AdmissionSettings:
     ] = ""
     allow_privileged: Annotated[
         bool,
-        ALWAYS,
+        SWITCH,
         Setting(
-            "Whether containers may be privileged. They may, wherever PodSecurity does not forbid it; false is refused.",
+            "Whether containers may be privileged, where PodSecurity has nothing against it. kube-apiserver has to be "
+            "told that they may.",
             flag="--allow-privileged",
             metavar="BOOL",
         ),

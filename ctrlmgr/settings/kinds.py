@@ -60,12 +60,6 @@ def _read_switch(value: Any) -> bool:
     return text == "true"
 
 
-def _read_true(value: Any) -> bool:
-    if not _read_switch(value):
-        raise ValueError(value)
-    return True
-
-
 def _read_listen(value: Any) -> str:
     text = _read_text(value)
     host, colon, port = text.rpartition(":")
@@ -140,7 +134,6 @@ def one_of(*words: str) -> Kind:
 TEXT = Kind("a text", _read_text)
 DURATION = Kind('a duration such as "15s", "10m" or "1h30m"', _read_duration)
 SWITCH = Kind("true or false", _read_switch)
-ALWAYS = Kind("true, as nothing else is possible here", _read_true)
 LISTEN = Kind('HOST:PORT such as "127.0.0.1:6443", "[::1]:6443" or "0.0.0.0:0" (any free port)', _read_listen)
 ADDRESS = Kind('an IP address such as "192.0.2.10", or empty', _read_address)
 RANGES = Kind(

@@ -22,8 +22,8 @@ import structlog
 
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
 from ctrlmgr.clock import Clock
-from ctrlmgr.recording.capture.kubeconfig import load
 from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.settings.kubeconfig import load
 
 log = structlog.get_logger(__name__)
 
