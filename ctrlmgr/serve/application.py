@@ -94,7 +94,7 @@ class Application(Fronted):
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
         kinds = builtin_kinds(ranges)
         own = [plugin_of(each) for app in apps for each in app.admissions]
