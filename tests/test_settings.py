@@ -211,6 +211,7 @@ VALUES = {
     "compaction.secrets_for": "2h",
     "compaction.min_revisions": "0",
     "compaction.resources": "{ events = { keep = 3 } }",
+    "admission.allow_privileged": "false",
     "log.level": "debug",
     "log.format": "json",
 }

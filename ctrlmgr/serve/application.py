@@ -35,6 +35,7 @@ from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
@@ -96,6 +97,7 @@ class Application(Fronted):
         informers = Informers(event_log, feed, clock=clock)
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
+        CAPABILITIES.allow_privileged = settings.admission.allow_privileged
         kinds = builtin_kinds(ranges)
         own = [plugin_of(each) for app in apps for each in app.admissions]
         chain = new_chain(kinds, clock, settings.admission, authorizer, own)

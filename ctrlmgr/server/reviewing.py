@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import httpx
 
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.recording.capture.kubeconfig import load
 from ctrlmgr.server.calling import in_go_words
+from ctrlmgr.settings.kubeconfig import load
 
 _TRIES: Final = 5
 _PAUSE: Final = 0.5
