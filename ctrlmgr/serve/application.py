@@ -95,7 +95,7 @@ class Application(Fronted):
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
         CAPABILITIES.allow_privileged = settings.admission.allow_privileged
         kinds = builtin_kinds(ranges)

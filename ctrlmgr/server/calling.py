@@ -84,7 +84,7 @@ class Caller:
         except TimeoutError:
             reply = Reply(problem="context deadline exceeded")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
-            reply = Reply(problem=_in_go_words(error, call))
+            reply = Reply(problem=in_go_words(error, call.url, call.address))
         return reply._replace(seconds=self._clock.monotonic() - began)
 
     async def _answered(self, call: Call) -> Reply:
@@ -149,8 +149,11 @@ def _trusting(ca_bundle: bytes, certificate: bytes, is_checked: bool) -> ssl.SSL
     return context
 
 
-def _in_go_words(error: Exception, call: Call) -> str:
-    """Say what went wrong as Go's client would; what it has no words for is told as it is."""
+def in_go_words(error: Exception, url: str, address: tuple[str, int] | None = None) -> str:
+    """Say what went wrong as Go's client would; what it has no words for is told as it is.
+
+    `url` was called, at `address` if its host was looked up by other means.
+    """
     cause = _root(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         words = _X509.get(cause.verify_code, cause.verify_message)
@@ -162,15 +165,17 @@ def _in_go_words(error: Exception, call: Call) -> str:
     if isinstance(error, httpx.ReadError | httpx.WriteError):
         return "read: connection reset by peer" if isinstance(cause, ConnectionResetError) else "EOF"
     if isinstance(error, httpx.ConnectError):
-        return _unreachable(cause, call)
+        return _unreachable(cause, url, address)
     if isinstance(error, httpx.TooManyRedirects):
         return "stopped after 10 redirects"
+    if isinstance(error, httpx.TimeoutException):
+        return "context deadline exceeded"
     return str(error) or type(error).__name__
 
 
-def _unreachable(cause: BaseException, call: Call) -> str:
-    url = httpx.URL(call.url)
-    host, port = call.address or (url.host, url.port or (80 if url.scheme == "http" else 443))
+def _unreachable(cause: BaseException, called: str, address: tuple[str, int] | None) -> str:
+    url = httpx.URL(called)
+    host, port = address or (url.host, url.port or (80 if url.scheme == "http" else 443))
     if isinstance(cause, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(cause, OSError) and cause.errno is not None:
