@@ -35,6 +35,7 @@ from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
@@ -94,8 +95,9 @@ class Application(Fronted):
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
+        CAPABILITIES.allow_privileged = settings.admission.allow_privileged
         kinds = builtin_kinds(ranges)
         own = [plugin_of(each) for app in apps for each in app.admissions]
         chain = new_chain(kinds, clock, settings.admission, authorizer, own)

@@ -94,7 +94,7 @@ class PastApplication(Fronted):
         stored = Followed()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
         super().__init__(front, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = ReadOnly(authorization.authorizer, _reason(moment))
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)

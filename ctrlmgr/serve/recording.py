@@ -101,7 +101,7 @@ class PlayedApplication(Fronted):
             random=random,
         )
         super().__init__(front, clock=clock)
-        self._authorization = ServingAuthorization(settings.authorization)
+        self._authorization = ServingAuthorization(settings.authorization, clock=clock)
         known = self._authorization.authorizer
         authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
         self._reviews = Reviews(front.authenticator, authorizer)
