@@ -66,7 +66,7 @@ def known(user: User) -> User:
     """
     if AUTHENTICATED in user.groups or user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups:
         return user
-    return user._replace(groups=(*user.groups, AUTHENTICATED))
+    return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)  # _replace() takes three times as long
 
 
 def common_audiences(wanted: Audiences, given: Audiences) -> tuple[str, ...]:
