@@ -151,7 +151,7 @@ class Application(Fronted):
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
         process = Process(reader, health, clock=clock, role=self._role)
-        page = Site(reader, process, clock=clock, requests=settings.data_path)
+        page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
