@@ -27,6 +27,7 @@ from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerati
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.node_declared_features import NodeDeclaredFeatureValidator
 from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
 from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
@@ -129,7 +130,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("DenyServiceExternalIPs", lambda parts: DenyServiceExternalIPs(), is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
     Entry("PodGroupWorkloadExists"),
-    Entry("NodeDeclaredFeatureValidator"),
+    Entry("NodeDeclaredFeatureValidator", lambda parts: NodeDeclaredFeatureValidator()),
     Entry("JobValidation"),
     Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
     Entry("MutatingAdmissionPolicy"),
