@@ -51,9 +51,7 @@ from ctrlmgr.serve.controllers import (
     compaction,
     event_expiry,
     read_root_ca,
-    simulated_runtime,
     watched,
-    with_nodes,
 )
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
@@ -61,6 +59,7 @@ from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
+from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
