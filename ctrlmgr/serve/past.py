@@ -113,7 +113,7 @@ class PastApplication(Fronted):
         checks = [PING, Check("log", probe.problem), self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         reader = Reader(settings.database_url, until=moment.revision)
-        page = Site(reader, Process(reader, health, clock=clock, role="past"), clock=clock)
+        page = Site(reader, Process(reader, health, clock=clock, role="past"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer)
         self.manager.add(probe, Phase.LOG)
