@@ -10,8 +10,8 @@ The order of calls is that of apiserver's `registry/generic/registry/store.go` a
     delete:  (graceful deletion, finalizers) → begin_termination, when the object stays for now, or begin_delete, when
              it goes
 
-Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it after `canonicalize`;
-`conceal` comes last.
+Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it after
+`canonicalize`; `conceal` comes last.
 
 All of them take `Unstructured` objects that are theirs to change (`new`, `obj`) or must be left alone (`old`).
 Object metadata common to all kinds is defaulted and validated by the engine, not here (`validation.metadata`, with
