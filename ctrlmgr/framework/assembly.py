@@ -23,7 +23,7 @@ from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.reading import Cache, read
 from ctrlmgr.framework.reconciler import AppReconciler
 from ctrlmgr.informer import Change
-from ctrlmgr.manager import Controller
+from ctrlmgr.manager import Controller, own_key
 from ctrlmgr.manager import Watch as KeyWatch
 
 log = structlog.get_logger(__name__)
@@ -81,7 +81,7 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
     informers = {kind.resource: context.informers.informer(kind.resource) for kind in controller.kinds}
     cache = Cache({resource: informer.lister for resource, informer in informers.items()}, controller.name)
     primary = controller.declaration
-    mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, _itself)]
+    mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, own_key)]
     mappings += [(owned, _owner_of(primary)) for owned in controller.owns]
     mappings += [(watch.declaration, _contained(controller.name, watch, cache)) for watch in controller.watches]
     return Controller(
@@ -98,10 +98,6 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
         max_retries=controller.max_retries,
         kind=primary.kind,
     )
-
-
-def _itself(change: Change) -> tuple[Key]:
-    return (change.object.key,)
 
 
 def _states(change: Change) -> Iterator[Object]:

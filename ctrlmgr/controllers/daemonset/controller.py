@@ -6,7 +6,7 @@ is there. A DaemonSet that is being deleted is left alone: its revisions may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -33,7 +33,7 @@ from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -161,10 +161,6 @@ def _same(old: Object, new: Object) -> bool:
     return len({str(each) for each in taints}) == 1
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_daemon_set_controller(
     informers: Informers,
     client: EngineClient,
@@ -190,7 +186,7 @@ def new_daemon_set_controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(sets, _key, after_sync=True),
+            Watch(sets, own_key, after_sync=True),
             Watch(pods, changed),
             Watch(revisions, changed),
             Watch(nodes, NodeChanges(sets.lister, pods.lister)),

@@ -13,7 +13,7 @@ Guarantees, Kubernetes' (`pkg/controller/deployment`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Final
 
@@ -35,7 +35,7 @@ from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controlle
 from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS, ReplicaSet
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -206,10 +206,6 @@ _AT_ONCE: Final = Result(requeue_after=0.0)
 """The name of the new ReplicaSet was taken: the next hash is another."""
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 class _LastPods:
     """Maps pods that go to the Deployments that wait for the last one to go."""
 
@@ -251,7 +247,7 @@ def new_deployment_controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(deployments, _key, after_sync=True),
+            Watch(deployments, own_key, after_sync=True),
             Watch(sets, changed),
             Watch(pods, _LastPods(deployments.lister, sets.lister)),
         ],

@@ -34,7 +34,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.label_selectors import selector_shown
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 _POD: Final = "pod/"
 """What the key of a pod begins with; that of a budget is its own."""
@@ -141,10 +141,6 @@ class PodChanges:
             yield Key(pod.namespace, _POD + pod.name)
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_disruption_controller(
     informers: Informers,
     kinds: Callable[[], Iterable[Kind]],
@@ -162,7 +158,7 @@ def new_disruption_controller(
         DESCRIPTOR.name,
         DisruptionReconciler(budgets.lister, pods.lister, scales, recorder, clock=clock),
         watches=[
-            Watch(budgets, _key, after_sync=True),
+            Watch(budgets, own_key, after_sync=True),
             Watch(pods, PodChanges(budgets.lister, recorder, clock=clock)),
         ],
         client=client,

@@ -14,7 +14,7 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpoin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 
 from ctrlmgr.api.core import Pod, Service
@@ -33,8 +33,8 @@ from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
@@ -107,10 +107,6 @@ def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | 
     return zone
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_endpoint_slice_controller(
     informers: Informers,
     client: ReconcileClient,
@@ -139,7 +135,7 @@ def new_endpoint_slice_controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(services, _key, after_sync=True),
+            Watch(services, own_key, after_sync=True),
             Watch(pods, pod_changes, batch_period),
             Watch(nodes, NodeChanges(nodes, pods, services, pod_changes)),
             Watch(slices, own.keys),

@@ -42,7 +42,7 @@ from ctrlmgr.errors import NamespaceTerminating
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -219,8 +219,8 @@ class EndpointsReconciler:
 
     def keys(self, change: Change) -> Iterable[Key]:
         """Return whose Endpoints to look at after some have changed: those that another client has deleted."""
-        is_own = any(self._writes.is_own(key, change) for key in _key(change))
-        return _key(change) if change.type is EventType.DELETED and not is_own else ()
+        is_own = self._writes.is_own(change.object.key, change)
+        return own_key(change) if change.type is EventType.DELETED and not is_own else ()
 
     def _current(self, key: Key) -> Object | None:
         seen = self._seen()  # before the cache is read, which can only be newer then
@@ -250,10 +250,6 @@ class EndpointsReconciler:
             log.debug("endpoints not created, their namespace is terminating", key=str(service.key))
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_endpoints_controller(
     informers: Informers,
     client: ReconcileClient,
@@ -279,7 +275,7 @@ def new_endpoints_controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(services, _key, after_sync=True),
+            Watch(services, own_key, after_sync=True),
             Watch(pods, PodChanges(services), batch_period),
             Watch(endpoints, reconciler.keys),
         ],

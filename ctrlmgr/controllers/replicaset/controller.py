@@ -45,8 +45,8 @@ from ctrlmgr.controllers.workloads.replica_sets import (
 )
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 
 class Flavour(NamedTuple):
@@ -160,10 +160,6 @@ def _said(failure: CtrlmgrError | None) -> str | None:
     return None if failure is None else str(failure)
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_replica_set_controller(
     flavour: Flavour,
     informers: Informers,
@@ -187,7 +183,7 @@ def new_replica_set_controller(
     return Controller(
         flavour.name,
         reconciler,
-        watches=[Watch(sets, _key, after_sync=True), Watch(pods, changed)],
+        watches=[Watch(sets, own_key, after_sync=True), Watch(pods, changed)],
         client=client,
         log=event_log,
         clock=clock,

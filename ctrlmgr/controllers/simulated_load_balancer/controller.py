@@ -18,7 +18,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.simulated_load_balancer import DESCRIPTOR, Options
 from ctrlmgr.informer import Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 from ctrlmgr.simulation.nodes import free_address
 
 _AGAIN = 30.0
@@ -95,7 +95,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     return Controller(
         DESCRIPTOR.name,
         reconciler,
-        watches=[Watch(services, lambda change: [change.object.key])],
+        watches=[Watch(services, own_key)],
         client=context.client(DESCRIPTOR),
         log=context.event_log,
         clock=context.clock,

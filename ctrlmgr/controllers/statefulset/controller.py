@@ -36,8 +36,8 @@ from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availab
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS, NewRevision, patch_bytes, template_patch
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -173,10 +173,6 @@ def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: boo
     return None
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 def new_stateful_set_controller(
     informers: Informers,
     client: EngineClient,
@@ -199,7 +195,7 @@ def new_stateful_set_controller(
         CONTROLLER_NAME,
         reconciler,
         watches=[
-            Watch(sets, _key, after_sync=True),
+            Watch(sets, own_key, after_sync=True),
             Watch(pods, changed),
         ],
         client=client,
