@@ -15,6 +15,7 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, group_of
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor, NoOptions
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App, AppController, Watch
@@ -84,16 +85,12 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
     mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, own_key)]
     mappings += [(owned, _owner_of(primary)) for owned in controller.owns]
     mappings += [(watch.declaration, _contained(controller.name, watch, cache)) for watch in controller.watches]
-    return Controller(
-        controller.name,
-        AppReconciler(
-            controller, cache, context.recorder(descriptor), clock=context.clock, random=context.random, failed=failed
-        ),
-        watches=[KeyWatch(informers[kind.resource], to_keys) for kind, to_keys in mappings],
-        client=context.client(descriptor),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
+    recorder = context.recorder(descriptor)
+    return assemble(
+        descriptor,
+        context,
+        AppReconciler(controller, cache, recorder, clock=context.clock, random=context.random, failed=failed),
+        [KeyWatch(informers[kind.resource], to_keys) for kind, to_keys in mappings],
         workers=controller.workers,
         max_retries=controller.max_retries,
         kind=primary.kind,
