@@ -448,6 +448,11 @@ _audit_levels = Counter("apiserver_audit_level", "Requests by the audit level th
 AUDIT_LEVELS = {level: _audit_levels.labels(level) for level in ("Metadata", "Request", "RequestResponse")}
 AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept, by the backend.", ["plugin"])
 
+AUTHORIZATION_WEBHOOK = Counter(
+    "apiserver_authorization_webhook_evaluations",
+    "Questions put to the authorization webhook, by how they ended.",
+    ["result"],
+)
 CONFIGURATION_RELOADS = Counter(
     "apiserver_authentication_config_controller_automatic_reloads",
     "Times the authentication configuration was taken up anew, or could not be.",

@@ -129,6 +129,10 @@ VALUES = {
     "authentication.requestheader_group_headers": "X-Group",
     "authentication.requestheader_extra_headers_prefix": "X-Extra-",
     "authorization.mode": "RBAC",
+    "authorization.webhook_config_file": "rights.kubeconfig",
+    "authorization.webhook_version": "v1",
+    "authorization.webhook_cache_authorized_ttl": "20s",
+    "authorization.webhook_cache_unauthorized_ttl": "6s",
     "service_accounts.issuer": "https://issuer.example.com",
     "service_accounts.signing_key_file": "/elsewhere/sa.key",
     "service_accounts.private_key_file": "/elsewhere/legacy.key",
@@ -211,6 +215,7 @@ VALUES = {
     "compaction.secrets_for": "2h",
     "compaction.min_revisions": "0",
     "compaction.resources": "{ events = { keep = 3 } }",
+    "admission.allow_privileged": "false",
     "log.level": "debug",
     "log.format": "json",
 }

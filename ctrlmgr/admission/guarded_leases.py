@@ -35,7 +35,7 @@ class GuardedLeases:
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed."""
-        yield from self._admission.admit(attributes)
+        return self._admission.admit(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
         """Refuse with `Forbidden` what is not the caller's to write."""
@@ -43,4 +43,4 @@ class GuardedLeases:
             user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE:
                 raise attributes.forbidden("this Lease elects the leader of the control plane")
-        yield from self._admission.validate(attributes)
+        return self._admission.validate(attributes)

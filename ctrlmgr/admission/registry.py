@@ -27,11 +27,13 @@ from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerati
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from ctrlmgr.admission.plugins.node_declared_features import NodeDeclaredFeatureValidator
 from ctrlmgr.admission.plugins.node_restriction import NodeRestriction
 from ctrlmgr.admission.plugins.optional.always import AlwaysAdmit, AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
 from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
 from ctrlmgr.admission.plugins.optional.event_rate_limit import EventRateLimit
+from ctrlmgr.admission.plugins.optional.image_policy_webhook import ImagePolicyWebhook
 from ctrlmgr.admission.plugins.optional.namespaces import NamespaceAutoProvision, NamespaceExists
 from ctrlmgr.admission.plugins.optional.owner_references import OwnerReferencesPermissionEnforcement
 from ctrlmgr.admission.plugins.optional.pod_node_selector import PodNodeSelector
@@ -79,12 +81,6 @@ class Entry(NamedTuple):
     is_default: bool = True
 
 
-def _without_image_policies(parts: Parts) -> Plugin:
-    """Refuse to run as if images were judged."""
-    other = "a ValidatingWebhookConfiguration for pods asks a webhook as well"
-    raise SettingsError(f"--enable-admission-plugins: ImagePolicyWebhook is not supported; {other}")
-
-
 PLUGINS: Final[Sequence[Entry]] = (
     Entry("AlwaysAdmit", lambda parts: AlwaysAdmit(), is_default=False),
     Entry("NamespaceAutoProvision", lambda parts: NamespaceAutoProvision(parts.kinds), is_default=False),
@@ -96,7 +92,11 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("NodeRestriction", lambda parts: NodeRestriction(parts.authorizer), is_default=False),
     Entry("TaintNodesByCondition", lambda parts: TaintNodesByCondition()),
     Entry("AlwaysPullImages", lambda parts: AlwaysPullImages(), is_default=False),
-    Entry("ImagePolicyWebhook", _without_image_policies, is_default=False),
+    Entry(
+        "ImagePolicyWebhook",
+        lambda parts: ImagePolicyWebhook(parts.configured.get("ImagePolicyWebhook"), parts.clock),
+        is_default=False,
+    ),
     Entry("PodSecurity", lambda parts: PodSecurity(read_pod_security(parts.configured.get("PodSecurity")))),
     Entry("PodNodeSelector", lambda parts: PodNodeSelector(parts.configured.get("PodNodeSelector")), is_default=False),
     Entry("Priority", lambda parts: Priority()),
@@ -130,7 +130,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("DenyServiceExternalIPs", lambda parts: DenyServiceExternalIPs(), is_default=False),
     Entry("PodTopologyLabels", lambda parts: PodTopologyLabels()),
     Entry("PodGroupWorkloadExists"),
-    Entry("NodeDeclaredFeatureValidator"),
+    Entry("NodeDeclaredFeatureValidator", lambda parts: NodeDeclaredFeatureValidator()),
     Entry("JobValidation"),
     Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
     Entry("MutatingAdmissionPolicy"),

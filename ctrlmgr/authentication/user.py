@@ -64,11 +64,11 @@ def known(user: User) -> User:
 
     That is apiserver's `AuthenticatedGroupAdder`: neither the anonymous nor who is said to be unauthenticated is added.
     """
-    if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+    if AUTHENTICATED in user.groups or user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups:
         return user
-    return user._replace(groups=(*user.groups, AUTHENTICATED))
+    return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)  # _replace() takes three times as long
 
 
 def common_audiences(wanted: Audiences, given: Audiences) -> tuple[str, ...]:
     """Return those of the audiences `wanted` that a credential is `given` for, in the order wanted."""
-    return tuple(each for each in wanted if each in given)
+    return tuple([each for each in wanted if each in given])

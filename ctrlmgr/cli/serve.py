@@ -14,6 +14,7 @@ from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import configure_logging, reader, takes_settings
 from ctrlmgr.cli.recordings.playing import playing, takes_recording
 from ctrlmgr.cli.recordings.playing import run as play
+from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.settings import Loaded, Settings, flags
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
     ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
     ctrlmgr serve --recording yesterday.jsonl.gz --speed 10
     """
-    from ctrlmgr.serve import serve as run
+    with collector_paused(freeze=True):  # modules stay: to look through them again and again is a third of the start
+        from ctrlmgr.serve import serve as run
 
     configure_logging(loaded.settings)
     if (what := playing(recording, options)) is not None:

@@ -6,7 +6,7 @@ Every write carries the author, the fence as it stands when it begins, and the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -80,6 +80,12 @@ class EngineClient:
         self._options = WriteOptions(field_manager=manager)
         self._parent: EngineClient | None = None
         self._wrote = False
+        self._changed_by: dict[str, None] = {}
+
+    @property
+    def changed_by(self) -> Collection[str]:
+        """What has changed this client's objects on their way; also those of one that acts for it in another name."""
+        return self._changed_by.keys()
 
     @property
     def wrote(self) -> bool:
@@ -112,6 +118,7 @@ class EngineClient:
             self.engine, self._run, requester, self._cause, fence=self._fence, canonical=self._canonical
         )
         other._parent = self
+        other._changed_by = self._changed_by
         return other
 
     def of_canonical_objects(self) -> EngineClient:
@@ -253,6 +260,8 @@ class EngineClient:
             self.wrote = True
             raise
         self.wrote = True
+        if isinstance(answer, Answer) and answer.changed_by:
+            self._changed_by.update(dict.fromkeys(answer.changed_by))
         return answer
 
     def _target(self, obj: Object) -> Target:

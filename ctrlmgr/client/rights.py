@@ -61,11 +61,13 @@ class UserRights:
         if generation is not None and known.generation != generation:
             known = self._known = _Known(generation, set())
         right = (verb, target.kind, target.subresource, target.namespace)
-        if generation is not None and right in known.allowed:
+        if generation is None:
+            if not self._allows(verb, target):
+                self._refuse(verb, target)
+        elif right in known.allowed:
             return
-        if self._allows(verb, target._replace(name="")):  # whatever it is called
-            if generation is not None:
-                known.allowed.add(right)
+        elif self._allows(verb, target._replace(name="")):  # whatever it is called
+            known.allowed.add(right)
         elif not (target.name and self._allows(verb, target)):
             self._refuse(verb, target)
 

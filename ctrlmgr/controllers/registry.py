@@ -100,6 +100,30 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Names and aliases of controllers that need a cloud: known, and skipped, as in kube-controller-manager."""
 
+ABSENT: Mapping[str, str] = {
+    "device-taint-eviction-controller": "",
+    "ephemeral-volume-controller": "ephemeral-volume",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
+    "persistentvolume-attach-detach-controller": "attachdetach",
+    "persistentvolume-binder-controller": "persistentvolume-binder",
+    "persistentvolume-expander-controller": "persistentvolume-expander",
+    "podcertificaterequest-cleaner-controller": "",
+    "resourceclaim-controller": "resource-claim-controller",
+    "selinux-warning-controller": "",
+    "storage-version-migrator-controller": "storage-version-migrator",
+    "storageversion-garbage-collector-controller": "storage-version-gc",
+    "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status",
+    "volumeattributesclass-protection-controller": "",
+}
+"""Names and aliases of kube-controller-manager's controllers that nothing here does the work of.
+
+A command line made for it starts, and who gave it is told."""
+
+
+_ABSENT = {
+    word: name for name, alias in ABSENT.items() for word in (name, name.removesuffix("-controller"), alias) if word
+}
+
 
 class Enabled(NamedTuple):
     """Which controllers run, and what the caller is to be told of how that was said."""
@@ -145,6 +169,10 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
             said.setdefault(alias, True)
             continue
         name = names.get(alias, alias)
+        if name not in known and (absent := _ABSENT.get(alias)):
+            if entry == alias:
+                warnings.append(f"controllers.enabled: there is no {absent} here: nothing does its work")
+            continue
         if name not in known:
             raise SettingsError(_unknown(alias, [*known, *aliases]))
         if alias in former:

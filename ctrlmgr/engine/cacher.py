@@ -178,7 +178,8 @@ class Cacher:
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace (None: of all), in etcd's order."""
-        return self._shelves.get(resource, _EMPTY).list(Span.of(namespace))
+        shelf = self._shelves.get(resource)  # admission asks for many kinds of which there is nothing
+        return shelf.list(Span.of(namespace)) if shelf else []
 
     def span(self, resource: Resource, span: Span) -> Sequence[Object]:
         """Return the objects whose paths are in a span, in order."""

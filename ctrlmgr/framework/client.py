@@ -23,8 +23,8 @@ from ctrlmgr.framework.model import Kind, Untyped
 from ctrlmgr.framework.reading import read
 from ctrlmgr.framework.remote.api import Api, path_of
 from ctrlmgr.framework.remote.throttle import Throttle
-from ctrlmgr.recording.capture import kubeconfig as kubeconfigs
 from ctrlmgr.recording.capture.cluster import Served
+from ctrlmgr.settings import kubeconfig as kubeconfigs
 
 K = TypeVar("K", bound=Kind)
 

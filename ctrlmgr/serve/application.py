@@ -35,6 +35,7 @@ from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase
@@ -50,9 +51,7 @@ from ctrlmgr.serve.controllers import (
     compaction,
     event_expiry,
     read_root_ca,
-    simulated_runtime,
     watched,
-    with_nodes,
 )
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
@@ -60,6 +59,7 @@ from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
+from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
@@ -94,8 +94,9 @@ class Application(Fronted):
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
+        CAPABILITIES.allow_privileged = settings.admission.allow_privileged
         kinds = builtin_kinds(ranges)
         own = [plugin_of(each) for app in apps for each in app.admissions]
         chain = new_chain(kinds, clock, settings.admission, authorizer, own)
@@ -149,7 +150,7 @@ class Application(Fronted):
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
         process = Process(reader, health, clock=clock, role=self._role)
-        page = Site(reader, process, clock=clock, requests=settings.data_path)
+        page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock

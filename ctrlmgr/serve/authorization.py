@@ -12,6 +12,7 @@ Rules: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from ctrlmgr.admission.guarded_rights import GuardedRights
@@ -32,9 +33,12 @@ from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.client.rights import UserRights
+from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
+from ctrlmgr.server.authz.webhook import Webhook, WebhookAuthorizer
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")
@@ -45,11 +49,14 @@ PAGE_DATA: Final = "/ui/api"
 class ServingAuthorization:
     """See the module's docstring; `authorizer` is what it is for."""
 
-    def __init__(self, settings: AuthorizationSettings) -> None:
-        """Put together what the settings name."""
+    def __init__(self, settings: AuthorizationSettings, *, clock: Clock) -> None:
+        """Put together what the settings name; raises `SettingsError`."""
         self.index = RbacIndex()
         self._graph = NodeGraph()
-        made = self._makers()
+        self._asks = "Webhook" in settings.mode
+        if bool(settings.webhook_config_file) != self._asks:
+            raise SettingsError("authorization.webhook_config_file is for the mode Webhook, which needs it")
+        made = self._makers(settings, clock)
         self.authorizer: Authorizer = Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(made[mode]() for mode in settings.mode)]
         )
@@ -65,22 +72,32 @@ class ServingAuthorization:
 
     def rights(self, user: User, backend: Backend) -> UserRights:
         """Return what a controller of this process may do; it asks on a thread of its own."""
+
+        def decide(user: User, attributes: Attributes) -> Verdict:
+            verdict = self.authorizer.authorize(user, attributes)
+            return verdict if verdict is not None else backend.wait_for(self.authorizer.ask(user, attributes))
+
         return UserRights(
             user,
-            self._decide,
-            generation=lambda: self.index.generation,
+            decide,
+            generation=lambda: None if self._asks else self.index.generation,
             refresh=lambda: backend.wait_for(backend.catch_up()),
         )
 
-    def _decide(self, user: User, attributes: Attributes) -> Verdict:
-        verdict = self.authorizer.authorize(user, attributes)
-        assert verdict is not None, "no authorizer has to ask another process"
-        return verdict
-
-    def _makers(self) -> Mapping[str, Callable[[], Authorizer]]:
+    def _makers(self, settings: AuthorizationSettings, clock: Clock) -> Mapping[str, Callable[[], Authorizer]]:
         return {
             "Node": lambda: NodeAuthorizer(self._graph, NODE_RULES),
             "RBAC": lambda: RbacAuthorizer(self.index),
+            "Webhook": lambda: WebhookAuthorizer(_webhook(settings), clock=clock),
             "AlwaysAllow": AlwaysAllow,
             "AlwaysDeny": AlwaysDeny,
         }
+
+
+def _webhook(settings: AuthorizationSettings) -> Webhook:
+    return Webhook(
+        Path(settings.webhook_config_file).expanduser(),
+        settings.webhook_version,
+        settings.webhook_cache_authorized_ttl,
+        settings.webhook_cache_unauthorized_ttl,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -15,7 +14,6 @@ from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.rights import Rights
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import node_ipam, scheduler, simulated_load_balancer, simulated_nodes
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
@@ -23,8 +21,6 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.controllers.identity import Identity
-from ctrlmgr.controllers.simulated_nodes.controller import read_behaviour
-from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
@@ -32,7 +28,6 @@ from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
 from ctrlmgr.settings import Settings
-from ctrlmgr.simulation.nodes import templates
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
@@ -120,42 +115,6 @@ def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Ite
     """Build controllers with the options that the settings have for them."""
     for each in descriptors:
         yield each.build(parts, parts.settings.of(each.options))
-
-
-SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)
-"""The controllers that run where there are simulated nodes."""
-
-
-_NODES_OF_A_SMALL_RANGE: Final = 200
-_LARGE_RANGE: Final = "10.128.0.0/9"
-"""Where pods' addresses come from in a large cluster, if nothing is said; the usual range has room for 256 nodes."""
-
-
-def with_nodes(settings: Settings) -> Settings:
-    """Return settings in which simulated nodes, if there are to be any, have all that they need.
-
-    A controller that the settings leave out by its name stays out. Raises `SettingsError` for a file with errors.
-    """
-    nodes = templates(settings.of(simulated_nodes.Options).nodes)
-    if not nodes:
-        return settings
-    ranges = replace(settings.of(node_ipam.Options), allocate_node_cidrs=True)
-    if not ranges.cluster_cidr and len(nodes) > _NODES_OF_A_SMALL_RANGE:
-        ranges = replace(ranges, cluster_cidr=_LARGE_RANGE)
-    wanted = (*settings.controllers.enabled, *SIMULATED)
-    return replace(
-        settings,
-        controllers=replace(settings.controllers, enabled=wanted),
-        declared={**settings.declared, node_ipam.Options: ranges},
-    )
-
-
-def simulated_runtime(settings: Settings, *, clock: Clock) -> SimulatedRuntime | None:
-    """Return what speaks for pods on simulated nodes, None where there are none; raises `SettingsError`."""
-    options = settings.of(simulated_nodes.Options)
-    if not options.nodes:
-        return None
-    return SimulatedRuntime(read_behaviour(options), options.simulated_speed, clock=clock)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:

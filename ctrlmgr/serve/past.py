@@ -94,7 +94,7 @@ class PastApplication(Fronted):
         stored = Followed()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
         super().__init__(front, clock=clock)
-        authorization = ServingAuthorization(settings.authorization)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = ReadOnly(authorization.authorizer, _reason(moment))
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
@@ -113,7 +113,7 @@ class PastApplication(Fronted):
         checks = [PING, Check("log", probe.problem), self._stops]
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         reader = Reader(settings.database_url, until=moment.revision)
-        page = Site(reader, Process(reader, health, clock=clock, role="past"), clock=clock)
+        page = Site(reader, Process(reader, health, clock=clock, role="past"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer)
         self.manager.add(probe, Phase.LOG)

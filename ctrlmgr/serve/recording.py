@@ -101,7 +101,7 @@ class PlayedApplication(Fronted):
             random=random,
         )
         super().__init__(front, clock=clock)
-        self._authorization = ServingAuthorization(settings.authorization)
+        self._authorization = ServingAuthorization(settings.authorization, clock=clock)
         known = self._authorization.authorizer
         authorizer = known if playing.pretend else ReadOnly(known, _READ_ONLY)
         self._reviews = Reviews(front.authenticator, authorizer)
@@ -116,7 +116,7 @@ class PlayedApplication(Fronted):
         health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
         more = play_pages(self.playback, pretending if playing.pretend else None)
         reader = Reader("memory:", reason=_NO_HISTORY)
-        page = Site(reader, Process(reader, health, clock=clock, role="recording"), clock=clock)
+        page = Site(reader, Process(reader, health, clock=clock, role="recording"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer)
         self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it

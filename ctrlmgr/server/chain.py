@@ -25,6 +25,9 @@ from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+import msgspec
+import structlog
+
 from ctrlmgr.audit.event import DEPRECATED
 from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
@@ -40,9 +43,11 @@ from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.authn.standing import Standing
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import warnings
+from ctrlmgr.server.http.responses import Response, text, warnings
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
+
+log = structlog.get_logger(__name__)
 
 _UPGRADING = frozenset({"attach", "exec", "portforward"})
 """Subresources of pods through which one acts, whatever the method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
@@ -122,8 +127,11 @@ class Chain:
             if verdict is None:
                 verdict = await self._authorizer.ask(request.user, attributes)
             if request.audit is not None:
-                request.audit.decide("allow" if verdict.allows else "forbid", verdict.reason)
+                request.audit.decide(verdict)
             if not verdict.allows:
+                if verdict.error:
+                    await request.respond(_undecided(request.uri, verdict.error))
+                    return
                 raise refusal(request.user, attributes, verdict.reason)
             if attributes.verb == "watch":
                 with self.standing.holding(request, parts, sender):
@@ -169,6 +177,13 @@ class Chain:
             verdict = await self._authorizer.ask(request.user, asked)
         if not verdict.allows:
             raise forbidden(target.kind.resource, target.name, verdict.reason)
+
+
+def _undecided(uri: str, problem: str) -> Response:
+    """Answer that it could not be found out whether a request may be made (`responsewriters.InternalError`)."""
+    log.error("a request could not be authorized", uri=uri, error=problem)
+    said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
+    return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 
 
 def _impersonates(request: Request) -> bool:

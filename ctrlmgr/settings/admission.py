@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import NAMES, TEXT
+from ctrlmgr.settings.kinds import NAMES, SWITCH, TEXT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +42,13 @@ class AdmissionSettings:
             metavar="FILE",
         ),
     ] = ""
+    allow_privileged: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether containers may be privileged, where PodSecurity has nothing against it. kube-apiserver has to be "
+            "told that they may.",
+            flag="--allow-privileged",
+            metavar="BOOL",
+        ),
+    ] = True

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import LIST, Kind
+from ctrlmgr.settings.kinds import DURATION, LIST, TEXT, Kind, one_of
 
-MODES: Final = ("Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
+MODES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
 """Who can be asked whether a request may be made."""
 
 _read_list: Callable[[Any], tuple[str, ...]] = LIST.read
@@ -34,9 +34,45 @@ class AuthorizationSettings:
         _MODES,
         Setting(
             "Who is asked, in this order, whether a request may be made; the first that allows or denies it "
-            'decides. "RBAC": roles and bindings; "Node": what kubelets need; "AlwaysAllow" and "AlwaysDeny" ask '
-            "nothing. Members of system:masters may do everything.",
+            'decides. "RBAC": roles and bindings; "Node": what kubelets need; "Webhook": another server; "AlwaysAllow" '
+            'and "AlwaysDeny" ask nothing. Members of system:masters may do everything.',
             flag="--authorization-mode",
             metavar="LIST",
         ),
     ] = ("Node", "RBAC")
+    webhook_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A kubeconfig whose current context names the server that mode Webhook asks, with a SubjectAccessReview.",
+            flag="--authorization-webhook-config-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    webhook_version: Annotated[
+        str,
+        one_of("v1", "v1beta1"),
+        Setting(
+            "The version of authorization.k8s.io that this server is asked in.",
+            flag="--authorization-webhook-version",
+            metavar="VERSION",
+        ),
+    ] = "v1beta1"
+    webhook_cache_authorized_ttl: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long its yes is believed.",
+            flag="--authorization-webhook-cache-authorized-ttl",
+            metavar="DURATION",
+        ),
+    ] = 300.0
+    webhook_cache_unauthorized_ttl: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long its no is believed.",
+            flag="--authorization-webhook-cache-unauthorized-ttl",
+            metavar="DURATION",
+        ),
+    ] = 30.0

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -44,10 +45,16 @@ class _Raw(NamedTuple):
     warning: str = ""
 
 
-def declarations() -> dict[str, Declaration]:
+def declarations() -> Mapping[str, Declaration]:
     """Return every setting by its dotted key, in the order of `settings.toml`."""
+    return _in_order(tuple(declared()))
+
+
+@cache
+def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Declaration]:
+    """Return the settings of `ctrlmgr` and of these classes; it is asked for at each of them while they are read."""
     found = dict(declarations_of(Settings))
-    for section, options in declared():
+    for section, options in controllers:
         found |= {
             f"{section}.{key}": it._replace(key=f"{section}.{key}") for key, it in declarations_of(options).items()
         }

@@ -25,6 +25,8 @@ ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
 """Where the addresses of nodes come from."""
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
+FEATURES: Final = ("GuaranteedQoSPodCPUResize", "InPlacePodLevelResourcesVerticalScaling")
+"""What a kubelet of that version declares that pods can ask for; admission refuses changes that a node cannot make."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _CONDITIONS: Final = (
@@ -189,6 +191,7 @@ def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool 
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _info(node["metadata"]["name"]),
+        "declaredFeatures": before.get("declaredFeatures") or list(FEATURES),
         "images": before.get("images") or [{"names": [name], "sizeBytes": size} for name, size in IMAGES],
     }
 

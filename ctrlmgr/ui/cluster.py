@@ -1,7 +1,7 @@
 """The cluster at a moment: its nodes, what is on each, and what waits for one and why.
 
 Guarantees: as the log had it at the revision asked for. Of what is on one node, and of what waits, no more than
-`_SHOWN` pods are named; the counts are of all.
+`_SHOWN` pods are named; the counts, and what is used of a node, are of all that who asks may see.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ class Cluster:
 
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
-            nodes = past.objects(database, NODES, at=at)
-            pods = [PodInfo.of(each) for each in past.objects(database, PODS, at=at)]
+            sight = parameters.sight
+            nodes = [each for each in past.objects(database, NODES, at=at) if sight.sees(NODES, each.key)]
+            found = [each for each in past.objects(database, PODS, at=at) if sight.sees(PODS, each.key)]
+            pods = [PodInfo.of(each) for each in found]
             waiting = [_waiting(pod) for pod in pods if not pod.node_name and not pod.has_ended]
             ready = {each.name: _ready(each.to_dict()) for each in nodes}
             known = [NodeInfo.of(each) for each in nodes]

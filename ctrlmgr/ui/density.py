@@ -29,10 +29,11 @@ _STEP = 16384
 
 
 class Group(NamedTuple):
-    """Events of one resource by one actor."""
+    """Events of one resource in one namespace by one actor."""
 
     resource: str
     actor: str
+    namespace: str
 
 
 class Block(NamedTuple):
@@ -54,23 +55,24 @@ class Counted(NamedTuple):
 
 
 _COUNT = """
-SELECT (e.revision - 1) / {size} AS block, o.resource, e.actor, min(e.revision), max(e.revision),
+SELECT (e.revision - 1) / {size} AS block, o.resource, e.actor, o.namespace, min(e.revision), max(e.revision),
     min(e.recorded_at), max(e.recorded_at), count(*)
 FROM event AS e JOIN object AS o ON o.id = e.object_id
 WHERE e.revision > :after AND e.revision <= :until
-GROUP BY 1, 2, 3 ORDER BY 1"""
+GROUP BY 1, 2, 3, 4 ORDER BY 1"""
 
 
 def count(database: Database, after: Revision, until: Revision, size: int) -> Iterator[Block]:
     """Yield the blocks of `size` revisions that have events in the range, oldest first."""
     found: dict[int, Block] = {}
     parameters = {"after": after, "until": until}
-    for number, resource, actor, *span, events in database.query(_COUNT.format(size=size), parameters).rows:
+    for number, resource, actor, namespace, *span, events in database.query(_COUNT.format(size=size), parameters).rows:
         first, last, began, ended = span
+        group = Group(resource, actor, namespace)
         if (block := found.get(number)) is None:
-            found[number] = Block(first, last, began, ended, {Group(resource, actor): events})
+            found[number] = Block(first, last, began, ended, {group: events})
             continue
-        block.counts[Group(resource, actor)] = events
+        block.counts[group] = events
         first, last = min(block.first, first), max(block.last, last)
         found[number] = Block(first, last, min(block.began, began), max(block.ended, ended), block.counts)
     yield from found.values()

@@ -1,7 +1,8 @@
 """Why a change was made and what it led to, as a graph that can be drawn: events, and the reconciles between them.
 
 Guarantees: the graph has at most `_MOST` events, those nearest to the change first; where there is more, the node it
-would hang from says how much (`hidden`). Edges lead forward in time only. What compaction has taken is still a node.
+would hang from says how much (`hidden`). Edges lead forward in time only. What compaction has taken is still a node,
+and so is an event of an object that may not be seen, of which nothing else is told.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ctrlmgr.api.resource import Revision
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.timeline import TYPES
 
 _MOST = 100
@@ -58,8 +60,9 @@ class Graphs:
             if change is None:
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
+            parameters.sight.check(place.resource, place.key)
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
-            return {**where, **told(change), "graph": _Growth(database, head).around(change)}
+            return {**where, **told(change), "graph": _Growth(database, head, parameters.sight).around(change)}
 
         return self._reader.ask(answer)
 
@@ -67,9 +70,10 @@ class Graphs:
 class _Growth:
     """A graph while it grows, level by level, away from the change in its middle."""
 
-    def __init__(self, database: Database, head: Revision) -> None:
+    def __init__(self, database: Database, head: Revision, sight: Sight) -> None:
         self._database = database
         self._head = head
+        self._sight = sight
         self._events: dict[Revision, int] = {}  # with the reconcile that wrote each, 0 if none did
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
@@ -136,13 +140,23 @@ class _Growth:
 
     def _nodes(self) -> list[dict[str, Any]]:
         events = {each["revision"]: each for each in self._read(_EVENTS, _EVENT_FIELDS, self._events)}
-        nodes: list[dict[str, Any]] = []
-        for revision in sorted(self._events):
-            fields = events.get(revision)
-            known = {**fields, "type": TYPES[fields["type"]]} if fields else {"revision": revision, "compacted": True}
-            nodes.append({"id": f"e{revision}", **known})
-        nodes += [{**run, "id": f"r{run['id']}"} for run in self._read(_RUNS, _RUN_FIELDS, self._runs)]
+        nodes: list[dict[str, Any]] = [
+            {"id": f"e{revision}", **self._told(revision, events.get(revision))} for revision in sorted(self._events)
+        ]
+        unseen = {node["id"] for node in nodes if "forbidden" in node}
+        beside = {end for edge in self._edges if unseen & set(edge) for end in edge}
+        for run in self._read(_RUNS, _RUN_FIELDS, self._runs):
+            run["id"] = f"r{run['id']}"
+            nodes.append({**run, "key": "", "message": ""} if run["id"] in beside else run)
         return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
+
+    def _told(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
+        """Return what is told of an event: of one that may not be seen that it was, and no more."""
+        if fields is None:
+            return {"revision": revision, "compacted": True}
+        if not self._sight.sees(Resource.parse(fields["resource"]), Key(fields["namespace"], fields["name"])):
+            return {"revision": revision, "forbidden": True}
+        return {**fields, "type": TYPES[fields["type"]]}
 
     def _read(self, statement: str, names: Sequence[str], keys: Iterable[int]) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._rows(statement, keys)]

@@ -50,6 +50,7 @@ class Objects:
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = _place(parameters)
+            parameters.sight.check(resource, key)
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             newest_event(database, resource, key, until=at)
             history = newest(database, resource, key, until=at, limit=_BLAMED)[::-1]
@@ -65,6 +66,7 @@ class Objects:
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = _place(parameters)
+            parameters.sight.check(resource, key)
             head = self._reader.head(database)
             before = min(parameters.number("before", head + 1, low=1), head + 1)
             found = newest(database, resource, key, until=before - 1, limit=limit + 1)

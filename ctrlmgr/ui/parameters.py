@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.ui.sight import Sight, unbounded
 
 _LONGEST = 1024
 
 
 class Parameters:
-    """What a request asks for; what is not in the query has a default."""
+    """What a request asks for, and for whom; what is not in the query has a default."""
 
-    def __init__(self, query: Mapping[str, Sequence[str]]) -> None:
-        """Read `query`; of several values of a name the first counts."""
+    def __init__(self, query: Mapping[str, Sequence[str]], sight: Sight | None = None) -> None:
+        """Read `query`, of whose values of one name the first counts, for who has `sight` (None: of everything)."""
         self._query = query
+        self.sight = sight or unbounded()
+        """What may be told."""
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text; raises `BadRequest` for one that is too long, or missing and without a default."""

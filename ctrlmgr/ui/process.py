@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ctrlmgr import __version__
+from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.inspection import moments
@@ -73,6 +74,7 @@ class Process:
         """Return the newest terms of leaders, newest first."""
 
         def answer(database: Database) -> dict[str, Any]:
+            parameters.sight.check_list(LEASES, "kube-system")
             wanted = {"until": self._reader.head(database), "limit": _TERMS}
             return {"now": self._clock.now(), "terms": [_term(*row) for row in database.query(_LEADERS, wanted).rows]}
 

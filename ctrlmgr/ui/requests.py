@@ -1,7 +1,7 @@
 """What was asked of the server: the newest requests that were audited, also those that were refused or only read.
 
-Guarantees: at most `_MOST` of them are told at a time, and nothing of what they hold. Where none are kept, that is what
-is told.
+Guarantees: at most `_MOST` of them are told at a time, and nothing of what they hold; none that is about an object or
+a path that may not be seen. Where none are kept, that is what is told.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.inspection.questions import audit_questions
 from ctrlmgr.inspection.requests import requests_if_kept
 from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.sight import Sight
 
 _MOST: Final = 200
+_LOOKED_AT: Final = 2000
+"""Requests among which those are looked for that may be seen."""
 _FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
 _COLUMNS: Final = (
     *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
@@ -39,9 +43,18 @@ class Requests:
         with requests_if_kept(self._data_path) as database:
             if database is None:
                 return {"kept": False, "requests": []}
-            values = question.bind({**given, "limit": str(_MOST)}, int)
+            values = question.bind({**given, "limit": str(_LOOKED_AT)}, int)
             rows = database.query(question.statement, values).rows
-        return {"kept": True, "requests": [_told(row) for row in rows]}
+        told = [each for row in rows if _is_seen(each := _told(row), parameters.sight)]
+        return {"kept": True, "requests": told[:_MOST]}
+
+
+def _is_seen(request: dict[str, Any], sight: Sight) -> bool:
+    """Whether what a request was about may be seen."""
+    what: str = request["what"]
+    if what.startswith("/"):
+        return sight.reads(what.partition("?")[0])
+    return sight.sees(Resource.parse(what.partition("/")[0]), Key(request["namespace"], request["name"]))
 
 
 def _told(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -10,6 +10,8 @@
 | `/ui/api/cluster` | what ran where, and what waited |
 | `/ui/api/change` | why |
 
+Who asks is told of objects that they may `get` or `list`, and of no others (`sight`).
+
 Paths within the page are relative, so that it works behind `kubectl proxy`, too.
 """
 
@@ -22,8 +24,10 @@ from typing import Any
 
 import msgspec
 
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.server.authz.waiting import waiting
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Response, text
@@ -35,6 +39,7 @@ from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests import Requests
+from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
 
@@ -48,8 +53,20 @@ Question = Callable[[Parameters], dict[str, Any]]
 class Site:
     """A `server.pages.Page`, of all paths below `/ui`."""
 
-    def __init__(self, reader: Reader, process: Process, *, clock: Clock, requests: Path | None = None) -> None:
-        """Show what `reader` reads of the log, `process`, and the requests that are kept below `requests`."""
+    def __init__(
+        self,
+        reader: Reader,
+        process: Process,
+        authorizer: Authorizer,
+        *,
+        clock: Clock,
+        requests: Path | None = None,
+    ) -> None:
+        """Show what `reader` reads of the log, `process`, and the requests that are kept below `requests`.
+
+        `authorizer` says who may see what of them.
+        """
+        self._authorizer = authorizer
         timeline, tables = Timeline(reader, clock=clock), Tables(reader, clock=clock)
         objects, graphs = Objects(reader), Graphs(reader)
         self._reader = reader
@@ -88,7 +105,8 @@ class Site:
             raise NotFound(f'the page has no data called "{name}"', details=StatusDetails())
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(details=StatusDetails())
-        parameters, packs = Parameters(request.query), request.accepts_gzip
+        sight = Sight(request.user, waiting(self._authorizer))
+        parameters, packs = Parameters(request.query, sight), request.accepts_gzip
         return await self._reader.work(lambda: _answer(question, parameters, packs=packs))
 
 

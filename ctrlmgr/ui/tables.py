@@ -51,7 +51,8 @@ class Tables:
             at = self._reader.moment(database, parameters)
             counted: dict[str, dict[str, int]] = {}
             for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
-                counted.setdefault(resource, {})[namespace] = number
+                if parameters.sight.lists(Resource.parse(resource), namespace):
+                    counted.setdefault(resource, {})[namespace] = number
             lost = moments.floors_above(database, at)
             kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
             return {"at": at, "kinds": kinds, "compacted": lost}
@@ -69,6 +70,7 @@ class Tables:
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             resource = Resource.parse(parameters.text("resource"))
+            parameters.sight.check_list(resource, parameters.text("namespace", ""))
             where, wanted = _where(resource, parameters)
             found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
             counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"

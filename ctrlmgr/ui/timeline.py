@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.resource import Revision
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.density import Block, Counted, Density, Group, count
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.sight import Sight
 
 BY = ("actor", "resource")
 AXES = ("revision", "time")
@@ -26,6 +27,8 @@ _EXACT = 6000
 """Revisions up to which a picture is counted revision by revision, not block by block."""
 
 _EVENTS = 200
+_LOOKS = 25
+"""Pages of so many that are read for one question at most."""
 _LISTED = """
 SELECT e.revision, e.recorded_at, e.type, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term,
     e.reconcile_id, r.controller, r.key
@@ -99,11 +102,12 @@ class Timeline:
     def _picture(self, database: Database, parameters: Parameters, bars: int, by: str, axis: str) -> dict[str, Any]:
         head = self._reader.head(database)
         counted = self._density.counted(database, head)
+        counted = counted._replace(totals=_seen(counted.totals, parameters.sight))
         first = parameters.number("from", 1)
         last = max(first, min(parameters.number("to", head), head))
         index = Group._fields.index(by)
         names = _frequent(counted, index)
-        blocks = _within(database, counted, first, last, bars)
+        blocks = _visible(_within(database, counted, first, last, bars), parameters.sight)
         span = _span(blocks, axis, first, last, bars)
         drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
         for block in blocks:
@@ -126,8 +130,7 @@ class Timeline:
 
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
-            rows = database.query(_LISTED, {"at": at, "limit": limit}).rows
-            return {"at": at, "events": [event(row) for row in rows]}
+            return {"at": at, "events": _listed(database, at, limit, parameters.sight)}
 
         return self._reader.ask(answer)
 
@@ -147,6 +150,39 @@ def event(row: tuple[Any, ...]) -> dict[str, Any]:
     fields = dict(zip(_COLUMNS, row, strict=True))
     fields["type"] = TYPES[fields["type"]]
     return fields
+
+
+def _listed(database: Database, at: Revision, limit: int, sight: Sight) -> list[dict[str, Any]]:
+    """Return the newest events that may be seen; of very many that may not be, those before are not looked for."""
+    found: list[dict[str, Any]] = []
+    for _ in range(_LOOKS):
+        rows = database.query(_LISTED, {"at": at, "limit": _EVENTS}).rows
+        seen = [row for row in rows if sight.sees(Resource.parse(row[3]), Key(row[4], row[5]))]
+        found += [event(row) for row in seen[: limit - len(found)]]
+        if len(rows) < _EVENTS or len(found) >= limit:
+            break
+        at = rows[-1][0] - 1
+    return found
+
+
+def _seen(totals: Counter[Group], sight: Sight) -> Counter[Group]:
+    return Counter({group: events for group, events in totals.items() if _sees(group, sight)})
+
+
+def _sees(group: Group, sight: Sight) -> bool:
+    return sight.lists(Resource.parse(group.resource), group.namespace)
+
+
+def _visible(blocks: list[Block], sight: Sight) -> list[Block]:
+    """Return blocks without the events that may not be seen."""
+    seen = {group: _sees(group, sight) for group in {group for block in blocks for group in block.counts}}
+    if all(seen.values()):
+        return blocks
+    left = [
+        block._replace(counts={group: events for group, events in block.counts.items() if seen[group]})
+        for block in blocks
+    ]
+    return [block for block in left if block.counts]
 
 
 def _frequent(counted: Counted, by: int) -> list[str]:

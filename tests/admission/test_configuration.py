@@ -134,7 +134,7 @@ def test_a_broken_configuration_of_pod_security(tmp_path: Path, text: str, probl
         read_pod_security(configured(tmp_path, text))
 
 
-def test_a_plugin_that_cannot_do_its_work_is_not_run() -> None:
-    settings = AdmissionSettings(enable_plugins=("ImagePolicyWebhook",))
-    with pytest.raises(SettingsError, match="ImagePolicyWebhook is not supported"):
-        new_chain(KINDS, FakeClock(), settings, AlwaysAllow())
+@pytest.mark.parametrize("name", ["EventRateLimit", "ImagePolicyWebhook"])
+def test_a_plugin_that_cannot_do_its_work_is_not_run(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^{name} has no .*: --admission-control-config-file must "):
+        new_chain(KINDS, FakeClock(), AdmissionSettings(enable_plugins=(name,)), AlwaysAllow())

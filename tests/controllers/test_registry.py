@@ -77,3 +77,19 @@ def test_a_descriptor_names_a_function_that_builds_it(each: ControllerDescriptor
 def test_no_name_means_two_controllers() -> None:
     names = [name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["persistentvolume-binder", "persistentvolume-binder-controller"])
+def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name: str) -> None:
+    running, warnings = registry.enabled(["a", name], [A, B])
+    assert [each.name for each in running] == [A.name]
+    assert warnings == (
+        "controllers.enabled: there is no persistentvolume-binder-controller here: nothing does its work",
+    )
+    assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
+
+
+def test_no_controller_is_both_here_and_absent() -> None:
+    known = registry.by_name()
+    names = {*known, *(alias for each in known.values() for alias in each.aliases)}
+    assert not names & {*registry.ABSENT, *registry.ABSENT.values()}

@@ -32,7 +32,7 @@ from ctrlmgr.framework.remote.log import RemoteLog
 from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed, Stream
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.recording.capture.cluster import Page, Served
-from ctrlmgr.recording.capture.kubeconfig import Access
+from ctrlmgr.settings.kubeconfig import Access
 from ctrlmgr.testing import FakeClock
 
 SHOPS = Resource("example.com", "shops")

@@ -137,3 +137,32 @@ def test_what_the_process_is_inside_takes_a_right(site: Site, path: str) -> None
 @pytest.mark.parametrize("path", ["/ui/", "/healthz", "/version"])
 def test_all_may_read_what_is_no_secret(site: Site, path: str) -> None:
     assert site.ask("", "GET", path)[0] == 200
+
+
+VIEWS = {
+    "object": "resource=services&namespace=default&name=kubernetes",
+    "history": "resource=services&namespace=default&name=kubernetes",
+    "objects": "resource=services&namespace=default",
+    "leaders": "",
+    "change": "revision=1",
+}
+
+
+def test_the_page_shows_what_its_reader_may_get(site: Site) -> None:
+    site.grant("ann", "looks", {"verbs": ["get"], "nonResourceURLs": ["/ui/api/*"]})
+    for view, query in VIEWS.items():
+        code, told = site.ask("ann", "GET", f"/ui/api/{view}?{query}")
+        assert (code, told["reason"]) == (403, "Forbidden"), view
+        assert 'User "ann" cannot ' in told["message"]
+    for view, field in (("kinds", "kinds"), ("events", "events"), ("timeline", "items"), ("cluster", "nodes")):
+        code, told = site.ask("ann", "GET", f"/ui/api/{view}")
+        assert (code, told[field]) == (200, []), view
+    site.grant("ann", "services", {"verbs": ["list"], "apiGroups": [""], "resources": ["services"]})
+    for view in ("object", "history", "objects"):
+        assert site.ask("ann", "GET", f"/ui/api/{view}?{VIEWS[view]}")[0] == 200
+    assert {each["resource"] for each in site.ask("ann", "GET", "/ui/api/events")[1]["events"]} == {"services"}
+    assert [each["resource"] for each in site.ask("ann", "GET", "/ui/api/kinds")[1]["kinds"]] == ["services"]
+    site.revoke("services")
+    assert site.ask("ann", "GET", f"/ui/api/object?{VIEWS['object']}")[0] == 403
+    assert site.ask("admin", "GET", f"/ui/api/object?{VIEWS['object']}")[0] == 200
+    site.revoke("looks")

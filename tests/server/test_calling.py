@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.engine.calls.call import Call, Credentials, Reply, Tries
 from ctrlmgr.server.calling import MAX_ANSWER, Caller
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -102,9 +103,20 @@ def called(
     timeout: float = 5.0,
     days: int = 1,
     host: str = "127.0.0.1",
+    shows: bool | None = None,
+    **more: Any,
 ) -> tuple[list[Reply], int]:
-    """Call a server that answers so, some times at once; return the replies and how many connections there were."""
+    """Call a server that answers so, some times at once; return the replies and how many connections there were.
+
+    `shows`, if not None, has the server ask who calls, and says whether the call shows a certificate; `more` is what
+    else the call says.
+    """
     context, pem = certified(folder, days=days, host=host)
+    if shows is not None:
+        context.load_verify_locations(cadata=pem.decode())
+        context.verify_mode = ssl.CERT_REQUIRED
+    if shows:
+        more["credentials"] = Credentials({"authorization": "Bearer t"}, (folder / "hook.pem").read_bytes())
     connections = 0
     handlers: list[asyncio.Task[None] | None] = []
 
@@ -125,7 +137,7 @@ def called(
         server = await asyncio.start_server(met, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
         caller = Caller(SystemClock())
-        call = Call(f"https://127.0.0.1:{port}{path}", b"{}", timeout, pem)
+        call = Call(f"https://127.0.0.1:{port}{path}", b"{}", timeout, pem)._replace(**more)
         try:
             found = [reply for _ in range(times) for reply in await caller.call([call])]
         finally:
@@ -180,3 +192,39 @@ def test_where_no_one_listens(tmp_path: Path) -> None:
         return reply
 
     assert asyncio.run(run()).problem == "dial tcp 127.0.0.1:1: connect: connection refused"
+
+
+def test_a_call_says_who_calls(tmp_path: Path) -> None:
+    heads = []
+
+    async def remembers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await request(reader)).lower())
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        await writer.drain()
+
+    (reply,), _ = called(tmp_path, remembers, shows=False)
+    assert reply.problem
+    (reply,), _ = called(tmp_path, remembers, shows=True)
+    assert reply.code == 200
+    assert b"authorization: bearer t" in heads[-1]
+
+
+def test_the_name_that_a_certificate_must_bear_can_be_another_or_none(tmp_path: Path) -> None:
+    (reply,), _ = called(tmp_path, answers, server_name="hook.invalid")
+    assert reply.problem.startswith("tls: failed to verify certificate: x509: ")
+    (reply,), _ = called(tmp_path, answers, host="192.0.2.1", is_checked=False)
+    assert reply.code == 200
+
+
+def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
+    codes = iter((500, 429, 200, 503))
+
+    async def answers_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request(reader)
+            writer.write(b"HTTP/1.1 %d Some\r\ncontent-length: 0\r\n\r\n" % next(codes))
+            await writer.drain()
+
+    tries = Tries(5, 0.001, 1.5)
+    replies, _ = called(tmp_path, answers_later, times=2, tries=tries)
+    assert [each.code for each in replies] == [200, 503]  # a 503 is an answer

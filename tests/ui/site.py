@@ -72,7 +72,7 @@ def page(
     health = [Health("livez", [PING]), Health("readyz", checks)]
     reader = Reader(database)
     told = told or clock
-    site = Site(reader, Process(reader, health, clock=told, role="all"), clock=told, requests=requests)
+    site = Site(reader, Process(reader, health, clock=told, role="all"), authorizer, clock=told, requests=requests)
     pages = Pages(health, CollectorRegistry(), kinds, backend.workers, mounts={"ui": site})
     app = App(backend, pages, access, authorizer, clock=clock)
     stop = threading.Event()

@@ -80,9 +80,9 @@ class Quota:
             *(Requirement(each.scope_name, each.operator, each.values or ()) for each in expressions),
         ]
 
-    def age(self) -> tuple[str, list[int]]:
-        """Return what quotas are sorted by: the first to come is the first to refuse."""
-        return self.object.metadata.creation_timestamp or "", [-ord(letter) for letter in self.name]
+    def age(self) -> tuple[str, str]:
+        """Return what quotas are sorted by: the first to come, of one second the first by name, refuses first."""
+        return self.object.metadata.creation_timestamp or "", self.name
 
     def has_in_scope(self, evaluator: Evaluator, fields: Fields) -> bool:
         """Whether an object is in all of the quota's scopes."""

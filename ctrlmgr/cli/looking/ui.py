@@ -44,7 +44,7 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
     ctrlmgr ui
     ctrlmgr ui --kubeconfig ~/.kube/config --no-open
     """
-    from ctrlmgr.recording.capture.kubeconfig import load
+    from ctrlmgr.settings.kubeconfig import load
 
     configure_logging(loaded.settings)
     file = kubeconfig or loaded.settings.data_path / "kubeconfig"

@@ -40,8 +40,8 @@ def play(context: click.Context, loaded: Loaded, kubeconfig: Path | None) -> Non
 
 
 def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
-    from ctrlmgr.recording.capture.kubeconfig import load
     from ctrlmgr.recording.playing import controls
+    from ctrlmgr.settings.kubeconfig import load
 
     return controls.Controls(load([kubeconfig or controls.kubeconfig(loaded.settings)]))
 

@@ -19,10 +19,10 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.capture.kubeconfig import Access
     from ctrlmgr.recording.capture.recorder import Recorder, State
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
+    from ctrlmgr.settings.kubeconfig import Access
 
 DEFAULT_RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,leases,events"
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -115,7 +115,7 @@ def record(
 
 def access_of(kubeconfig: Path | None, context: str) -> Access:
     """Return how to reach a cluster, as kubectl finds it; raises `SettingsError`."""
-    from ctrlmgr.recording.capture.kubeconfig import default_files, in_cluster, load
+    from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
     if not kubeconfig and not any(file.exists() for file in files) and (access := in_cluster(os.environ)):

@@ -6,13 +6,37 @@ reply too, never an error.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ctrlmgr.engine.strategy import State
 
 T = TypeVar("T")
+
+
+class Credentials(NamedTuple):
+    """Who the caller is."""
+
+    headers: Mapping[str, str]
+    certificate: bytes = b""
+    """A certificate and its key, in PEM; empty for none."""
+
+
+ANONYMOUS: Final = Credentials({})
+
+
+class Tries(NamedTuple):
+    """How often a call is tried that was not answered, or told to come again (apiserver `util/webhook`)."""
+
+    most: int
+    pause: float
+    """Seconds before the second try."""
+    factor: float
+    """By how much each further pause is longer."""
+
+
+ONCE: Final = Tries(1, 0.0, 1.0)
 
 
 class Call(NamedTuple):
@@ -26,6 +50,12 @@ class Call(NamedTuple):
     """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
     address: tuple[str, int] | None = None
     """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
+    credentials: Credentials = ANONYMOUS
+    server_name: str = ""
+    """The name that the server's certificate must bear if it is not the URL's host."""
+    is_checked: bool = True
+    """Whether the server must have a certificate of those authorities."""
+    tries: Tries = ONCE
 
 
 class Reply(NamedTuple):

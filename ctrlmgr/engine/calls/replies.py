@@ -27,6 +27,11 @@ def is_success(reply: Reply) -> bool:
     return 200 <= reply.code <= 206
 
 
+def is_passing(reply: Reply) -> bool:
+    """Say whether to ask again after such a reply may help (apiserver `webhook.DefaultShouldRetry`)."""
+    return "connection reset by peer" in reply.problem or reply.code == 429 or (reply.code >= 500 and reply.code != 503)
+
+
 def unexpected(reply: Reply) -> str:
     """Say what client-go says of an answer with such a status code."""
     try:

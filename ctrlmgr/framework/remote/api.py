@@ -39,7 +39,7 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.recording.capture.cluster import Cluster, Served
-from ctrlmgr.recording.capture.kubeconfig import Access
+from ctrlmgr.settings.kubeconfig import Access
 
 _TIMEOUT: Final = urllib3.Timeout(connect=10, read=34)
 _REASONS: Final[Mapping[str, type[ApiError]]] = {

@@ -45,8 +45,8 @@ from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
 from ctrlmgr.manager import Controller, Manager, Phase, Runnable
-from ctrlmgr.recording.capture.kubeconfig import Access
 from ctrlmgr.settings import Settings
+from ctrlmgr.settings.kubeconfig import Access
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from ctrlmgr import __version__
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import ApiError, BadRequest, Expired, Forbidden, NotFound, ServiceUnavailable, Unauthorized
-from ctrlmgr.recording.capture.kubeconfig import Access
+from ctrlmgr.settings.kubeconfig import Access
 
 _PAGE = 500
 _TIMEOUT = urllib3.Timeout(connect=10, read=60)

@@ -12,10 +12,10 @@ import msgspec
 
 from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, SettingsError
 from ctrlmgr.recording.capture.cluster import Cluster
-from ctrlmgr.recording.capture.kubeconfig import Access
 from ctrlmgr.recording.playing.playback import State
 from ctrlmgr.recording.playing.pretending import Write
 from ctrlmgr.settings import Settings
+from ctrlmgr.settings.kubeconfig import Access
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ import structlog
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
-from ctrlmgr.recording.capture.kubeconfig import Access, load
+from ctrlmgr.settings.kubeconfig import Access, load
 
 log = structlog.get_logger(__name__)
 

@@ -75,7 +75,7 @@ class IssuerTokens:
         async with self._asking:
             if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
                 self._asked_at = self._clock.monotonic()
-                await self._ask()
+                await asyncio.create_task(self._ask())  # a request may be answered without a task (`eager`)
         if self._keys is None:
             raise CredentialsRefused(_UNINITIALIZED)
         return self._known(wanted) or ()

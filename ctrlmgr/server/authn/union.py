@@ -139,11 +139,11 @@ class ForAllAudiences:
 
     def __init__(self, audiences: Audiences) -> None:
         """Have tokens be good for `audiences`."""
-        self._own = audiences
+        self._own = tuple(audiences)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
         """Return whom a token stands for, None unless it is for one of `audiences`."""
-        common = common_audiences(self._own, audiences)
+        common = self._own if audiences is self._own else common_audiences(self._own, audiences)
         if not common:
             return None
         user = await self.user_of(token, told)

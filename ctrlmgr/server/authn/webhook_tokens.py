@@ -10,27 +10,21 @@ Rules: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authe
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import httpx
 import msgspec
 import structlog
 
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
 from ctrlmgr.clock import Clock
-from ctrlmgr.recording.capture.kubeconfig import load
 from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
 
-_TRIES: Final = 5
-_PAUSE: Final = 0.5
-_FACTOR: Final = 1.5
-"""Seconds before the second attempt, and by how much each further wait is longer."""
 _PATIENCE: Final = 10.0
 """Seconds that the other server may take to answer."""
 _REMEMBERED: Final = 4096
@@ -67,12 +61,11 @@ class WebhookTokens:
 
         A server that says nothing of audiences means `own`, which are this server.
         """
-        self._access = load([config])
+        self._server = ReviewServer(config, patience=_PATIENCE)
         self._own = own
         self._keep_for = keep_for
         self._clock = clock
         self._said: OrderedDict[bytes, _Said] = OrderedDict()
-        self._client: httpx.AsyncClient | None = None
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
         """Return whom a token stands for, None if the other server does not know it; raises `CredentialsRefused`."""
@@ -100,39 +93,17 @@ class WebhookTokens:
         """Return the other server's answer; raises `CredentialsRefused` if it gives none."""
         spec: dict[str, Any] = {"token": token, "audiences": list(audiences)}
         review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec}
-        body, pause = msgspec.json.encode(review), _PAUSE
-        for attempt in range(1, _TRIES + 1):
-            answer = await self._try(body)
-            if isinstance(answer, _Status):
-                return answer
-            if attempt < _TRIES:
-                await asyncio.sleep(pause)
-                pause *= _FACTOR
-        log.warning("the token webhook does not answer", server=self._access.server, error=answer)
-        raise CredentialsRefused(f"the token webhook does not answer: {answer}")
-
-    async def _try(self, body: bytes) -> _Status | str:
-        """Return the answer, or why there is none but there may be one later; raises `CredentialsRefused`."""
-        if self._client is None:
-            context = self._access.context
-            verify = context if context is not None else True
-            self._client = httpx.AsyncClient(verify=verify, timeout=_PATIENCE, trust_env=False)
-        headers = {"content-type": "application/json", "accept": "application/json", **self._access.headers()}
         try:
-            answer = await self._client.post(self._access.server, content=body, headers=headers)
-        except httpx.HTTPError as error:
-            return str(error) or type(error).__name__
-        if answer.status_code >= 500 or answer.status_code == 429:
-            return f"it answered {answer.status_code}"
+            answer = await self._server.ask(msgspec.json.encode(review))
+        except NoAnswer as error:
+            log.warning("the token webhook does not answer", server=self._server.url, error=str(error))
+            raise CredentialsRefused(f"the token webhook does not answer: {error}") from error
         try:
-            answer.raise_for_status()
-            return msgspec.json.decode(answer.content, type=_Review).status
-        except (httpx.HTTPStatusError, ValueError, msgspec.MsgspecError) as error:
-            log.warning("the token webhook cannot be understood", server=self._access.server, error=str(error))
+            return msgspec.json.decode(answer, type=_Review).status
+        except (ValueError, msgspec.MsgspecError) as error:
+            log.warning("the token webhook cannot be understood", server=self._server.url, error=str(error))
             raise CredentialsRefused(f"the token webhook cannot be understood: {error}") from error
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self._server.close()

@@ -8,7 +8,8 @@ export class Refused extends Error {
   constructor(code, message) {
     super(message);
     this.code = code;
-    this.needsToken = code === 401 || code === 403;
+    /** Whether none of the page's data may be seen, rather than one object. */
+    this.needsToken = code === 401 || (code === 403 && message.startsWith("forbidden:"));
   }
 }
 

@@ -68,20 +68,21 @@ function line({ from, to, through }, spots) {
 
 function event(node, spot, isRoot) {
   const { width, height } = spot;
-  const name = node.compacted ? "compacted" : placed(node);
+  const untold = node.compacted ? "compacted" : node.forbidden ? "not for you to see" : "";
+  const name = untold || placed(node);
   const rows = [
-    s("text", { class: "kind", x: 14, y: 18 }, node.compacted ? "event" : cut(plural(node.resource), 118)),
+    s("text", { class: "kind", x: 14, y: 18 }, untold ? "event" : cut(plural(node.resource), 118)),
     s("text", { class: "revision", x: width - 12, y: 18 }, count(node.revision)),
     s("text", { class: "name", x: 14, y: 34 }, cut(name, width - 26)),
     height > SLIM.height &&
-      !node.compacted &&
+      !untold &&
       s("text", { class: "by", x: 26, y: 50 }, cut(who(node.actor), width - 40)),
     height > SLIM.height &&
-      !node.compacted &&
+      !untold &&
       s("circle", { class: `dot ${colour("actor", node.actor)}`, cx: 18, cy: 46, r: 3.5 }),
   ];
-  const title = node.compacted
-    ? "compacted"
+  const title = untold
+    ? untold
     : `${node.type} ${node.resource} ${name}\nby ${node.actor} (${node.userAgent})\n${moment(node.recordedAt)}`;
   const shape = [
     s("title", null, title),
@@ -94,7 +95,7 @@ function event(node, spot, isRoot) {
     rest(node, spot),
   ];
   const at = `translate(${spot.x - width / 2} ${spot.y - height / 2})`;
-  if (node.compacted) return s("g", { class: "event compacted", transform: at }, shape);
+  if (untold) return s("g", { class: "event compacted", transform: at }, shape);
   return s(
     "a",
     {

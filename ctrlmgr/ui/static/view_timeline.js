@@ -50,7 +50,7 @@ export function timeline() {
       body,
       events.events.map((event) => row(event, moment)),
     );
-    fill(detail, change ? described(change) : h("p", { class: "quiet" }, "This event has been compacted."));
+    fill(detail, typeof change === "string" ? h("p", { class: "quiet" }, change) : described(change));
   }
 
   return { node, update };
@@ -60,7 +60,8 @@ async function about(revision) {
   try {
     return await ask("change", { revision });
   } catch (error) {
-    if (error.code === 404) return null;
+    if (error.code === 404) return "This event has been compacted.";
+    if (error.code === 403 && !error.needsToken) return "What was changed here is not for you to see.";
     throw error;
   }
 }

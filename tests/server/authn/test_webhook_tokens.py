@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
-import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from ctrlmgr.authentication.user import Authenticated, CredentialsRefused, User
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.testing import FakeClock
+from tests.server.reviewing import Answering, kubeconfig
 
 JANE = {"authenticated": True, "user": {"username": "jane", "uid": "7", "groups": ["dev"], "extra": {"a": ["b"]}}}
 
 
-class Answering:
-    """A server that answers reviews with `status`, after `failures` times with 503."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.status: Any = JANE
-        self.failures = 0
-        answering = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                answering.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                fails, answering.failures = answering.failures > 0, answering.failures - 1
-                body = json.dumps({"kind": "TokenReview", "status": answering.status}).encode()
-                self.send_response(503 if fails else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/review"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
 @pytest.fixture
 def answering() -> Iterator[Answering]:
-    made = Answering()
+    made = Answering("TokenReview", JANE)
     yield made
     made.stop()
 
@@ -67,14 +32,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def tokens(tmp_path: Path, answering: Answering, clock: FakeClock) -> WebhookTokens:
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": answering.url}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c"}}],
-        "current-context": "x",
-    }
-    file = tmp_path / "tokens.kubeconfig"
-    file.write_text(yaml.safe_dump(config))
-    return WebhookTokens(file, ("us",), keep_for=10.0, clock=clock)
+    return WebhookTokens(kubeconfig(tmp_path, answering.url), ("us",), keep_for=10.0, clock=clock)
 
 
 def ask(tokens: WebhookTokens, *audiences: str, times: int = 1) -> Authenticated | None:

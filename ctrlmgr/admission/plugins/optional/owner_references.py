@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ctrlmgr.admission.asking import author_of, verdict_of
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
-from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes as Question
-from ctrlmgr.authorization.authorizer import NO_OPINION, Authorizer
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
 
 Reference = Mapping[str, Any]
 
@@ -34,18 +35,20 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         """Look at all that is created and changed; a kubelet writes the status of pods that it cannot delete."""
         return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
 
-    def validate(self, attributes: Attributes) -> None:
+    def validate(self, attributes: Attributes) -> Operation[None]:
         """Refuse with `Forbidden`."""
         new, old = _references(attributes.object), _references(attributes.old)
         if new == old:
             return
-        reason = self._refusal(attributes, "delete", attributes.kind, attributes.subresource, attributes.name)
+        reason = yield from self._refusal(
+            attributes, "delete", attributes.kind, attributes.subresource, attributes.name
+        )
         if reason is not None:
             raise attributes.forbidden(f"cannot set an ownerRef on a resource you can't delete: {reason}, <nil>")
         for reference in _newly_blocking(new, old):
-            self._check_owner(attributes, reference)
+            yield from self._check_owner(attributes, reference)
 
-    def _check_owner(self, attributes: Attributes, reference: Reference) -> None:
+    def _check_owner(self, attributes: Attributes, reference: Reference) -> Operation[None]:
         version, name = reference.get("apiVersion") or "", reference.get("kind") or ""
         kind = next((each for each in self._kinds if (each.gvk.api_version, each.name) == (version, name)), None)
         if kind is None:
@@ -53,14 +56,15 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             group, _, bare = version.rpartition("/")
             problem = f'no matches for kind "{name}" in version "{f"{group}/{bare}" if group else bare}"'
             raise attributes.forbidden(f"cannot set blockOwnerDeletion in this case because {said}: {problem}")
-        reason = self._refusal(attributes, "update", kind, "finalizers", reference.get("name") or "")
+        reason = yield from self._refusal(attributes, "update", kind, "finalizers", reference.get("name") or "")
         if reason is not None:
             whose = "if an ownerReference refers to a resource you can't set finalizers on"
             raise attributes.forbidden(f"cannot set blockOwnerDeletion {whose}: {reason}, <nil>")
 
-    def _refusal(self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str) -> str | None:
+    def _refusal(
+        self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str
+    ) -> Operation[str | None]:
         """Return why the caller may not do something, None if it may."""
-        requester = attributes.requester
         question = Question(
             verb,
             "",
@@ -71,9 +75,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             attributes.namespace if kind.namespaced else "",
             name,
         )
-        extra = {key: tuple(values) for key, values in requester.extra.items()}
-        user = User(requester.user, requester.uid, tuple(requester.groups), extra)
-        verdict = self._authorizer.authorize(user, question) or NO_OPINION
+        verdict = yield from verdict_of(self._authorizer, author_of(attributes), question)
         return None if verdict.allows else verdict.reason
 
 

@@ -9,7 +9,10 @@
 -- :limit int = 50  how many
 SELECT
     received_at, coalesce(acts_for, username, '') AS user, verb,
-    CASE WHEN resource IS NULL THEN uri WHEN subresource = '' THEN resource ELSE resource || '/' || subresource END AS what,
+    CASE WHEN resource IS NULL THEN uri ELSE
+        resource || CASE WHEN coalesce(api_group, '') = '' THEN '' ELSE '.' || api_group END
+        || CASE WHEN subresource = '' THEN '' ELSE '/' || subresource END
+    END AS what,
     namespace, name, code, coalesce(nullif(message, ''), because, '') AS why, round(seconds * 1000, 1) AS ms, source, id
 FROM requests
 WHERE (:user = '' OR username = :user OR acts_for = :user) AND (:verb = '' OR verb = :verb)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
 from ctrlmgr.kinds.core.pod.windows import validate_windows_options
 from ctrlmgr.kinds.core.volume_sources import descending_path
 
@@ -65,7 +66,10 @@ def validate_namespaces(spec: Mapping[str, Any], path: Path) -> list[FieldError]
 
 def validate_security_context(context: Context, host_users: bool, path: Path) -> list[FieldError]:
     """Check a container's security context."""
-    errors = _validate_id(context.get("runAsUser"), path.child("runAsUser"))
+    errors: list[FieldError] = []
+    if context.get("privileged") and not CAPABILITIES.allow_privileged:
+        errors.append(forbidden(path.child("privileged"), "disallowed by cluster policy"))
+    errors += _validate_id(context.get("runAsUser"), path.child("runAsUser"))
     errors += _validate_id(context.get("runAsGroup"), path.child("runAsGroup"))
     if (mount := context.get("procMount")) is not None:
         if mount not in _PROC_MOUNTS:

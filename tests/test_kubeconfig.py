@@ -10,8 +10,8 @@ import yaml
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.recording.capture.kubeconfig import default_files, in_cluster, load
 from ctrlmgr.server.http.tls import ensure_certificates
+from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
 
 def config(cluster: Any, user: Any, name: str = "one", **rest: Any) -> dict[str, Any]:

@@ -46,6 +46,12 @@ class Access:
     """The name the server's certificate must be for, "" for the one in the URL."""
     user: Fields = field(repr=False)
     proxy: str = ""
+    authority: bytes = b""
+    """The authorities of `context` in PEM; empty for those that the system trusts."""
+    certificate: bytes = field(default=b"", repr=False)
+    """Our certificate and its key in PEM, empty if we have none."""
+    is_checked: bool = True
+    """Whether the server has to show who it is."""
 
     def headers(self) -> dict[str, str]:
         """Return what says who we are, read or asked for anew."""
@@ -74,17 +80,22 @@ def load(files: Sequence[Path], context: str = "") -> Access:
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
         raise SettingsError(f"{shown}: cluster {chosen.get('cluster')!r} has no server, a URL")
+    authority, certificate = _data(cluster, "certificate-authority"), certificate_of(user)
+    is_checked = not cluster.get("insecure-skip-tls-verify")
     try:
-        checked = _context(cluster, user) if server.startswith("https:") else None
+        trust = _context(authority, certificate, is_checked) if server.startswith("https:") else None
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise SettingsError(f"{shown}: the certificates of context {name!r} cannot be used: {error}") from error
     return Access(
         server.rstrip("/"),
         chosen.get("namespace") or "",
-        checked,
+        trust,
         cluster.get("tls-server-name") or "",
         user,
         cluster.get("proxy-url") or "",
+        authority,
+        certificate,
+        is_checked,
     )
 
 
@@ -162,23 +173,32 @@ def _names(entries: Fields) -> str:
     return ", ".join(entries) or "none"
 
 
-def _context(cluster: Fields, user: Fields) -> ssl.SSLContext:
-    authority = _data(cluster, "certificate-authority")
+def _context(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    if cluster.get("insecure-skip-tls-verify"):
+    if not is_checked:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        show(context, certificate)
+    return context
+
+
+def certificate_of(user: Fields) -> bytes:
+    """Return the certificate of a user and its key, as PEM; empty if there are not both. Raises `SettingsError`."""
     certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if "exec" in user and not certificate:
         status = run_plugin(user["exec"])
         certificate = status.get("clientCertificateData", "").encode()
         key = status.get("clientKeyData", "").encode()
-    if certificate and key:
-        with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL reads them from files alone
-            both.write(certificate + b"\n" + key)
-            both.flush()
-            context.load_cert_chain(both.name)
-    return context
+    return certificate + b"\n" + key if certificate and key else b""
+
+
+def show(context: ssl.SSLContext, certificate: bytes) -> None:
+    """Have a context show a certificate, which stands before its key in PEM; raises `ssl.SSLError`."""
+    with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL reads them from files alone
+        both.write(certificate)
+        both.flush()
+        context.load_cert_chain(both.name)
 
 
 def _data(entry: Fields, name: str) -> bytes:

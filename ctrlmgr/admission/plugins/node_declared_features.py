@@ -1,0 +1,88 @@
+"""NodeDeclaredFeatureValidator: a pod on a node is not changed in a way that the node does not know.
+
+Guarantees: a pod without a node may change; what is asked of a node is what Kubernetes 1.36 infers from an update, each
+feature by the name under which kubelets declare it in `status.declaredFeatures`.
+
+Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
+Features that only say where a new pod may be placed are the scheduler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+
+Pod = Mapping[str, Any]
+
+
+class NodeDeclaredFeatureValidator(Plugin):
+    """Refuses changes of pods that their nodes cannot make."""
+
+    name: ClassVar[str] = "NodeDeclaredFeatureValidator"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at changed and resized pods."""
+        return resource == PODS and subresource in ("", "resize") and operation is Verb.UPDATE
+
+    def validate(self, attributes: Attributes) -> None:
+        """Refuse with `Forbidden` what the pod's node has not declared."""
+        new, old = attributes.fields, attributes.old or {}
+        node = (new.get("spec") or {}).get("nodeName")
+        if not node or _generation(new) == _generation(old):
+            return
+        needed = [feature for feature, is_needed in FEATURES.items() if is_needed(old, new)]
+        if not needed:
+            return
+        found = attributes.view.get(NODES, Key("", node))
+        if found is None:
+            raise attributes.forbidden(f'node "{node}" not found')
+        declared = (found.to_dict().get("status") or {}).get("declaredFeatures") or ()
+        if lacking := [feature for feature in needed if feature not in declared]:
+            words = f"pod update requires features {', '.join(lacking)} which are not available on node"
+            raise attributes.forbidden(f'{words} "{node}"')
+
+
+def _generation(pod: Pod) -> int:
+    generation: int = (pod.get("metadata") or {}).get("generation") or 0
+    return generation
+
+
+def _resizes_guaranteed_cpu(old: Pod, new: Pod) -> bool:
+    """Say whether a pod of the class Guaranteed is given other CPUs, which it may have to itself."""
+    if (old.get("status") or {}).get("qosClass") != "Guaranteed":
+        return False
+    pairs = zip(*(pod["spec"].get("containers") or () for pod in (old, new)), strict=True)
+    return any(_cpu(before) != _cpu(after) for before, after in pairs)
+
+
+def _cpu(container: Mapping[str, Any]) -> Any:
+    requests = (container.get("resources") or {}).get("requests") or {}
+    return parse(requests.get("cpu") or "0")
+
+
+def _resizes_pod(old: Pod, new: Pod) -> bool:
+    """Say whether the resources of a pod as a whole change."""
+    before, after = ((pod.get("spec") or {}).get("resources") for pod in (old, new))
+    if before is None and after is None:
+        return False
+    return before is None or after is None or _amounts(before) != _amounts(after)
+
+
+def _amounts(resources: Mapping[str, Any]) -> Any:
+    """Return resources so that equal ones are equal, however they are written."""
+    return [
+        {name: parse(amount) for name, amount in (resources.get(field) or {}).items()}
+        for field in ("limits", "requests")
+    ]
+
+
+FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
+    "GuaranteedQoSPodCPUResize": _resizes_guaranteed_cpu,
+    "InPlacePodLevelResourcesVerticalScaling": _resizes_pod,
+}
+"""When an update needs a feature, given the pod before and after; by name, which is their order in refusals."""

@@ -1,0 +1,232 @@
+"""ImagePolicyWebhook: another server says which images pods may run.
+
+Guarantees: each pod that is created or changed is asked about with all its images and its annotations of
+`*.image-policy.k8s.io/*`; an answer is believed for a while, apart for yes and no. A server that does not answer lets
+no pod pass unless the configuration says so, and then both the pod and the audit log say that it was not asked.
+
+Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.calls.call import Call, CallOut, Credentials, Reply, Tries
+from ctrlmgr.engine.calls.replies import is_success, unexpected
+from ctrlmgr.engine.operations import Compute, Operation
+from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.kubeconfig import Access, load
+
+FAILED_OPEN: Final = "alpha.image-policy.k8s.io/failed-open"
+"""Annotation of a pod that passed because the server did not answer."""
+
+_PREFIX = "imagepolicywebhook.image-policy.k8s.io/"
+_ASKED = ".image-policy.k8s.io/"
+_API_VERSION, _KIND = "imagepolicy.k8s.io/v1alpha1", "ImageReview"
+_PATIENCE = 30
+"""Seconds that an answer may take."""
+_TRIES, _FACTOR = 5, 1.5
+_REMEMBERED = 1024
+_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("containers", "initContainers"),
+    "ephemeralcontainers": ("ephemeralContainers",),
+}
+"""Whose images are asked about, by subresource."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    kubeconfig: str = msgspec.field(name="kubeConfigFile", default="")
+    allow_ttl: int = msgspec.field(name="allowTTL", default=0)
+    deny_ttl: int = msgspec.field(name="denyTTL", default=0)
+    retry_backoff: int = msgspec.field(name="retryBackoff", default=0)
+    default_allow: bool = msgspec.field(name="defaultAllow", default=False)
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    policy: _Policy = msgspec.field(name="imagePolicy")
+
+
+class _Bounds(NamedTuple):
+    """What a duration may be: -1 is none at all, 0 the usual one."""
+
+    unit: float
+    """In seconds."""
+    most: int
+    usual: int
+
+
+_TTL = 30 * 60
+_BOUNDS: Final[Mapping[str, _Bounds]] = {
+    "allowTTL": _Bounds(1.0, _TTL, 300),
+    "denyTTL": _Bounds(1.0, _TTL, 30),
+    "retryBackoff": _Bounds(0.001, 300_000, 500),
+}
+
+
+class _Status(msgspec.Struct, frozen=True):
+    allowed: bool = False
+    reason: str = ""
+    annotations: dict[str, str] | None = msgspec.field(name="auditAnnotations", default=None)
+
+
+class _Review(msgspec.Struct, frozen=True):
+    kind: str = ""
+    api_version: str = msgspec.field(name="apiVersion", default="")
+    status: _Status = _Status()
+
+
+class _Believed(NamedTuple):
+    status: _Status
+    until: float
+
+
+class ImagePolicyWebhook(Plugin):
+    """Refuses pods whose images another server does not allow."""
+
+    name: ClassVar[str] = "ImagePolicyWebhook"
+
+    def __init__(self, document: Document | None, clock: Clock) -> None:
+        """Ask the server that `document` names; raises `SettingsError`, also if there is none."""
+        if document is None:
+            raise SettingsError("ImagePolicyWebhook has no server to ask: --admission-control-config-file must say so")
+        policy = document.converted(document.value, _Configuration).policy
+        self._ttl = {
+            True: _duration(document, "allowTTL", policy.allow_ttl),
+            False: _duration(document, "denyTTL", policy.deny_ttl),
+        }
+        self._tries = Tries(_TRIES, _duration(document, "retryBackoff", policy.retry_backoff), _FACTOR)
+        self._fails_open = policy.default_allow
+        self._access = _access(document, policy.kubeconfig)
+        self._clock = clock
+        self._believed: OrderedDict[bytes, _Believed] = OrderedDict()
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at new and changed pods, and at containers that are added to them."""
+        return resource == PODS and subresource in _LISTS and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        """Refuse with `Forbidden` what the server does not allow."""
+        spec = _spec(attributes)
+        key = _encode(spec)
+        status = self._known(key)
+        if status is None:
+            reply = yield from self._asked(spec)
+            try:
+                status = _read(reply)
+            except _NoAnswer as problem:
+                self._fail(attributes, f'Post "{self._url}": {problem}' if reply.problem else str(problem))
+                return
+            self._believe(key, status)
+        for suffix, value in (status.annotations or {}).items():
+            if not qualified_name(_PREFIX + suffix):
+                attributes.annotations.setdefault(_PREFIX + suffix, value)
+        if not status.allowed:
+            words = f"image policy webhook backend denied one or more images: {status.reason}"
+            raise attributes.forbidden(words if status.reason else "one or more images rejected by webhook backend")
+
+    @property
+    def _url(self) -> str:
+        return f"{self._access.server}?timeout={_PATIENCE}s"
+
+    def _asked(self, spec: Mapping[str, Any]) -> Operation[Reply]:
+        """Return what the server says of images."""
+        review = {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": False}}
+        access = self._access
+        headers = yield Compute(access.headers)  # which may run a program or read a file
+        call = Call(
+            self._url,
+            _encode(review),
+            _PATIENCE,
+            access.authority,
+            credentials=Credentials(headers, access.certificate),
+            server_name=access.server_name,
+            is_checked=access.is_checked,
+            tries=self._tries,
+        )
+        replies: list[Reply] = yield CallOut([call])
+        return replies[0]
+
+    def _fail(self, attributes: Attributes, problem: str) -> None:
+        """Let a write pass, or refuse it, as no answer came."""
+        if not self._fails_open:
+            raise attributes.forbidden(problem)
+        attributes.annotations[f"{_PREFIX}failed-open"] = "true"
+        metadata = attributes.fields.setdefault("metadata", {})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), FAILED_OPEN: "true"}
+        attributes.changed(self.name)
+
+    def _known(self, key: bytes) -> _Status | None:
+        found = self._believed.get(key)
+        return found.status if found is not None and self._clock.monotonic() < found.until else None
+
+    def _believe(self, key: bytes, status: _Status) -> None:
+        self._believed[key] = _Believed(status, self._clock.monotonic() + self._ttl[status.allowed])
+        self._believed.move_to_end(key)
+        if len(self._believed) > _REMEMBERED:
+            self._believed.popitem(last=False)
+
+
+def _spec(attributes: Attributes) -> dict[str, Any]:
+    """Return what is asked: the spec of an ImageReview."""
+    pod = attributes.fields
+    spec = pod.get("spec") or {}
+    containers = [each for field in _LISTS[attributes.subresource] for each in spec.get(field) or ()]
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    asked: dict[str, Any] = {
+        "containers": [{"image": each["image"]} if each.get("image") else {} for each in containers],
+        "annotations": {key: annotations[key] for key in sorted(annotations) if _ASKED in key},
+        "namespace": attributes.namespace,
+    }
+    return {field: value for field, value in asked.items() if value}
+
+
+class _NoAnswer(Exception):
+    pass
+
+
+def _read(reply: Reply) -> _Status:
+    """Return what a server said; raises `_NoAnswer` with what client-go calls it when it said nothing."""
+    if reply.problem:
+        raise _NoAnswer(reply.problem)
+    if not is_success(reply):
+        raise _NoAnswer(unexpected(reply))
+    try:
+        review = msgspec.json.decode(reply.body, type=_Review)
+    except msgspec.DecodeError as problem:
+        raise _NoAnswer(f"couldn't get version/kind; json parse error: {problem}") from problem
+    if (review.kind, review.api_version) != (_KIND, _API_VERSION):
+        raise _NoAnswer(f'no kind "{review.kind}" is registered for version "{review.api_version}" in scheme')
+    return review.status
+
+
+def _duration(document: Document, field: str, value: int) -> float:
+    """Return seconds; raises `SettingsError` for what is out of bounds."""
+    bounds = _BOUNDS[field]
+    if value == -1:
+        return 0.0
+    if not 0 <= value <= bounds.most:
+        unit = "milliseconds" if bounds.unit < 1 else "seconds"
+        problem = f"{field} must be between 1 and {bounds.most} {unit}, 0 for {bounds.usual}, or -1 for none"
+        raise document.refuse(problem, "imagePolicy", field)
+    return (value or bounds.usual) * bounds.unit
+
+
+def _access(document: Document, kubeconfig: str) -> Access:
+    """Return how the server is reached; raises `SettingsError`."""
+    file = document.file.parent / Path(kubeconfig).expanduser()
+    if not kubeconfig or not file.is_file():
+        raise document.refuse(f"kubeConfigFile must name a file, not {kubeconfig!r}", "imagePolicy", "kubeConfigFile")
+    return load([file])

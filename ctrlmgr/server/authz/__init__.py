@@ -1,0 +1,1 @@
+"""Authorizers that ask other processes."""

@@ -1,0 +1,175 @@
+"""An authorizer that asks another server, with a SubjectAccessReview.
+
+Guarantees:
+- An answer is believed for a while, as settings say, apart for what was allowed and what was not; a question that got
+  no answer is asked again. Whoever sends very long questions has each of them asked anew, so that the memory is not
+  filled by them.
+- No other request waits for an answer, and none at all for one that is known.
+- Without an answer there is no opinion, and the error is told: it is for the request's sender to see that the refusal
+  is no judgement.
+
+Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes, Requirement
+from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
+from ctrlmgr.clock import Clock
+from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
+from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 30.0
+"""Seconds that the other server may take to answer."""
+_REMEMBERED: Final = 8192
+_LONGEST: Final = 10_000
+"""Characters of a question, as far as its sender chooses them, from which on its answer is not kept."""
+_BOTH: Final = "webhook subject access review returned both allow and deny response"
+_GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
+"""What each version calls the groups of a user."""
+
+
+class Webhook(NamedTuple):
+    """How another server is asked."""
+
+    config: Path
+    """A kubeconfig."""
+    version: str = "v1beta1"
+    """Of `authorization.k8s.io`."""
+    authorized_ttl: float = 300.0
+    unauthorized_ttl: float = 30.0
+    """Seconds for which an answer is believed."""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+class _Said(NamedTuple):
+    verdict: Verdict
+    until: float
+
+
+_read = msgspec.json.Decoder(_Review).decode
+
+
+class WebhookAuthorizer:
+    """An `Authorizer`: see the module's docstring. Asked on one event loop; any thread may look up what is known."""
+
+    def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
+        """Ask the server of `webhook`; raises `SettingsError`."""
+        self._server = ReviewServer(webhook.config, patience=_PATIENCE)
+        self._webhook = webhook
+        self._clock = clock
+        self._said: OrderedDict[bytes, _Said] = OrderedDict()
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
+        """Return the verdict that is known, None if the other server has to be asked."""
+        return self._known(self._question(user, attributes))
+
+    async def ask(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict that is known, or what the other server says."""
+        question = self._question(user, attributes)
+        if (known := self._known(question)) is not None:
+            return known
+        try:
+            status = _read(await self._server.ask(question)).status
+        except (NoAnswer, ValueError, msgspec.MsgspecError) as error:
+            AUTHORIZATION_WEBHOOK.labels("error").inc()
+            log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
+            return Verdict(Decision.NO_OPINION, "", str(error))
+        AUTHORIZATION_WEBHOOK.labels("success").inc()
+        verdict = _verdict(status)
+        if _length(attributes) < _LONGEST:
+            keep_for = self._webhook.authorized_ttl if status.allowed else self._webhook.unauthorized_ttl
+            self._keep(question, _Said(verdict, self._clock.monotonic() + keep_for))
+        return verdict
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return that the other server cannot be asked for rules."""
+        return RuleListing((), incomplete=True, error="webhook authorizer does not support user rule resolution")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._server.close()
+
+    def _known(self, question: bytes) -> Verdict | None:
+        said = self._said.get(question)
+        return said.verdict if said is not None and said.until > self._clock.monotonic() else None
+
+    def _keep(self, question: bytes, said: _Said) -> None:
+        self._said[question] = said
+        self._said.move_to_end(question)
+        if len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+    def _question(self, user: User, attributes: Attributes) -> bytes:
+        version = self._webhook.version
+        spec: dict[str, Any] = {
+            **_asked(attributes),
+            **({"user": user.name} if user.name else {}),
+            **({_GROUPS[version]: user.groups} if user.groups else {}),
+            **({"extra": user.extra} if user.extra else {}),
+            **({"uid": user.uid} if user.uid else {}),
+        }
+        api_version = f"authorization.k8s.io/{version}"
+        review = {"kind": "SubjectAccessReview", "apiVersion": api_version, "metadata": {}, "spec": spec}
+        return msgspec.json.encode({**review, "status": {"allowed": False}})
+
+
+def _asked(attributes: Attributes) -> dict[str, Any]:
+    if not attributes.is_resource:
+        asked = {"path": attributes.path, "verb": attributes.verb}
+        return {"nonResourceAttributes": _told(asked)}
+    resource = {
+        "namespace": attributes.namespace,
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "version": attributes.version,
+        "resource": attributes.resource,
+        "subresource": attributes.subresource,
+        "name": attributes.name,
+        "fieldSelector": _selector(attributes.fields),
+        "labelSelector": _selector(attributes.labels),
+    }
+    return {"resourceAttributes": _told(resource)}
+
+
+def _told(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _selector(requirements: Sequence[Requirement]) -> dict[str, Any] | None:
+    if not requirements:
+        return None
+    return {"requirements": [_told(requirement._asdict()) for requirement in requirements]}
+
+
+def _length(attributes: Attributes) -> int:
+    """Return how long a question is, as far as it is chosen by who asks."""
+    _, path, group, version, resource, subresource, namespace, name, *_ = attributes
+    return sum(map(len, (attributes.verb, path, group, version, resource, subresource, namespace, name)))
+
+
+def _verdict(status: _Status) -> Verdict:
+    if status.denied:
+        return Verdict(Decision.DENY, status.reason, _BOTH if status.allowed else "")
+    return Verdict(Decision.ALLOW if status.allowed else Decision.NO_OPINION, status.reason)

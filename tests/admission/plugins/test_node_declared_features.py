@@ -1,0 +1,102 @@
+"""Changes that only some nodes can make are refused where the node has not said that it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.admission.plugins.node_declared_features import NodeDeclaredFeatureValidator
+from ctrlmgr.admission.registry import PLUGINS
+from ctrlmgr.errors import Forbidden
+from tests.admission.stage import Write
+from tests.engine.stage import Response, Stage, builtin_kinds
+
+PODS = "/api/v1/namespaces/shop/pods"
+MERGE = "application/strategic-merge-patch+json"
+LIMITS = {"cpu": "1", "memory": "1Mi"}
+
+
+def placed(*declared: str, guaranteed: bool = True, node: str = "n") -> Stage:
+    """Return a stage with a pod on a node that has declared some features."""
+    stage = Stage()
+    stage.namespace("shop")
+    status = {"allocatable": {"cpu": "8", "memory": "8Gi"}, "declaredFeatures": list(declared)}
+    stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "status": status})
+    resources = {"limits": LIMITS} if guaranteed else {"requests": LIMITS}
+    container: dict[str, Any] = {"name": "c", "image": "i", "resources": resources}
+    spec: dict[str, Any] = {"containers": [container], "nodeName": node}
+    assert stage.send("POST", PODS, {"metadata": {"name": "p"}, "spec": spec}).code == 201
+    return stage
+
+
+def resized(stage: Stage) -> Response:
+    resources = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+    body = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
+    return stage.send("PATCH", f"{PODS}/p/resize", body, media_type=MERGE)
+
+
+def test_cpus_of_a_guaranteed_pod() -> None:
+    refused = resized(placed())
+    words = "pod update requires features GuaranteedQoSPodCPUResize which are not available on node"
+    assert (refused.code, refused.message) == (403, f'pods "p" is forbidden: {words} "n"')
+    assert resized(placed("GuaranteedQoSPodCPUResize")).code == 200
+
+
+def pod(generation: int, **resources: Any) -> dict[str, Any]:
+    spec = {"nodeName": "n", "containers": [], **resources}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generation": generation}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_needed"),
+    [
+        ({}, {"resources": {"requests": {"cpu": "1"}}}, True),
+        ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "2"}}}, True),
+        ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "1000m"}}}, False),
+        ({}, {}, False),
+    ],
+)
+def test_resources_of_a_pod_as_a_whole(old: dict[str, Any], new: dict[str, Any], is_needed: bool) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    write = Write("v1/pods", pod(2, **new), pod(1, **old), node, subresource="resize")
+    if not is_needed:
+        write.admit(NodeDeclaredFeatureValidator())
+        return
+    with pytest.raises(Forbidden, match="requires features InPlacePodLevelResourcesVerticalScaling which are not"):
+        write.admit(NodeDeclaredFeatureValidator())
+
+
+def test_a_node_that_is_not_there() -> None:
+    refused = resized(placed(node="gone"))
+    assert (refused.code, refused.message) == (403, 'pods "p" is forbidden: node "gone" not found')
+
+
+@pytest.mark.parametrize(
+    ("stage", "subresource", "body"),
+    [
+        pytest.param(placed(guaranteed=False), "/resize", None, id="a pod of another class"),
+        pytest.param(placed(), "", {"metadata": {"labels": {"a": "b"}}}, id="a change that is none of the spec"),
+        pytest.param(placed(), "", {"spec": {"activeDeadlineSeconds": 9}}, id="a change that every node knows"),
+        pytest.param(placed(node=""), "/resize", None, id="a pod that is on no node"),
+    ],
+)
+def test_nothing_is_asked_of_the_node_by(stage: Stage, subresource: str, body: dict[str, Any] | None) -> None:
+    if body is None:
+        resources = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+        body = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
+    assert stage.send("PATCH", f"{PODS}/p{subresource}", body, media_type=MERGE).code == 200
+
+
+def test_plugins_without_work_are_of_kinds_that_are_not_served() -> None:
+    """ClusterTrustBundles and PodGroups are behind feature gates that are closed in 1.36, as is what Jobs need."""
+    idle = {entry.name for entry in PLUGINS if entry.make is None}
+    policies = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
+    assert idle - policies == {
+        "ClusterTrustBundleAttest",
+        "PodGroupProtection",
+        "PodGroupWorkloadExists",
+        "JobValidation",
+    }
+    served = {kind.resource.plural for kind in builtin_kinds()}
+    assert not served & {"clustertrustbundles", "podgroups", "workloads"}

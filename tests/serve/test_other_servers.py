@@ -1,0 +1,128 @@
+"""A serving process that asks other servers: whose a token is, and who may do what where roles say nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.serve.authorization import ServingAuthorization
+from ctrlmgr.settings import AuthorizationSettings
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.served import wait_until
+from tests.serve.test_authorization import TOKENS, Site
+from tests.server.authn.test_openid import Issuer, written
+from tests.server.reviewing import Answering, kubeconfig
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture(scope="module")
+def answering() -> Iterator[Answering]:
+    made = Answering("SubjectAccessReview", {"allowed": True})
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def knowing() -> Iterator[Answering]:
+    made = Answering("TokenReview", {"authenticated": True, "user": {"username": "eve"}})
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    made = Issuer(tmp_path_factory.mktemp("issuer"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def site(
+    tmp_path_factory: pytest.TempPathFactory, answering: Answering, knowing: Answering, issuer: Issuer
+) -> Iterator[Site]:
+    folder: Path = tmp_path_factory.mktemp("webhook")
+    tokens = folder / "users.csv"
+    tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
+    elsewhere = folder / "tokens"
+    elsewhere.mkdir()
+    flags = [
+        f"--authentication-config={written(folder, issuer)}",
+        f"--authentication-token-webhook-config-file={kubeconfig(elsewhere, knowing.url)}",
+        f"--token-auth-file={tokens}",
+        "--authorization-mode=Node,RBAC,Webhook",
+        f"--authorization-webhook-config-file={kubeconfig(folder, answering.url)}",
+        "--authorization-webhook-version=v1",
+        "--authorization-webhook-cache-authorized-ttl=1h",
+        "--authorization-webhook-cache-unauthorized-ttl=0s",
+    ]
+    with ServerProcess(folder, *flags) as server:
+        yield Site(server)
+
+
+def test_it_is_asked_only_where_the_others_say_nothing(site: Site, answering: Answering) -> None:
+    answering.asked.clear()
+    assert site.ask("admin", "GET", PODS)[0] == 200
+    assert site.ask("ann", "GET", "/version")[0] == 200  # by RBAC
+    assert answering.asked == []
+    answering.status = {"allowed": True}
+    assert site.ask("ann", "GET", PODS)[0] == 200
+    assert site.ask("ann", "GET", PODS)[0] == 200
+    [review] = answering.asked
+    assert review["spec"]["user"] == "ann"
+    assert review["spec"]["groups"] == ["dev", "system:authenticated"]
+
+
+def test_a_no_is_a_refusal_with_its_reason(site: Site, answering: Answering) -> None:
+    answering.status = {"allowed": False, "denied": True, "reason": "not on Mondays"}
+    code, told = site.ask("bob", "GET", PODS)
+    assert code == 403
+    assert told["message"].endswith('in the namespace "default": not on Mondays')
+
+
+def test_without_an_answer_nothing_is_done_and_it_is_no_refusal(site: Site, answering: Answering) -> None:
+    answering.status = "nonsense"
+    code, told = site.ask("bob", "GET", f"{PODS}?limit=1")
+    assert code == 500
+    assert told.startswith(f'Internal Server Error: "{PODS}?limit=1": ')
+    spec = {"user": "bob", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    code, told = site.ask("admin", "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    assert code == 201
+    assert told["status"]["allowed"] is False
+    assert told["status"]["evaluationError"]
+
+
+def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
+    """They have their roles: a namespace gets its account though the other server answers nonsense."""
+    answering.status = "nonsense"
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}}
+    assert site.ask("admin", "POST", "/api/v1/namespaces", space)[0] == 201
+    wait_until(lambda: site.ask("admin", "GET", "/api/v1/namespaces/made/serviceaccounts/default")[0] == 200)
+
+
+def test_tokens_that_others_know_are_good(site: Site, answering: Answering, issuer: Issuer) -> None:
+    """Over a connection of its own each: nothing has been waited for before the other server is asked."""
+    answering.status = {"allowed": False}
+    token = issuer.token(exp=int(time.time()) + 600)
+    for name, bearer in (("eve", "who-is-this"), ("oidc:jane", token)):
+        request = Request(f"{site.server.url}{PODS}?limit=2", headers={"Authorization": f"Bearer {bearer}"})
+        with pytest.raises(HTTPError) as refused:
+            urlopen(request, timeout=20, context=site.server.trust)
+        told = json.loads(refused.value.read())
+        assert (refused.value.code, f'User "{name}"' in told["message"]) == (403, True), told
+
+
+@pytest.mark.parametrize(("mode", "file"), [("Webhook", ""), ("RBAC", "some.kubeconfig")])
+def test_the_mode_and_its_file_come_together(mode: str, file: str) -> None:
+    with pytest.raises(SettingsError, match="webhook_config_file"):
+        ServingAuthorization(AuthorizationSettings(mode=(mode,), webhook_config_file=file), clock=SystemClock())

@@ -1,0 +1,54 @@
+"""A server that is asked with reviews, and the kubeconfig that leads to it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def kubeconfig(folder: Path, url: str) -> Path:
+    """Write a kubeconfig whose current context is a server."""
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+        "current-context": "x",
+    }
+    file = folder / "reviews.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+class Answering:
+    """A server that answers reviews with `status`, after `failures` times with 500."""
+
+    def __init__(self, kind: str, status: Any) -> None:
+        self.asked: list[Any] = []
+        self.status = status
+        self.failures = 0
+        answering = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                answering.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                fails, answering.failures = answering.failures > 0, answering.failures - 1
+                body = json.dumps({"kind": kind, "status": answering.status}).encode()
+                self.send_response(500 if fails else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/review"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

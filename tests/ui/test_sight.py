@@ -1,0 +1,217 @@
+"""What users of narrow rights are told: every question of the page, and nothing of what they may not see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
+from ctrlmgr.errors import ApiError, Forbidden
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.inspection.requests import FILE, Row, Store
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.ui.cluster import Cluster
+from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.requests import Requests
+from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.timeline import Timeline
+from tests.ui import demo
+
+CLOCK = FakeClock(demo.START)
+SECRETS = Resource("", "secrets")
+Right = Callable[[Attributes], bool]
+
+
+def in_shop(asked: Attributes) -> bool:
+    return asked.namespace == "shop" and asked.verb in ("get", "list") and asked.resource != "secrets"
+
+
+def named(asked: Attributes) -> bool:
+    return (asked.verb, asked.resource, asked.namespace, asked.name) == ("get", "services", "shop", "web")
+
+
+def nothing(asked: Attributes) -> bool:
+    return False
+
+
+def given(right: Right, **query: Any) -> Parameters:
+    def decide(user: User, asked: Attributes) -> Verdict:
+        return ALLOWED if right(asked) else NO_OPINION
+
+    return Parameters({name: [str(value)] for name, value in query.items()}, Sight(User("ann"), decide))
+
+
+@pytest.fixture
+def log(demo_url: str) -> Iterator[Database]:
+    with open_database(demo_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(demo_url: str) -> Iterator[Reader]:
+    made = Reader(demo_url)
+    yield made
+    made.close()
+
+
+def questions(reader: Reader) -> dict[str, Callable[[Parameters], dict[str, Any]]]:
+    timeline, tables, objects = Timeline(reader, clock=CLOCK), Tables(reader, clock=CLOCK), Objects(reader)
+    process = Process(reader, [], clock=CLOCK)
+    return {
+        "status": process.status,
+        "leaders": process.leaders,
+        "health": process.health,
+        "timeline": timeline.picture,
+        "events": timeline.events,
+        "kinds": tables.kinds,
+        "objects": tables.objects,
+        "object": objects.object,
+        "history": objects.history,
+        "cluster": Cluster(reader).cluster,
+        "change": Graphs(reader).change,
+    }
+
+
+def places(log: Database) -> list[tuple[Resource, Key, int]]:
+    """Return all objects that there ever were, each with the revision of its first event."""
+    rows = log.query(
+        "SELECT o.resource, o.namespace, o.name, min(e.revision) FROM object AS o JOIN event AS e ON e.object_id = o.id"
+        " GROUP BY o.resource, o.namespace, o.name"
+    ).rows
+    return [(Resource.parse(kind), Key(namespace, name), first) for kind, namespace, name, first in rows]
+
+
+def told_by(log: Database, sight: Sight) -> str:
+    """Return all that the objects that may be seen say themselves, and who wrote them."""
+    rows = log.query(
+        "SELECT o.resource, o.namespace, o.name, e.body, e.actor, r.key FROM event AS e"
+        " JOIN object AS o ON o.id = e.object_id LEFT JOIN reconcile AS r ON r.id = e.reconcile_id"
+    ).rows
+    return " ".join(f"{row[2:]}" for row in rows if sight.sees(Resource.parse(row[0]), Key(row[1], row[2])))
+
+
+def words(told: Any) -> Iterator[str]:
+    """Yield every text in an answer, keys included."""
+    if isinstance(told, dict):
+        for key, value in told.items():
+            yield str(key)
+            yield from words(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from words(value)
+    elif isinstance(told, str):
+        yield told
+
+
+@pytest.mark.parametrize("right", [in_shop, named, nothing])
+def test_no_view_tells_of_what_may_not_be_seen(reader: Reader, log: Database, right: Right) -> None:
+    all_places = places(log)
+    sight = given(right).sight
+    foreign = [each for each in all_places if not sight.sees(each[0], each[1])]
+    seen = told_by(log, sight)
+    secret = {key.name for _, key, _ in foreign if key.name not in seen and len(key.name) > 5}
+    assert "ledger-db" in secret
+    answers = refusals = 0
+    for resource, key, first in [*foreign[::6], *[each for each in all_places if each not in foreign][::5]]:
+        for name, question in questions(reader).items():
+            at = first if name != "kinds" else 60
+            place = {"resource": resource, "namespace": key.namespace, "name": key.name}
+            try:
+                told = question(given(right, **place, at=at, revision=first, limit=50))
+            except Forbidden:
+                refusals += 1
+                continue
+            except ApiError:
+                continue  # it was not there at that moment
+            answers += 1
+            for word in words(json.loads(msgspec.json.encode(told))):
+                assert word not in secret, (name, word)
+                assert "payments" not in word, (name, word)
+    assert answers > 20
+    assert refusals > 20
+
+
+def test_who_may_see_a_namespace_is_told_of_it(reader: Reader) -> None:
+    asked = questions(reader)
+    kinds = asked["kinds"](given(in_shop))["kinds"]
+    assert {name for kind in kinds for name in kind["namespaces"]} == {"shop"}
+    events = asked["events"](given(in_shop, limit=30))["events"]
+    assert len(events) == 30
+    assert {event["namespace"] for event in events} <= {"shop", ""}
+    picture = asked["timeline"](given(in_shop, by="resource"))
+    assert "services" in picture["series"]
+    assert "leases.coordination.k8s.io" not in picture["series"]
+    cluster = asked["cluster"](given(lambda each: in_shop(each) or each.resource == "nodes"))
+    assert {pod["namespace"] for node in cluster["nodes"] for pod in node["pods"]} == {"shop"}
+    assert asked["cluster"](given(in_shop))["nodes"] == []
+
+
+def test_rights_to_a_name_show_that_object_alone(reader: Reader) -> None:
+    asked = questions(reader)
+    place = {"resource": "services", "namespace": "shop"}
+    assert asked["object"](given(named, **place, name="web"))["kind"] == "Service"
+    assert asked["history"](given(named, **place, name="web"))["changes"]
+    with pytest.raises(Forbidden, match=r'services "cart" is forbidden: User "ann" cannot get resource "services"'):
+        asked["object"](given(named, **place, name="cart"))
+    with pytest.raises(Forbidden, match=r'cannot list resource "services" in API group "" in the namespace "shop"'):
+        asked["objects"](given(named, **place))
+
+
+def test_a_graph_leads_through_what_may_not_be_seen_without_telling_of_it(reader: Reader, log: Database) -> None:
+    def endpoints(asked: Attributes) -> bool:
+        return asked.resource == "endpoints"
+
+    written = "SELECT max(e.revision) FROM event AS e JOIN object AS o ON o.id = e.object_id WHERE {where}"
+    where = "o.resource = 'endpoints' AND o.name = 'web' AND e.reconcile_id <> 0"
+    revision = log.query(written.format(where=where)).rows[0][0]
+    nodes = questions(reader)["change"](given(endpoints, revision=revision))["graph"]["nodes"]
+    unseen = [node for node in nodes if node.get("forbidden")]
+    assert unseen
+    assert all(set(node) == {"id", "revision", "forbidden", "hidden"} for node in unseen)
+    runs = [node for node in nodes if node["id"].startswith("r")]
+    assert any(run["key"] == run["message"] == "" for run in runs)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    store = Store(tmp_path / FILE, 3600.0, clock=CLOCK)
+    at = CLOCK.now()
+    abouts: list[tuple[str | None, str | None, str, str, str]] = [
+        ("", "services", "", "shop", "web"),
+        ("", "secrets", "", "shop", "s"),
+        ("apps", "deployments", "scale", "shop", "w"),
+        (None, None, "", "", ""),
+    ]
+    answer = ("/metrics?x=1", 200, "", "", None, None, "", "", None)
+    rows = [
+        Row._make((str(number), at, 0.1, "bob", None, "get", *about, *answer)) for number, about in enumerate(abouts)
+    ]
+    assert store.write(rows)
+    store.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("right", "seen"),
+    [
+        (nothing, set()),
+        (named, {"services"}),
+        (in_shop, {"services", "deployments.apps/scale"}),
+        (lambda asked: asked.path == "/metrics", {"/metrics?x=1"}),
+    ],
+)
+def test_requests_are_told_to_who_may_see_what_they_are_about(kept: Path, right: Right, seen: set[str]) -> None:
+    assert {each["what"] for each in Requests(kept).newest(given(right))["requests"]} == seen
