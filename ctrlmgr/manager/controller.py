@@ -76,6 +76,11 @@ class Watch:
     after_sync: bool = False
 
 
+def own_key(change: Change) -> Iterable[Key]:
+    """Return the key of the object that has changed: what most watches enqueue."""
+    return (change.object.key,)
+
+
 class Controller:
     """A `Runnable` that reconciles what its watches bring.
 
