@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol, Self
 
 from ctrlmgr.api.object import Object
@@ -37,6 +38,10 @@ class ReconcileClient(Client, Protocol):
     @property
     def wrote(self) -> bool:
         """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+
+    @property
+    def changed_by(self) -> Collection[str]:
+        """What has changed this client's objects on their way into the log, in words."""
 
     def for_reconcile(self, cause: Cause) -> Self:
         """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False.

@@ -6,7 +6,7 @@ Every write carries the author, the fence as it stands when it begins, and the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -84,6 +84,12 @@ class EngineClient:
         self._options = WriteOptions(field_manager=manager)
         self._parent: EngineClient | None = None
         self._wrote = False
+        self._changed_by: dict[str, None] = {}
+
+    @property
+    def changed_by(self) -> Collection[str]:
+        """What has changed this client's objects on their way; also those of one that acts for it in another name."""
+        return self._changed_by.keys()
 
     @property
     def wrote(self) -> bool:
@@ -123,6 +129,7 @@ class EngineClient:
             rights=self._rights_of(User(user, "", tuple(groups))) if self._rights_of is not None else None,
         )
         other._parent = self
+        other._changed_by = self._changed_by
         return other
 
     def of_canonical_objects(self) -> EngineClient:
@@ -265,6 +272,8 @@ class EngineClient:
             self.wrote = True
             raise
         self.wrote = True
+        if isinstance(answer, Answer) and answer.changed_by:
+            self._changed_by.update(dict.fromkeys(answer.changed_by))
         return answer
 
     def _target(self, obj: Object) -> Target:

@@ -14,7 +14,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ctrlmgr.api.object import Object, ObjectMeta
@@ -53,6 +53,11 @@ class LogClient:
         self._cause = cause
         self.wrote = False
         """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+
+    @property
+    def changed_by(self) -> Collection[str]:
+        """Nothing: what it writes meets no admission."""
+        return ()
 
     def for_reconcile(self, cause: Cause) -> LogClient:
         """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False."""

@@ -12,9 +12,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
@@ -48,6 +49,7 @@ class ControllerRunner:
         self._consult = consult
         self._call = call or _unreachable
         self._log = event_log
+        self._brought = Brought(event_log)
         self._state = state
         self._reach = reach
 
@@ -90,7 +92,7 @@ class ControllerRunner:
         try:
             events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause or brought)
             if brought is not None:
-                self._log.finish(brought.id, DONE)
+                self._brought.end(brought)
             return events[: len(own)] if late else events
         except CtrlmgrError as error:
             if error.lost_race:

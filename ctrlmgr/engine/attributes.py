@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -37,7 +38,7 @@ class Verb(StrEnum):
 
 
 class Changer(NamedTuple):
-    """What changed an object on its way: a webhook, or a plugin that an app brought."""
+    """What changed an object on its way: a plugin or a webhook."""
 
     what: str
     """In words: `webhook inject.example.com of mesh`."""
@@ -85,7 +86,7 @@ class Attributes:
     memory: dict[str, Any] = field(default_factory=dict)
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
     changed_by: list[Changer] = field(default_factory=list)
-    """Who has changed the object that is not one of the built-in plugins; `ctrlmgr why` names them."""
+    """What has changed the object; `ctrlmgr why` names it."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
     upserts: bool = False
@@ -115,6 +116,10 @@ class Attributes:
         """What it takes to have an object converted."""
         return Surroundings(self.view, self.random)
 
+    def changed(self, plugin: str) -> None:
+        """Note that a plugin has changed the object."""
+        self.changed_by.append(_plugin(plugin))
+
     def called(self) -> str:
         """Return what to call the object in a refusal: a generated name may not be known yet."""
         if self.name:
@@ -125,6 +130,11 @@ class Attributes:
     def forbidden(self, detail: str, *causes: StatusCause) -> Forbidden:
         """Return the 403 that a plugin refuses the write with."""
         return forbidden(self.resource, self.called(), detail, *causes)
+
+
+@cache
+def _plugin(name: str) -> Changer:
+    return Changer(f"plugin {name}")
 
 
 class Admission(Protocol):

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -50,6 +51,7 @@ class Driver:
         self._patience = patience
         self._fence = fence
         self._cause = cause
+        self._brought = Brought(log)
 
     def run(self, operation: Operation[T]) -> T:
         """Return the result of an operation, or raise what it raises."""
@@ -94,7 +96,7 @@ class Driver:
             self._refresh()
             raise
         if self._cause is None and command.cause is not None:
-            self._log.finish(command.cause.id, DONE)
+            self._brought.end(command.cause)
         self._step()
         return events[: len(own)]
 

@@ -99,6 +99,8 @@ class Answer(NamedTuple):
     """What else the caller is told in `Warning` headers; an error carries its own in `ApiError.warnings`."""
     annotations: Mapping[str, str] = {}
     """What the audit log is told of the decision; an error carries its own in `ApiError.annotations`."""
+    changed_by: tuple[str, ...] = ()
+    """What has changed the object on its way, in words."""
 
 
 class Listing(NamedTuple):

@@ -19,7 +19,7 @@ import structlog
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Changer, Verb
+from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import ApiError, InternalError
 from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.model import Metadata, Untyped
@@ -141,7 +141,7 @@ class _FunctionPlugin(Plugin):
         if attributes.object is not None and not self._declared.validates:
             attributes.object = _changed(fields, before, after)
             if before != after:
-                attributes.changed_by.append(Changer(f"plugin {self.name}"))
+                attributes.changed(self.name)
 
     def _read(self, fields: Mapping[str, Any]) -> Any:
         """Return fields as the class that was declared; the caller may do with them as it likes."""

@@ -15,6 +15,7 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, group_of
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor, NoOptions
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App, AppController, Watch
@@ -23,7 +24,7 @@ from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.reading import Cache, read
 from ctrlmgr.framework.reconciler import AppReconciler
 from ctrlmgr.informer import Change
-from ctrlmgr.manager import Controller
+from ctrlmgr.manager import Controller, own_key
 from ctrlmgr.manager import Watch as KeyWatch
 
 log = structlog.get_logger(__name__)
@@ -81,27 +82,19 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
     informers = {kind.resource: context.informers.informer(kind.resource) for kind in controller.kinds}
     cache = Cache({resource: informer.lister for resource, informer in informers.items()}, controller.name)
     primary = controller.declaration
-    mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, _itself)]
+    mappings: list[tuple[Declaration, Callable[[Change], Iterable[Key]]]] = [(primary, own_key)]
     mappings += [(owned, _owner_of(primary)) for owned in controller.owns]
     mappings += [(watch.declaration, _contained(controller.name, watch, cache)) for watch in controller.watches]
-    return Controller(
-        controller.name,
-        AppReconciler(
-            controller, cache, context.recorder(descriptor), clock=context.clock, random=context.random, failed=failed
-        ),
-        watches=[KeyWatch(informers[kind.resource], to_keys) for kind, to_keys in mappings],
-        client=context.client(descriptor),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
+    recorder = context.recorder(descriptor)
+    return assemble(
+        descriptor,
+        context,
+        AppReconciler(controller, cache, recorder, clock=context.clock, random=context.random, failed=failed),
+        [KeyWatch(informers[kind.resource], to_keys) for kind, to_keys in mappings],
         workers=controller.workers,
         max_retries=controller.max_retries,
         kind=primary.kind,
     )
-
-
-def _itself(change: Change) -> tuple[Key]:
-    return (change.object.key,)
 
 
 def _states(change: Change) -> Iterator[Object]:

@@ -5,7 +5,7 @@ worker takes one and calls the `reconcile.Reconciler`; what that returns or rais
 the key comes again. `periodic` puts keys on queues because time has passed. `runnable.Manager` starts all of it.
 """
 
-from ctrlmgr.manager.controller import Controller, Watch
+from ctrlmgr.manager.controller import Controller, Watch, own_key
 from ctrlmgr.manager.periodic import Periodic
 from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
 from ctrlmgr.manager.runnable import HasSynced, Manager, Phase, Runnable
@@ -21,4 +21,5 @@ __all__ = [
     "Runnable",
     "StartsWith",
     "Watch",
+    "own_key",
 ]

@@ -76,6 +76,11 @@ class Watch:
     after_sync: bool = False
 
 
+def own_key(change: Change) -> Iterable[Key]:
+    """Return the key of the object that has changed: what most watches enqueue."""
+    return (change.object.key,)
+
+
 class Controller:
     """A `Runnable` that reconciles what its watches bring.
 
@@ -241,6 +246,8 @@ class Controller:
         if client.wrote:
             # A reconcile that appended nothing has no row in the log to finish.
             result, message = outcome
+            if changed_by := client.changed_by:
+                message = message or f"changed on its way by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
             if self._seen is not None:
                 # What may still come of a write whose outcome is unknown, the log says later.

@@ -17,8 +17,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.calls.call import CallOut
-from ctrlmgr.engine.operations import DONE, Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
@@ -67,6 +68,7 @@ class Driver:
         self._bounded = bounded
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
+        self._brought = Brought(event_log)
         self._turns = Turns(view, self._submitted, self._current)
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
@@ -131,7 +133,7 @@ class Driver:
         else:
             events = await self._submitted(command.proposals, command.author, cause or brought, fence)
         if brought is not None:
-            self._log.finish(brought.id, DONE)
+            self._brought.end(brought)
         return events
 
     async def _submitted(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import click
 import pytest
@@ -15,10 +16,14 @@ from ctrlmgr import App, Untyped, Write
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.cli.output import trees
-from ctrlmgr.client import LogClient
+from ctrlmgr.client import EngineClient, LogClient, ReconcileClient
 from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Forbidden
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.eventlog.opening import open_log
 from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.inspection import causes
@@ -67,9 +72,9 @@ def labels_it(call: Call) -> Reply:
     return Reply(200, "application/json", json.dumps(review).encode())
 
 
-def told(url: str, name: str) -> list[str]:
+def told(url: str, name: str, resource: Resource = CONFIGMAPS, namespace: str = "shop") -> list[str]:
     with open_database(url) as database:
-        newest = causes.newest_event(database, CONFIGMAPS, Key("shop", name), until=1_000_000)
+        newest = causes.newest_event(database, resource, Key(namespace, name), until=1_000_000)
         return [click.unstyle(line) for line in trees.causes(causes.why(database, newest))]
 
 
@@ -94,6 +99,27 @@ def test_who_changed_an_object_is_named_with_what_asked_for_it(log: EventLog, ur
     assert "mutatingwebhookconfigurations.admissionregistration.k8s.io labels" in plain[2]
     assert "changed on its way by plugin sized" in big[1]
     assert len(small) == 1
+
+
+def test_built_in_plugins_are_named_too(log: EventLog, url: str) -> None:
+    stage = Stage(log=log)
+    stage.namespace("shop")
+    for name in ("a", "b"):
+        pod = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
+    assert stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n"}}).code == 201
+    log.flush()
+    pods = [told(url, name, Resource("", "pods")) for name in ("a", "b")]
+    assert [each[1] for each in pods] == [
+        "└─ changed on its way by plugin Priority, plugin DefaultTolerationSeconds"
+    ] * 2
+    assert told(url, "n", Resource("", "nodes"), "")[1] == "└─ changed on its way by plugin TaintNodesByCondition"
+    with open_database(url) as database:
+        rows = database.query("SELECT key, outcome FROM reconciles ORDER BY key").rows
+    assert [tuple(row) for row in rows] == [
+        ("plugin Priority, plugin DefaultTolerationSeconds", "ok"),  # one for both pods
+        ("plugin TaintNodesByCondition", "ok"),
+    ]
 
 
 METADATA = {"name": "p", "namespace": "shop"}
@@ -124,6 +150,38 @@ def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
     assert ended.outcome.message == "Forbidden: there is no such class (admission plugin Priority)"
 
 
+def test_a_reconcile_whose_objects_were_changed_says_by_which_plugins() -> None:
+    stage = WorkedStage(creating)
+    stage.namespace("shop")
+    stage.log_client.create(Object.from_dict({"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}))
+    stage.hear()
+    stage.controller.process_next(timeout=0)
+    stage.log.flush()
+    (made,) = [each for each in stage.log.events_after(0, limit=100) if each.reconcile]
+    ended = stage.log.reconcile(made.reconcile)
+    assert ended is not None
+    assert ended.outcome is not None
+    told = "changed on its way by plugin Priority, plugin DefaultTolerationSeconds"
+    assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", told)
+
+
+class Creating:
+    """A reconciler that makes a pod."""
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Make it."""
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        client.create(Object.from_dict({"apiVersion": "v1", "kind": "Pod", "metadata": METADATA, "spec": spec}))
+
+
+def creating(stage: WorkedStage) -> Controller:
+    def run(operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
+        return Driver(stage.log, stage.feed, stage.cacher, patience=0, cause=cause).run(operation)
+
+    client = EngineClient(stage.engine, run, Requester("system:creating"))
+    return controller(stage, "creating", Creating(), client)
+
+
 class Refusing:
     """A reconciler that writes one thing that it may, and one that it may not."""
 
@@ -136,12 +194,16 @@ class Refusing:
 
 
 def refusing(stage: WorkedStage) -> Controller:
+    return controller(stage, "refusing", Refusing(), stage.log_client)
+
+
+def controller(stage: WorkedStage, name: str, reconciler: Any, client: ReconcileClient) -> Controller:
     secrets = stage.informers.informer(Resource("", "secrets"))
     return Controller(
-        "refusing",
-        Refusing(),
+        name,
+        reconciler,
         watches=[Watch(secrets, lambda change: [change.new.key] if change.new is not None else [])],
-        client=stage.log_client,
+        client=client,
         log=stage.log,
         clock=stage.clock,
         random=stage.random,

@@ -16,6 +16,7 @@ from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing import FakeClock
 from tests.authorization.controllers import rights_of
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import builtin_kinds
 
 WEB = Key("default", "web")
@@ -45,6 +46,18 @@ class LogCluster:
         run, account = ControllerRunner(self.log, self.state, self._reach), service_account_of(actor)
         rights = rights_of(account.user) if account is not None else None
         return EngineClient(self.engine, run, Requester(actor), canonical=True, rights=rights)
+
+    def context(self, actor: str, drawn: random.Random) -> HandContext:
+        """Return what controllers are built from that write as `actor`."""
+        client = self.client(actor)
+        return HandContext(
+            informers=self.informers,
+            event_log=self.log,
+            engine=self.engine,
+            clock=self.clock,
+            random=drawn,
+            writer=lambda descriptor: client,
+        )
 
     def _reach(self, revision: Revision, patience: float) -> bool:
         self.feed.catch_up()

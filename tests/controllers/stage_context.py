@@ -1,55 +1,64 @@
-"""What a controller is built from, on a worked stage."""
+"""What a controller is built from, where a test works it by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.controllers.events.recorder import Recorder
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.controllers.identity import Identity
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
 from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 
-class StageContext:
-    """A `ControllerContext`; what controllers tell is kept in `told`."""
+@dataclass(kw_only=True)
+class HandContext:
+    """A `ControllerContext`; `writer` returns what a controller writes through, `told` hears of its Events."""
 
-    root_ca = ""
+    informers: Informers
+    event_log: EventLog
+    clock: Clock
+    random: Random
+    writer: Callable[[ControllerDescriptor[Any]], Any]
+    told: Any = field(default_factory=Told)
+    engine: Any = None
+    apiserver: Any = None
+    root_ca: str = ""
 
-    def __init__(self, stage: WorkedStage) -> None:
-        self.stage = stage
-        self.told = Told()
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> Any:
+        return self.writer(descriptor)
 
-    @property
-    def informers(self) -> Informers:
-        return self.stage.informers
+    def apiserver_client(self) -> Any:
+        return self.apiserver
 
-    @property
-    def event_log(self) -> EventLog:
-        return self.stage.log
-
-    @property
-    def clock(self) -> Clock:
-        return self.stage.clock
-
-    @property
-    def random(self) -> Random:
-        return self.stage.random
-
-    @property
-    def engine(self) -> WriteEngine:
-        return self.stage.engine
-
-    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        return self.stage.engine_client
-
-    def apiserver_client(self) -> EngineClient:
-        return self.stage.apiserver_client
-
-    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
+    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Any:
         return self.told
+
+
+class StageContext(HandContext):
+    """That of a worked stage."""
+
+    def __init__(self, stage: WorkedStage, **more: Any) -> None:
+        super().__init__(
+            informers=stage.informers,
+            event_log=stage.log,
+            engine=stage.engine,
+            clock=stage.clock,
+            random=stage.random,
+            writer=lambda descriptor: stage.engine_client,
+            apiserver=stage.apiserver_client,
+            **more,
+        )
+
+
+class StageIdentityContext(StageContext):
+    """That of an identity controller on a worked stage."""
+
+    def __init__(self, stage: WorkedStage, identity: Identity, **more: Any) -> None:
+        super().__init__(stage, **more)
+        self.identity = identity

@@ -11,9 +11,11 @@ import pytest
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication import jwt
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.bootstrap_signer.controller import new_bootstrap_signer
-from ctrlmgr.controllers.token_cleaner.controller import new_token_cleaner
+from ctrlmgr.controllers.bootstrap_signer import controller as bootstrap_signer
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.token_cleaner import controller as token_cleaner
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
@@ -28,11 +30,11 @@ def token(called: str, *, kind: str = "bootstrap.kubernetes.io/token", **more: s
 
 
 def signer(stage: WorkedStage) -> Controller:
-    return new_bootstrap_signer(stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random)
+    return bootstrap_signer.build(StageContext(stage), NoOptions())
 
 
 def cleaner(stage: WorkedStage) -> Controller:
-    return new_token_cleaner(stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random)
+    return token_cleaner.build(StageContext(stage), NoOptions())
 
 
 @pytest.fixture

@@ -6,18 +6,18 @@ import pytest
 
 from ctrlmgr.controllers.clusterrole_aggregation.controller import (
     CONTROLLER_NAME,
-    new_clusterrole_aggregation_controller,
+    build,
 )
+from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_clusterrole_aggregation_controller(
-        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage), NoOptions())
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.certificates import UID_OID, certificate_user, vouch
 from ctrlmgr.authentication.user import User
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.csr_approving.controller import new_csr_approving_controller
-from ctrlmgr.controllers.csr_cleaner.controller import new_csr_cleaner
+from ctrlmgr.controllers.csr_approving import controller as csr_approving
+from ctrlmgr.controllers.csr_cleaner import controller as csr_cleaner
 from ctrlmgr.controllers.csr_signing.authority import SigningAuthority
 from ctrlmgr.controllers.csr_signing.authority_files import AuthorityFiles
 from ctrlmgr.controllers.csr_signing.controller import new_csr_signing_controller
@@ -30,11 +30,14 @@ from ctrlmgr.controllers.csr_signing.requests import (
     KUBELET_SERVING_SIGNER,
     LEGACY_SIGNER,
 )
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.identity import Identity
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.manager import Controller
 from tests.authentication.authorities import Made, make, subject
+from tests.controllers.stage_context import StageContext, StageIdentityContext
 from tests.controllers.worked_stage import WorkedStage
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -74,15 +77,8 @@ class SigningStage(WorkedStage):
         self.root = root
 
         def controller(stage: WorkedStage) -> Controller:
-            return new_csr_signing_controller(
-                stage.informers,
-                stage.engine_client,
-                stage.log,
-                authorities={name: lambda: authority for name in SIGNERS},
-                longest=YEAR,
-                clock=stage.clock,
-                random=stage.random,
-            )
+            authorities = {name: lambda: authority for name in SIGNERS}
+            return new_csr_signing_controller(StageContext(stage), authorities, longest=YEAR)
 
         super().__init__(controller)
 
@@ -287,16 +283,8 @@ class ApprovingStage(WorkedStage):
         def may_ask(user: User, subresource: str) -> bool:
             return (user.name, subresource) in self.rights
 
-        super().__init__(
-            lambda stage: new_csr_approving_controller(
-                stage.informers,
-                stage.engine_client,
-                stage.log,
-                may_ask=may_ask,
-                clock=stage.clock,
-                random=stage.random,
-            )
-        )
+        identity = Identity(ROOT.key, Path(), Path(), may_ask)
+        super().__init__(lambda stage: csr_approving.build(StageIdentityContext(stage, identity), NoOptions()))
 
     def ask(self, who: str, signer: str = KUBELET_CLIENT_SIGNER, whose: x509.Name = NODE) -> None:
         head = {"kind": "CertificateSigningRequest", "apiVersion": "certificates.k8s.io/v1"}
@@ -351,11 +339,7 @@ def test_nothing_else_is_approved(signer: str, whose: x509.Name) -> None:
 
 class CleaningStage(WorkedStage):
     def __init__(self) -> None:
-        super().__init__(
-            lambda stage: new_csr_cleaner(
-                stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
-            )
-        )
+        super().__init__(lambda stage: csr_cleaner.build(StageContext(stage), NoOptions()))
         self.create(CSRS, asked(CLIENT_SIGNER, request(subject("a")), CLIENT))
 
     def decide(self, type_: str) -> None:

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, INVALID_SINCE, LAST_USED, TYPE
-from ctrlmgr.controllers.legacy_token_cleaner.controller import new_legacy_token_cleaner
+from ctrlmgr.controllers.legacy_token_cleaner import Options
+from ctrlmgr.controllers.legacy_token_cleaner.controller import build
 from ctrlmgr.controllers.legacy_token_cleaner.decide import day
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 SECRETS = "/api/v1/namespaces/a/secrets"
@@ -17,15 +19,7 @@ DAY = 24 * 3600
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_legacy_token_cleaner(
-        stage.informers,
-        stage.engine_client,
-        stage.log,
-        apiserver=stage.apiserver_client,
-        clock=stage.clock,
-        random=stage.random,
-        period=10.0 * DAY,
-    )
+    return build(StageContext(stage), Options(legacy_service_account_token_clean_up_period=10.0 * DAY))
 
 
 @pytest.fixture

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME, new_namespace_controller
+from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
+from ctrlmgr.controllers.namespace.controller import build
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
-from tests.authorization.controllers import account_of, rights_of
+from tests.authorization.controllers import rights_of
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Stage
 
 GRACE = 5.0
@@ -33,22 +35,17 @@ class Cluster:
     def __init__(self) -> None:
         self.stage = Stage()
         self.informers = Informers(self.stage.log, self.stage.feed, clock=self.stage.clock)
-        kinds = [
-            (kind.storage, kind.gvk.api_version)
-            for kind in self.stage.kinds
-            if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
-        ]
-        user = account_of(CONTROLLER_NAME)
-        requester = Requester(user.name)
-        self.controller = new_namespace_controller(
-            self.informers,
-            dict(kinds).items(),
-            EngineClient(self.stage.engine, self._run, requester, rights=rights_of(user)),
-            self.stage.log,
+        user = DESCRIPTOR.as_user
+        client = EngineClient(self.stage.engine, self._run, Requester(user.name), rights=rights_of(user))
+        context = HandContext(
+            informers=self.informers,
+            event_log=self.stage.log,
+            engine=self.stage.engine,
             clock=self.stage.clock,
             random=Random(1),
-            grace=GRACE,
+            writer=lambda descriptor: client,
         )
+        self.controller = build(context, Options(namespace_deletion_grace=GRACE))
         self.informers.sync()
         for name in ("doomed", "other"):
             self.stage.namespace(name)

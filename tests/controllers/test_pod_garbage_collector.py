@@ -6,16 +6,18 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
+from ctrlmgr.controllers.pod_garbage_collector import Options
 from ctrlmgr.controllers.pod_garbage_collector.controller import (
     PERIOD,
     QUARANTINE,
     Looked,
+    build,
     desired_removals,
     failure,
-    new_pod_garbage_collector,
 )
 from ctrlmgr.manager import Controller
 from ctrlmgr.metrics import REGISTRY
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 NOW = "2026-01-01T00:00:00Z"
@@ -117,9 +119,7 @@ def test_the_status_of_a_pod_whose_node_is_gone_says_so() -> None:
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_pod_garbage_collector(
-        stage.informers, stage.engine_client, stage.log, KEPT, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage), Options(terminated_pod_gc_threshold=KEPT))
 
 
 @pytest.fixture

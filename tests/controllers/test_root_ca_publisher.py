@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.root_ca_publisher.controller import DESCRIPTION, new_root_ca_publisher
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.root_ca_publisher.controller import DESCRIPTION, build
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 MAP = "/api/v1/namespaces/a/configmaps/kube-root-ca.crt"
@@ -13,9 +15,7 @@ AUTHORITY = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_root_ca_publisher(
-        stage.informers, stage.engine_client, stage.log, AUTHORITY, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage, root_ca=AUTHORITY), NoOptions())
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE
-from ctrlmgr.controllers.service_account_tokens.controller import new_service_account_token_controller
-from ctrlmgr.controllers.service_account_tokens.decide import token_maker
+from ctrlmgr.controllers.identity import Identity
+from ctrlmgr.controllers.service_account_tokens import Options
+from ctrlmgr.controllers.service_account_tokens.controller import build
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageIdentityContext
 from tests.controllers.worked_stage import WorkedStage
 
 SECRETS = "/api/v1/namespaces/a/secrets"
@@ -20,15 +23,8 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_service_account_token_controller(
-        stage.informers,
-        stage.engine_client,
-        stage.log,
-        root_ca="the authority",
-        new_token=token_maker(KEY),
-        clock=stage.clock,
-        random=stage.random,
-    )
+    identity = Identity(KEY, Path(), Path(), may_ask=lambda user, subresource: False)
+    return build(StageIdentityContext(stage, identity, root_ca="the authority"), Options())
 
 
 @pytest.fixture

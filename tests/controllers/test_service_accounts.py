@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.controllers.service_accounts.controller import SERVICE_ACCOUNTS, new_service_account_controller
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.service_accounts.controller import SERVICE_ACCOUNTS, build
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 ACCOUNT = "/api/v1/namespaces/a/serviceaccounts/default"
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_service_account_controller(
-        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage), NoOptions())
 
 
 @pytest.fixture

@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.events.recorder import SILENT
+from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.service_cidrs.controller import (
     FINALIZER,
+    build,
     is_needed,
-    new_service_cidr_controller,
 )
 from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
 from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 CIDRS = "/apis/networking.k8s.io/v1/servicecidrs"
@@ -23,9 +24,7 @@ SECOND = "10.7.0.0/29"  # six addresses
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_service_cidr_controller(
-        stage.informers, stage.engine_client, stage.log, SILENT, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage), NoOptions())
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.ttl_after_finished.controller import JOBS, desired_deletion, new_ttl_after_finished_controller
+from ctrlmgr.controllers.ttl_after_finished import Options
+from ctrlmgr.controllers.ttl_after_finished.controller import JOBS, build, desired_deletion
 from ctrlmgr.errors import TerminalError
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 COLLECTION = "/apis/batch/v1/namespaces/a/jobs"
@@ -16,9 +18,7 @@ START_US = 1_767_225_600_000_000
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_ttl_after_finished_controller(
-        stage.informers, stage.engine_client, stage.log, clock=stage.clock, random=stage.random
-    )
+    return build(StageContext(stage), Options())
 
 
 @pytest.fixture

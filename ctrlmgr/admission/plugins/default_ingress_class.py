@@ -35,3 +35,4 @@ class DefaultIngressClass(Plugin):
             found = default_class(attributes.view, INGRESS_CLASSES, _IS_DEFAULT)
             if found is not None:
                 spec["ingressClassName"] = found
+                attributes.changed(self.name)

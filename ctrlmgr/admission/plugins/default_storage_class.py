@@ -39,3 +39,4 @@ class DefaultStorageClass(Plugin):
             found = default_class(attributes.view, STORAGE_CLASSES, *_IS_DEFAULT)
             if found is not None:
                 spec["storageClassName"] = found
+                attributes.changed(self.name)

@@ -35,6 +35,7 @@ class DefaultTolerationSeconds(Plugin):
         tolerated = [each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"]
         missing = [key for key in self._seconds if key not in tolerated and "" not in tolerated]
         if missing:
+            attributes.changed(self.name)
             added = ({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in missing)
             seconds = (self._seconds[key] for key in missing)
             spec["tolerations"] = [

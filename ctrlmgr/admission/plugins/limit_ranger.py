@@ -50,7 +50,8 @@ class LimitRanger(Plugin):
         """Set what a LimitRange gives by default."""
         if attributes.resource == PODS:
             for limits in _limit_ranges(attributes):
-                set_defaults(attributes.fields, limits)
+                if set_defaults(attributes.fields, limits):
+                    attributes.changed(self.name)
             spec = attributes.fields.get("spec") or {}
             if spec.get("resources") is not None:  # a pod that says for itself what its containers come to
                 default_pod_resources(spec)
@@ -72,8 +73,8 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]
         yield (each.to_dict().get("spec") or {}).get("limits") or ()
 
 
-def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> None:
-    """Set the requests and limits that containers leave out, and note in an annotation what was set."""
+def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> bool:
+    """Set the requests and limits that containers leave out, and note in an annotation what was set, if anything."""
     ours = [each for each in limits if each.get("type") == "Container"]
     requests = {name: amount for each in ours for name, amount in (each.get("defaultRequest") or {}).items()}
     maxima = {name: amount for each in ours for name, amount in (each.get("default") or {}).items()}
@@ -85,6 +86,7 @@ def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> None
     if notes:
         annotations = pod["metadata"].get("annotations") or {}
         pod["metadata"]["annotations"] = {**annotations, ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
+    return bool(notes)
 
 
 def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -> list[str]:

@@ -37,7 +37,10 @@ class PodTopologyLabels(Plugin):
         labels = topology_labels(attributes.view, node) if node else None
         if labels:
             metadata = attributes.fields["metadata"]
-            metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+            given = metadata.get("labels") or {}
+            metadata["labels"] = {**given, **labels}
+            if metadata["labels"] != given:
+                attributes.changed(self.name)
 
 
 def topology_labels(view: View, node: str) -> dict[str, str]:

@@ -42,13 +42,16 @@ class Priority(Plugin):
         if attributes.resource != PODS:
             return
         spec = attributes.fields.setdefault("spec", {})
+        given = _chosen(spec)
         if attributes.operation is Verb.CREATE:
             _set_priority(attributes, spec)
-            return
-        before = (attributes.old or {}).get("spec") or {}
-        for field in ("priority", "preemptionPolicy"):
-            if spec.get(field) is None and before.get(field) is not None:
-                spec[field] = before[field]
+        else:
+            before = (attributes.old or {}).get("spec") or {}
+            for field in ("priority", "preemptionPolicy"):
+                if spec.get(field) is None and before.get(field) is not None:
+                    spec[field] = before[field]
+        if _chosen(spec) != given:
+            attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse a second default class."""
@@ -60,6 +63,11 @@ class Priority(Plugin):
             if is_other and each.to_dict().get("globalDefault"):
                 detail = f"PriorityClass {each.name} is already marked as default. Only one default can exist"
                 raise attributes.forbidden(detail)
+
+
+def _chosen(spec: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return what the plugin may set."""
+    return spec.get("priorityClassName"), spec.get("priority"), spec.get("preemptionPolicy")
 
 
 def _set_priority(attributes: Attributes, spec: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ class RuntimeClass(Plugin):
         if found is None:
             return
         spec, overhead = attributes.fields["spec"], (found.get("overhead") or {}).get("podFixed")
+        given_spec = dict(spec)
         if found.get("overhead") is not None:
             given = spec.get("overhead")
             if given is not None and not _is_same(given, overhead):
@@ -43,6 +44,8 @@ class RuntimeClass(Plugin):
                 spec["overhead"] = dict(overhead)
         if found.get("scheduling") is not None:
             _schedule(attributes, spec, found["scheduling"])
+        if spec != given_spec:
+            attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse an overhead that is not the class's."""

@@ -82,7 +82,9 @@ class ServiceAccount(Plugin):
             return None
         spec = attributes.fields.setdefault("spec", {})
         name = spec.get("serviceAccountName") or _DEFAULT
-        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        if (spec.get("serviceAccountName"), spec.get("serviceAccount")) != (name, name):
+            spec["serviceAccountName"] = spec["serviceAccount"] = name
+            attributes.changed(self.name)
         if name == _DEFAULT and _find(attributes, name) is None:
             return self._complete_later(attributes, spec)
         _complete(attributes, spec, _account(attributes, name))
@@ -140,6 +142,7 @@ def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> No
         _mount(attributes, spec)
     if not spec.get("imagePullSecrets") and account.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": each.name} for each in account.image_pull_secrets]
+        attributes.changed(ServiceAccount.name)
 
 
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
@@ -153,6 +156,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
         if all(each.get("mountPath") != MOUNT_PATH for each in given):
             container["volumeMounts"] = [*given, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
             mounts = True
+            attributes.changed(ServiceAccount.name)
     if mounts and not own:
         spec["volumes"] = [*volumes, {"name": name, "projected": _token_volume()}]
 

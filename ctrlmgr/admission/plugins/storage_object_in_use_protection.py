@@ -37,3 +37,4 @@ class StorageObjectInUseProtection(Plugin):
         finalizers = metadata.get("finalizers") or []
         if finalizer not in finalizers:
             metadata["finalizers"] = [*finalizers, finalizer]
+            attributes.changed(self.name)

@@ -30,3 +30,4 @@ class TaintNodesByCondition(Plugin):
         taints = spec.get("taints") or []
         if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):
             attributes.fields["spec"] = {**spec, "taints": [*taints, dict(NOT_READY)]}
+            attributes.changed(self.name)

@@ -9,7 +9,6 @@ Rules: `pkg/controller/bootstrap/bootstrapsigner.go`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 from ctrlmgr.api.object import Object
@@ -17,17 +16,15 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.authentication.bootstrap_tokens import NAMESPACE as TOKENS
 from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
 from ctrlmgr.authentication.service_account_claims import SECRETS
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.bootstrap_signer import DESCRIPTOR
 from ctrlmgr.controllers.bootstrap_signer.decide import NAME, NAMESPACE, desired_cluster_info, signing_tokens
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.errors import NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _CONFIG_MAPS: Final = Resource("", "configmaps")
 _INFO: Final = Key(NAMESPACE, NAME)
@@ -72,28 +69,9 @@ def _token_key(change: Change) -> Iterable[Key]:
     return (_INFO,) if is_about_token else ()
 
 
-def new_bootstrap_signer(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    config_maps, secrets = informers.informer(_CONFIG_MAPS), informers.informer(SECRETS)
-    return Controller(
-        CONTROLLER_NAME,
-        BootstrapSigner(config_maps.lister, secrets.lister, clock=clock),
-        watches=[Watch(config_maps, _info_key, after_sync=True), Watch(secrets, _token_key)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_bootstrap_signer(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    config_maps, secrets = context.informers.informer(_CONFIG_MAPS), context.informers.informer(SECRETS)
+    signer = BootstrapSigner(config_maps.lister, secrets.lister, clock=context.clock)
+    watches = [Watch(config_maps, _info_key, after_sync=True), Watch(secrets, _token_key)]
+    return assemble(DESCRIPTOR, context, signer, watches)

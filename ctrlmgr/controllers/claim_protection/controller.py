@@ -12,7 +12,6 @@ claims. Here all caches stand at one revision: one that shows the deletion shows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any, Final
 
 import msgspec
@@ -20,14 +19,12 @@ import msgspec
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
-from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.claim_protection import DESCRIPTOR
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.protection import Protector
 from ctrlmgr.controllers.workloads.pods import is_controlled_by
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informer, Informers
+from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager import Controller, Watch
 
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
@@ -102,11 +99,9 @@ def _index(pods: Informer) -> None:
     pods.add_index(_INDEX, lambda pod: {f"{pod.namespace}/{each.name}" for each in claims_of(pod)})
 
 
-def new_claim_protection_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    claims, pods = informers.informer(CLAIMS), informers.informer(PODS)
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
     _index(pods)
     lister = pods.lister
 
@@ -114,23 +109,4 @@ def new_claim_protection_controller(
         return any(uses(pod, claim) for pod in lister.by_index(_INDEX, str(claim.key)))
 
     protector = Protector(claims.lister, FINALIZER, is_used)
-    return Controller(
-        DESCRIPTOR.name,
-        protector,
-        watches=[Watch(claims, protector.concerned), Watch(pods, released_by)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
-def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_claim_protection_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, protector, [Watch(claims, protector.concerned), Watch(pods, released_by)])

@@ -11,18 +11,16 @@ Rules: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.clusterrole_aggregation import DESCRIPTOR
 from ctrlmgr.controllers.clusterrole_aggregation.decide import desired_rules, is_aggregated
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
 
 CONTROLLER_NAME: Final = DESCRIPTOR.name
@@ -52,30 +50,13 @@ class ClusterRoleAggregator:
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 
 
-def new_clusterrole_aggregation_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    roles = informers.informer(CLUSTER_ROLES)
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    roles = context.informers.informer(CLUSTER_ROLES)
 
     def aggregated(change: Change) -> Iterable[Key]:
         """Return every aggregated role, whichever has changed: their number is small, and chains are made so."""
         return [role.key for role in roles.lister.list() if is_aggregated(role)]
 
-    return Controller(
-        CONTROLLER_NAME,
-        ClusterRoleAggregator(roles.lister),
-        watches=[Watch(roles, aggregated, after_sync=True)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=_WORKERS,
-    )
-
-
-def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_clusterrole_aggregation_controller(
-        context.informers, context.client(DESCRIPTOR), context.event_log, clock=context.clock, random=context.random
-    )
+    watches = [Watch(roles, aggregated, after_sync=True)]
+    return assemble(DESCRIPTOR, context, ClusterRoleAggregator(roles.lister), watches, workers=_WORKERS)

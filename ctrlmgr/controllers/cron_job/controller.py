@@ -9,7 +9,6 @@ Guarantees, Kubernetes' (`pkg/controller/cronjob`):
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 import msgspec
@@ -20,6 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.cron_job import DESCRIPTOR, Options
 from ctrlmgr.controllers.cron_job.decide import (
     desired_job,
@@ -35,7 +35,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.errors import AlreadyExists, ApiError, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.batch.cron_schedule import MalformedSchedule
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.workqueue import WorkQueue
@@ -212,42 +212,18 @@ def _by_owner(job: Object) -> Iterable[str]:
     return (each.name for each in job.metadata.owner_references or () if each.controller)
 
 
-def new_cron_job_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    jobs, cron_jobs = informers.informer(JOBS), informers.informer(CRON_JOBS)
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    jobs, cron_jobs = context.informers.informer(JOBS), context.informers.informer(CRON_JOBS)
     jobs.add_index(_OWNER_INDEX, _by_owner)
-    changes = CronJobChanges(cron_jobs.lister, recorder, clock=clock)
-    controller = Controller(
-        DESCRIPTOR.name,
-        CronJobReconciler(jobs.lister, event_log, recorder, clock=clock),
-        watches=[Watch(cron_jobs, changes.of_cron_job), Watch(jobs, changes.of_job)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
+    recorder = context.recorder(DESCRIPTOR)
+    changes = CronJobChanges(cron_jobs.lister, recorder, clock=context.clock)
+    controller = assemble(
+        DESCRIPTOR,
+        context,
+        CronJobReconciler(jobs.lister, context.event_log, recorder, clock=context.clock),
+        [Watch(cron_jobs, changes.of_cron_job), Watch(jobs, changes.of_job)],
+        workers=options.concurrent_cron_job_syncs,
     )
     changes.queue = controller.queue
     return controller
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_cron_job_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_cron_job_syncs,
-    )

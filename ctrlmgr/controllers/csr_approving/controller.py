@@ -9,14 +9,12 @@ Rules: `pkg/controller/certificates/approver/sarapprove.go`.
 
 from __future__ import annotations
 
-from random import Random
-from typing import Final
-
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authentication.user import User
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.csr_approving import DESCRIPTOR
 from ctrlmgr.controllers.csr_approving.decide import recognized
 from ctrlmgr.controllers.csr_signing.controller import request_keys
@@ -24,11 +22,8 @@ from ctrlmgr.controllers.csr_signing.requests import CSRS, SigningRequest, Spec,
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.identity import IdentityContext, MayAsk
 from ctrlmgr.errors import NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _SOONEST, _LATEST = 0.2, 1000.0
 """Seconds until a request that may not be approved is looked at again."""
@@ -72,29 +67,8 @@ def requester(spec: Spec) -> User:
     return User(spec.username, spec.uid, tuple(spec.groups), extra)
 
 
-def new_csr_approving_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, may_ask: MayAsk, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    requests = informers.informer(CSRS)
-    return Controller(
-        CONTROLLER_NAME,
-        Approver(requests.lister, may_ask, clock=clock),
-        watches=[Watch(requests, request_keys, after_sync=True)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: IdentityContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_csr_approving_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        may_ask=context.identity.may_ask,
-        clock=context.clock,
-        random=context.random,
-    )
+    requests = context.informers.informer(CSRS)
+    approver = Approver(requests.lister, context.identity.may_ask, clock=context.clock)
+    return assemble(DESCRIPTOR, context, approver, [Watch(requests, request_keys, after_sync=True)])

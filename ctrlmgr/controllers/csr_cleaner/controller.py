@@ -11,24 +11,21 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 from cryptography import x509
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.csr_cleaner import DESCRIPTOR
 from ctrlmgr.controllers.csr_signing.requests import CSRS, Condition, SigningRequest
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _EVERY: Final = 3600.0
 _HOUR: Final = 3600 * 1_000_000
@@ -89,28 +86,6 @@ class Cleaner:
         return Result(_EVERY)
 
 
-def new_csr_cleaner(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    requests = informers.informer(CSRS)
-    return Controller(
-        CONTROLLER_NAME,
-        Cleaner(requests.lister, clock=clock),
-        watches=[],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_csr_cleaner(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, Cleaner(context.informers.informer(CSRS).lister, clock=context.clock))

@@ -12,12 +12,12 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
-from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.csr_signing import DESCRIPTOR, Options
 from ctrlmgr.controllers.csr_signing.authority import SERIAL_BITS, SigningAuthority
 from ctrlmgr.controllers.csr_signing.authority_files import AuthorityFiles
@@ -32,13 +32,12 @@ from ctrlmgr.controllers.csr_signing.requests import (
     with_condition,
     with_status,
 )
+from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.identity import Identity, IdentityContext
 from ctrlmgr.errors import NotFound, SettingsError
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 
 class Signer:
@@ -99,27 +98,12 @@ def request_keys(change: Change) -> Iterable[Key]:
 
 
 def new_csr_signing_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    *,
-    authorities: Mapping[str, Callable[[], SigningAuthority]],
-    longest: int,
-    clock: Clock,
-    random: Random,
+    context: ControllerContext, authorities: Mapping[str, Callable[[], SigningAuthority]], longest: int
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync. `authorities` are by the name of their signer."""
-    requests = informers.informer(CSRS)
-    return Controller(
-        CONTROLLER_NAME,
-        Signer(requests.lister, authorities, longest, clock=clock, random=random),
-        watches=[Watch(requests, request_keys, after_sync=True)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=1,
-    )
+    """Put the controller together; `authorities` are by the name of their signer, `longest` is in seconds."""
+    requests = context.informers.informer(CSRS)
+    signer = Signer(requests.lister, authorities, longest, clock=context.clock, random=context.random)
+    return assemble(DESCRIPTOR, context, signer, [Watch(requests, request_keys, after_sync=True)])
 
 
 def signing_authorities(options: Options, identity: Identity) -> dict[str, Callable[[], SigningAuthority]]:
@@ -158,12 +142,5 @@ def signing_authorities(options: Options, identity: Identity) -> dict[str, Calla
 
 def build(context: IdentityContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_csr_signing_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        authorities=signing_authorities(options, context.identity),
-        longest=round(options.cluster_signing_duration),
-        clock=context.clock,
-        random=context.random,
-    )
+    authorities = signing_authorities(options, context.identity)
+    return new_csr_signing_controller(context, authorities, longest=round(options.cluster_signing_duration))

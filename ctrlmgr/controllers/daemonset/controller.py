@@ -6,8 +6,7 @@ is there. A DaemonSet that is being deleted is left alone: its revisions may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from random import Random
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -16,6 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.daemonset import DESCRIPTOR, Options
 from ctrlmgr.controllers.daemonset.backoff import FailedPodsBackoff, Series
 from ctrlmgr.controllers.daemonset.decide import Planner, Step, fits, with_status
@@ -32,12 +32,11 @@ from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availab
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "daemonset-controller"
 BURST: Final = 250
 """How many pods one reconcile makes, and how many it deletes, at most (`BurstReplicas`)."""
 
@@ -161,58 +160,29 @@ def _same(old: Object, new: Object) -> bool:
     return len({str(each) for each in taints}) == 1
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
-def new_daemon_set_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 2,
-    at_once: int = 1,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
+def build(context: ControllerContext, options: Options, *, at_once: int = AT_ONCE) -> Controller:
+    """Build it from what its descriptor declares."""
     resources = (DAEMON_SETS, PODS, NODES, CONTROLLER_REVISIONS)
-    sets, pods, nodes, revisions = (informers.informer(each) for each in resources)
+    sets, pods, nodes, revisions = (context.informers.informer(each) for each in resources)
     index_by_controller(pods)
     index_by_controller(revisions)
-    history = History(revisions.lister, event_log)
+    history = History(revisions.lister, context.event_log)
     reconciler = DaemonSetReconciler(
-        sets.lister, pods.lister, nodes.lister, history, event_log, recorder, clock=clock, at_once=at_once
-    )
-    changed = DependentChanges(sets.lister, DAEMON_SETS.group, KIND, selects)
-    return Controller(
-        CONTROLLER_NAME,
-        reconciler,
-        watches=[
-            Watch(sets, _key, after_sync=True),
-            Watch(pods, changed),
-            Watch(revisions, changed),
-            Watch(nodes, NodeChanges(sets.lister, pods.lister)),
-        ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_daemon_set_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
+        sets.lister,
+        pods.lister,
+        nodes.lister,
+        history,
         context.event_log,
         context.recorder(DESCRIPTOR),
         clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_daemonset_syncs,
-        at_once=AT_ONCE,
+        at_once=at_once,
     )
+    changed = DependentChanges(sets.lister, DAEMON_SETS.group, KIND, selects)
+    watches = [
+        Watch(sets, own_key, after_sync=True),
+        Watch(pods, changed),
+        Watch(revisions, changed),
+        Watch(nodes, NodeChanges(sets.lister, pods.lister)),
+    ]
+    workers = options.concurrent_daemonset_syncs
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=workers, reads_own_writes=True)

@@ -13,8 +13,7 @@ Guarantees, Kubernetes' (`pkg/controller/deployment`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 from typing import Final
 
 import structlog
@@ -24,6 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.deployment import DESCRIPTOR, Options, decide, marks, status
 from ctrlmgr.controllers.deployment.replica_sets import API_VERSION, KIND, Rollout
 from ctrlmgr.controllers.deployment.view import DEPLOYMENTS, Deployment
@@ -34,12 +34,10 @@ from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controller, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS, ReplicaSet
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
-
-CONTROLLER_NAME: Final = "deployment-controller"
 
 
 def selects(deployment: Object, replica_set: Object) -> bool:
@@ -206,10 +204,6 @@ _AT_ONCE: Final = Result(requeue_after=0.0)
 """The name of the new ReplicaSet was taken: the next hash is another."""
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
 class _LastPods:
     """Maps pods that go to the Deployments that wait for the last one to go."""
 
@@ -231,47 +225,23 @@ class _LastPods:
                 yield deployment.key
 
 
-def new_deployment_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    deployments, sets, pods = (informers.informer(each) for each in (DEPLOYMENTS, REPLICA_SETS, PODS))
-    index_by_controller(sets)
-    index_by_controller(pods)
-    reconciler = DeploymentReconciler(deployments.lister, sets.lister, pods.lister, event_log, recorder, clock=clock)
-    changed = DependentChanges(deployments.lister, DEPLOYMENTS.group, KIND, selects)
-    return Controller(
-        CONTROLLER_NAME,
-        reconciler,
-        watches=[
-            Watch(deployments, _key, after_sync=True),
-            Watch(sets, changed),
-            Watch(pods, _LastPods(deployments.lister, sets.lister)),
-        ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-    )
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_deployment_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
+    deployments, sets, pods = (context.informers.informer(each) for each in (DEPLOYMENTS, REPLICA_SETS, PODS))
+    index_by_controller(sets)
+    index_by_controller(pods)
+    reconciler = DeploymentReconciler(
+        deployments.lister,
+        sets.lister,
+        pods.lister,
         context.event_log,
         context.recorder(DESCRIPTOR),
         clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_deployment_syncs,
     )
+    watches = [
+        Watch(deployments, own_key, after_sync=True),
+        Watch(sets, DependentChanges(deployments.lister, DEPLOYMENTS.group, KIND, selects)),
+        Watch(pods, _LastPods(deployments.lister, sets.lister)),
+    ]
+    workers = options.concurrent_deployment_syncs
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=workers, reads_own_writes=True)

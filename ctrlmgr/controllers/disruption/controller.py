@@ -6,8 +6,7 @@ pod that is marked as about to go, and does not, loses the mark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from random import Random
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ctrlmgr.api.go_text import quote
@@ -15,6 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.disruption import DESCRIPTOR
 from ctrlmgr.controllers.disruption.decide import (
@@ -28,13 +28,11 @@ from ctrlmgr.controllers.disruption.decide import (
 from ctrlmgr.controllers.disruption.scales import KNOWN, NoScaleError, Scales
 from ctrlmgr.controllers.disruption.view import BUDGETS, Budget, selects
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import ApiError, Conflict, NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.label_selectors import selector_shown
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 _POD: Final = "pod/"
 """What the key of a pod begins with; that of a budget is its own."""
@@ -141,46 +139,14 @@ class PodChanges:
             yield Key(pod.namespace, _POD + pod.name)
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
-def new_disruption_controller(
-    informers: Informers,
-    kinds: Callable[[], Iterable[Kind]],
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync. `kinds` returns what is served."""
-    budgets, pods = informers.informer(BUDGETS), informers.informer(PODS)
-    scales = Scales({each: informers.informer(each).lister for each in KNOWN}, kinds)
-    return Controller(
-        DESCRIPTOR.name,
-        DisruptionReconciler(budgets.lister, pods.lister, scales, recorder, clock=clock),
-        watches=[
-            Watch(budgets, _key, after_sync=True),
-            Watch(pods, PodChanges(budgets.lister, recorder, clock=clock)),
-        ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        seen=lambda: informers.revision,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_disruption_controller(
-        context.informers,
-        lambda: context.engine.kinds,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-    )
+    budgets, pods = context.informers.informer(BUDGETS), context.informers.informer(PODS)
+    recorder = context.recorder(DESCRIPTOR)
+    scales = Scales({each: context.informers.informer(each).lister for each in KNOWN}, lambda: context.engine.kinds)
+    reconciler = DisruptionReconciler(budgets.lister, pods.lister, scales, recorder, clock=context.clock)
+    watches = [
+        Watch(budgets, own_key, after_sync=True),
+        Watch(pods, PodChanges(budgets.lister, recorder, clock=context.clock)),
+    ]
+    return assemble(DESCRIPTOR, context, reconciler, watches, reads_own_writes=True)

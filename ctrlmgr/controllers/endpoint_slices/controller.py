@@ -14,14 +14,14 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpoin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 
 from ctrlmgr.api.core import Pod, Service
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
-from ctrlmgr.client import Client, ReconcileClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoint_slices import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpoint_slices.changes import desired_changes
@@ -32,9 +32,8 @@ from ctrlmgr.controllers.endpoint_slices.writer import SliceWriter
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
-from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
@@ -107,61 +106,33 @@ def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | 
     return zone
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
-def new_endpoint_slice_controller(
-    informers: Informers,
-    client: ReconcileClient,
-    log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-    batch_period: float = 0.0,
-    recorder: Recorder = SILENT,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync.
-
-    Changes of pods wait for more of them for `batch_period` seconds. `random` gives slices and reconciles their names.
-    `recorder` is told of failures.
-    """
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
     services, pods, nodes = (informers.informer(resource) for resource in (SERVICES, PODS, NODES))
     slices = informers.informer(ENDPOINT_SLICES)
     pods.add_label_index()
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
     pod_changes = PodChanges(services)
     reconciler = EndpointSliceReconciler(
-        services.lister, pods.lister, own, Zones(nodes), random=random, recorder=recorder
+        services.lister,
+        pods.lister,
+        own,
+        Zones(nodes),
+        random=context.random,
+        recorder=context.recorder(DESCRIPTOR),
     )
-    return Controller(
-        CONTROLLER_NAME,
+    return assemble(
+        DESCRIPTOR,
+        context,
         reconciler,
-        watches=[
-            Watch(services, _key, after_sync=True),
-            Watch(pods, pod_changes, batch_period),
+        [
+            Watch(services, own_key, after_sync=True),
+            Watch(pods, pod_changes, options.endpointslice_updates_batch_period),
             Watch(nodes, NodeChanges(nodes, pods, services, pod_changes)),
             Watch(slices, own.keys),
         ],
-        client=client,
-        log=log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        max_retries=MAX_RETRIES,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_endpoint_slice_controller(
-        context.informers,
-        context.client(DESCRIPTOR, canonical=True),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
         workers=options.concurrent_service_endpoint_syncs,
-        batch_period=options.endpointslice_updates_batch_period,
-        recorder=context.recorder(DESCRIPTOR),
+        max_retries=MAX_RETRIES,
+        canonical=True,
     )

@@ -20,7 +20,6 @@ conditional on the revision that was read: a lost race (`Conflict`, `AlreadyExis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from random import Random
 
 import msgspec
 import structlog
@@ -29,8 +28,8 @@ from msgspec.structs import replace
 from ctrlmgr.api.core import EndpointAddress, EndpointSubset, Pod, Service
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Revision
-from ctrlmgr.client import Client, ReconcileClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
@@ -40,9 +39,8 @@ from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.controllers.own_writes import OwnWrites
 from ctrlmgr.errors import NamespaceTerminating
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -219,8 +217,8 @@ class EndpointsReconciler:
 
     def keys(self, change: Change) -> Iterable[Key]:
         """Return whose Endpoints to look at after some have changed: those that another client has deleted."""
-        is_own = any(self._writes.is_own(key, change) for key in _key(change))
-        return _key(change) if change.type is EventType.DELETED and not is_own else ()
+        is_own = self._writes.is_own(change.object.key, change)
+        return own_key(change) if change.type is EventType.DELETED and not is_own else ()
 
     def _current(self, key: Key) -> Object | None:
         seen = self._seen()  # before the cache is read, which can only be newer then
@@ -250,57 +248,28 @@ class EndpointsReconciler:
             log.debug("endpoints not created, their namespace is terminating", key=str(service.key))
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
-def new_endpoints_controller(
-    informers: Informers,
-    client: ReconcileClient,
-    log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-    batch_period: float = 0.0,
-    recorder: Recorder = SILENT,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync.
-
-    Changes of pods wait for more of them for `batch_period` seconds. `random` gives reconciles their ids. `recorder` is
-    told of failures.
-    """
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
     services, pods, endpoints = (informers.informer(resource) for resource in (SERVICES, PODS, ENDPOINTS))
     pods.add_label_index()
     reconciler = EndpointsReconciler(
-        services.lister, pods.lister, endpoints.lister, lambda: informers.revision, recorder
+        services.lister,
+        pods.lister,
+        endpoints.lister,
+        lambda: informers.revision,
+        context.recorder(DESCRIPTOR),
     )
-    return Controller(
-        CONTROLLER_NAME,
+    return assemble(
+        DESCRIPTOR,
+        context,
         reconciler,
-        watches=[
-            Watch(services, _key, after_sync=True),
-            Watch(pods, PodChanges(services), batch_period),
+        [
+            Watch(services, own_key, after_sync=True),
+            Watch(pods, PodChanges(services), options.endpoint_updates_batch_period),
             Watch(endpoints, reconciler.keys),
         ],
-        client=client,
-        log=log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        max_retries=MAX_RETRIES,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_endpoints_controller(
-        context.informers,
-        context.client(DESCRIPTOR, canonical=True),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
         workers=options.concurrent_endpoint_syncs,
-        batch_period=options.endpoint_updates_batch_period,
-        recorder=context.recorder(DESCRIPTOR),
+        max_retries=MAX_RETRIES,
+        canonical=True,
     )

@@ -14,7 +14,6 @@ The rules are in `garbage_collector_decisions`, who owns whom in `garbage_collec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from random import Random
 
 import msgspec
 import structlog
@@ -22,7 +21,7 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Resource
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
@@ -39,14 +38,12 @@ from ctrlmgr.controllers.garbage_collector.graph import Graph, Item, Scope, is_i
 from ctrlmgr.engine.deletion import ORPHAN
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
-from ctrlmgr.eventlog import EventLog
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME = DESCRIPTOR.name
 
 _SYNCING = 0.1
 """Seconds until an object that was judged during a sync is judged again."""
@@ -143,41 +140,6 @@ def is_collected(kind: Kind) -> bool:
     return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
 
 
-def new_garbage_collector(
-    informers: Informers,
-    kinds: Iterable[Kind],
-    client: EngineClient,
-    log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; of `kinds` it watches all that it collects, in every version they are served in."""
-    watched: dict[Resource, Informer] = {}
-    scopes: dict[tuple[str, str], Scope] = {}
-    for kind in filter(is_collected, kinds):
-        watched[kind.storage] = informers.informer(kind.storage)
-        scopes[kind.gvk.api_version, kind.name] = Scope(kind.storage, kind.namespaced)
-    listers = {resource: informer.lister for resource, informer in watched.items()}
-    graph = Graph(listers, scopes)
-    for informer in watched.values():
-        informer.add_handler(graph.fold)  # before the controller's own, which asks the graph
-    collector = GarbageCollector(graph, informers)
-    controller = Controller(
-        CONTROLLER_NAME,
-        collector,
-        watches=[Watch(informer, collector.affected) for informer in watched.values()],
-        client=client,
-        log=log,
-        clock=clock,
-        random=random,
-        workers=workers,
-    )
-    follow_definitions(informers, _CustomOwners(listers, scopes, graph, collector, controller))
-    return controller
-
-
 class _CustomOwners:
     """Has the controller collect the instances of definitions, which own and are owned as all objects do."""
 
@@ -215,13 +177,19 @@ class _CustomOwners:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_garbage_collector(
-        context.informers,
-        context.engine.kinds,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_gc_syncs,
-    )
+    """Build it from what its descriptor declares; it watches all that it collects, in every version served."""
+    informers = context.informers
+    watched: dict[Resource, Informer] = {}
+    scopes: dict[tuple[str, str], Scope] = {}
+    for kind in filter(is_collected, context.engine.kinds):
+        watched[kind.storage] = informers.informer(kind.storage)
+        scopes[kind.gvk.api_version, kind.name] = Scope(kind.storage, kind.namespaced)
+    listers = {resource: informer.lister for resource, informer in watched.items()}
+    graph = Graph(listers, scopes)
+    for informer in watched.values():
+        informer.add_handler(graph.fold)  # before the controller's own, which asks the graph
+    collector = GarbageCollector(graph, informers)
+    watches = [Watch(informer, collector.affected) for informer in watched.values()]
+    controller = assemble(DESCRIPTOR, context, collector, watches, workers=options.concurrent_gc_syncs)
+    follow_definitions(informers, _CustomOwners(listers, scopes, graph, collector, controller))
+    return controller

@@ -10,7 +10,6 @@ Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from random import Random
 from typing import Any
 
 import structlog
@@ -18,17 +17,16 @@ import structlog
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
-from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
 from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, Served
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
@@ -83,53 +81,29 @@ def _served(kinds: Callable[[], Iterable[Kind]]) -> Callable[[EngineClient], Met
     return made
 
 
-def new_autoscaler_controller(
-    informers: Informers,
-    kinds: Callable[[], Iterable[Kind]],
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    options: Options,
-    metrics: Callable[[EngineClient], MetricsClient] | None = None,
-    *,
-    clock: Clock,
-    random: Random,
+def build(
+    context: ControllerContext, options: Options, metrics: Callable[[EngineClient], MetricsClient] | None = None
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync.
+    """Build it from what its descriptor declares.
 
-    `kinds` lists what is served now; `metrics` says where metrics come from, by default from PodMetrics among them.
+    `metrics` says where metrics come from, by default from PodMetrics among what is served.
     """
-    autoscalers, pods = informers.informer(AUTOSCALERS), informers.informer(PODS)
+    autoscalers, pods = context.informers.informer(AUTOSCALERS), context.informers.informer(PODS)
     selectors = Selectors()
+
+    def kinds() -> Iterable[Kind]:
+        return context.engine.kinds
 
     def changed(change: Change) -> Iterable[Key]:
         if change.new is None:
             selectors.forget(change.object.key)  # its pods are the others' at once
-        return (change.object.key,)
+        return own_key(change)
 
-    surroundings = Surroundings(pods.lister, kinds, selectors, recorder, options)
-    reconciler = AutoscalerReconciler(autoscalers.lister, surroundings, metrics or _served(kinds), clock=clock)
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=[Watch(autoscalers, changed, delay=options.horizontal_pod_autoscaler_sync_period)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
+    surroundings = Surroundings(pods.lister, kinds, selectors, context.recorder(DESCRIPTOR), options)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        AutoscalerReconciler(autoscalers.lister, surroundings, metrics or _served(kinds), clock=context.clock),
+        [Watch(autoscalers, changed, delay=options.horizontal_pod_autoscaler_sync_period)],
         workers=options.concurrent_horizontal_pod_autoscaler_syncs,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_autoscaler_controller(
-        context.informers,
-        lambda: context.engine.kinds,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        options,
-        clock=context.clock,
-        random=context.random,
     )

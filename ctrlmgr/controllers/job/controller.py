@@ -10,7 +10,6 @@ Guarantees, Kubernetes' (`pkg/controller/job`):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from random import Random
 from typing import Final
 
 import structlog
@@ -19,6 +18,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.job import DESCRIPTOR, Options
@@ -30,8 +30,7 @@ from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controller, owned, owned_or_orphaned
 from ctrlmgr.errors import NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.label_selectors import selector_of
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.workqueue import ExponentialBackoff
@@ -166,50 +165,26 @@ class JobChanges:
             yield Key(pod.namespace, _ORPHAN + pod.name)
 
 
-def new_job_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    jobs, pods = informers.informer(JOBS), informers.informer(PODS)
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    jobs, pods = context.informers.informer(JOBS), context.informers.informer(PODS)
     index_by_controller(pods)
     changes = JobChanges(jobs.lister, pods.lister)
     owners = DependentChanges(jobs.lister, JOBS.group, KIND, selects)
     batch_period = BATCH_PERIOD / 1_000_000
-    return Controller(
-        DESCRIPTOR.name,
-        JobReconciler(jobs.lister, pods.lister, Claimer(event_log, TRACKING), recorder, clock=clock),
-        watches=[
+    claimer = Claimer(context.event_log, TRACKING)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        JobReconciler(jobs.lister, pods.lister, claimer, context.recorder(DESCRIPTOR), clock=context.clock),
+        [
             Watch(jobs, changes.at_once, after_sync=True),
             Watch(jobs, changes.gathered, delay=batch_period),
             Watch(jobs, changes.left_behind),
             Watch(pods, owners, delay=batch_period),
             Watch(pods, changes.orphaned),
         ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-        limiter=ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY),
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_job_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
         workers=options.concurrent_job_syncs,
+        limiter=ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY),
+        reads_own_writes=True,
     )

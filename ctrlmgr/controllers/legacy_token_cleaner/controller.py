@@ -10,7 +10,6 @@ Rules: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 import msgspec
@@ -22,16 +21,15 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.legacy_token_cleaner import DESCRIPTOR, Options
 from ctrlmgr.controllers.legacy_token_cleaner.decide import Fate, day, fate, invalidation, is_day, mounted_secrets
 from ctrlmgr.controllers.service_account_tokens.controller import is_token_secret
 from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 PERIOD: Final = 365 * 24 * 3600.0
 """Seconds without use after which a token is retired, by default."""
 
@@ -120,38 +118,10 @@ class LegacyTokenCleaner:
             log.info("unused token retired", secret=str(secret.key), fate=decided.value)
 
 
-def new_legacy_token_cleaner(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    *,
-    apiserver: EngineClient,
-    clock: Clock,
-    random: Random,
-    period: float = PERIOD,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    config_maps, secrets = informers.informer(_CONFIG_MAPS).lister, informers.informer(SECRETS).lister
-    accounts, pods = informers.informer(SERVICE_ACCOUNTS).lister, informers.informer(PODS).lister
-    return Controller(
-        CONTROLLER_NAME,
-        LegacyTokenCleaner(config_maps, secrets, accounts, pods, period, apiserver=apiserver, clock=clock),
-        watches=[],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_legacy_token_cleaner(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        apiserver=context.apiserver_client(),
-        period=options.legacy_service_account_token_clean_up_period,
-        clock=context.clock,
-        random=context.random,
-    )
+    resources = (_CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, PODS)
+    config_maps, secrets, accounts, pods = (context.informers.informer(each).lister for each in resources)
+    period, apiserver = options.legacy_service_account_token_clean_up_period, context.apiserver_client()
+    cleaner = LegacyTokenCleaner(config_maps, secrets, accounts, pods, period, apiserver=apiserver, clock=context.clock)
+    return assemble(DESCRIPTOR, context, cleaner)

@@ -23,8 +23,8 @@ from ctrlmgr.api.core import Endpoints, Service
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR, Endpoint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
-from ctrlmgr.client import Client, ReconcileClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoint_slices.groups import Identity, PortSet, identity
 from ctrlmgr.controllers.endpoint_slices.objects import Appearance, name_prefix, owner
@@ -35,8 +35,7 @@ from ctrlmgr.controllers.endpoints.controller import LEADER, TRIGGER_TIME
 from ctrlmgr.controllers.events.recorder import SILENT, WARNING, Recorder, failures_told
 from ctrlmgr.controllers.mirroring import DESCRIPTOR, Options
 from ctrlmgr.controllers.mirroring.subsets import MAX_ADDRESSES, mirrored_groups, skipped_addresses
-from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 CONTROLLER_NAME = DESCRIPTOR.name
@@ -197,48 +196,23 @@ def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
     return keys
 
 
-def new_mirroring_controller(
-    informers: Informers,
-    client: ReconcileClient,
-    log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-    recorder: Recorder = SILENT,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync.
-
-    `random` gives slices and reconciles their names. `recorder` is told of failures, and of what is not mirrored.
-    """
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
     endpoints, services = informers.informer(ENDPOINTS), informers.informer(SERVICES)
     slices = informers.informer(ENDPOINT_SLICES)
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
-    return Controller(
-        CONTROLLER_NAME,
-        MirroringReconciler(endpoints.lister, services.lister, own, random=random, recorder=recorder),
-        watches=[
+    recorder = context.recorder(DESCRIPTOR)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        MirroringReconciler(endpoints.lister, services.lister, own, random=context.random, recorder=recorder),
+        [
             Watch(endpoints, _endpoints_keys(services.lister)),
             Watch(services, _service_keys, after_sync=True),
             Watch(slices, own.keys),
         ],
-        client=client,
-        log=log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        max_retries=MAX_RETRIES,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_mirroring_controller(
-        context.informers,
-        context.client(DESCRIPTOR, canonical=True),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
         workers=options.mirroring_concurrent_service_endpoint_syncs,
-        recorder=context.recorder(DESCRIPTOR),
+        max_retries=MAX_RETRIES,
+        canonical=True,
     )

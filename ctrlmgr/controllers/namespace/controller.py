@@ -18,21 +18,21 @@ for by the clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from random import Random
 from typing import Any, NamedTuple
 
 import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
 from ctrlmgr.controllers.namespace.conditions import Content, desired_conditions
 from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.eventlog import EventType
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -218,44 +218,6 @@ def _terminating(change: Change) -> Iterable[Key]:
     return (change.new.key,)
 
 
-def new_namespace_controller(
-    informers: Informers,
-    kinds: Iterable[tuple[Resource, str]],
-    client: EngineClient,
-    log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    grace: float,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; `kinds` are the namespaced resources and their API versions, as stored.
-
-    `grace` is in seconds.
-    """
-    namespaces = informers.informer(NAMESPACES)
-    content: dict[Resource, Informer] = {}
-    versions: dict[Resource, str] = {}
-    for resource, version in kinds:
-        content[resource] = informers.informer(resource)
-        versions[resource] = version
-    watches = [Watch(namespaces, _terminating)]
-    watches += [Watch(informer, _namespace_of_deleted(namespaces.lister)) for informer in content.values()]
-    listers = {resource: (versions[resource], informer.lister) for resource, informer in content.items()}
-    controller = Controller(
-        CONTROLLER_NAME,
-        NamespaceReconciler(informers, listers, clock=clock, grace=grace),
-        watches=watches,
-        client=client,
-        log=log,
-        clock=clock,
-        random=random,
-        workers=workers,
-    )
-    follow_definitions(informers, _CustomContent(listers, controller, _namespace_of_deleted(namespaces.lister)))
-    return controller
-
-
 class _CustomContent:
     """Has the controller empty namespaces of the instances of definitions, too."""
 
@@ -283,18 +245,22 @@ class _CustomContent:
 
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
+    informers = context.informers
+    namespaces = informers.informer(NAMESPACES)
     kinds = {
         kind.storage: kind.gvk.api_version
         for kind in context.engine.kinds
         if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
     }
-    return new_namespace_controller(
-        context.informers,
-        kinds.items(),
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-        grace=options.namespace_deletion_grace,
+    content = {resource: informers.informer(resource) for resource in kinds}
+    listers = {resource: (kinds[resource], informer.lister) for resource, informer in content.items()}
+    of_deleted = _namespace_of_deleted(namespaces.lister)
+    controller = assemble(
+        DESCRIPTOR,
+        context,
+        NamespaceReconciler(informers, listers, clock=context.clock, grace=options.namespace_deletion_grace),
+        [Watch(namespaces, _terminating), *(Watch(informer, of_deleted) for informer in content.values())],
         workers=options.concurrent_namespace_syncs,
     )
+    follow_definitions(informers, _CustomContent(listers, controller, of_deleted))
+    return controller

@@ -17,6 +17,7 @@ from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, Key, Resource
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.node_ipam import DESCRIPTOR, Options
@@ -142,21 +143,11 @@ def node_keys(change: Change) -> Iterator[Key]:
 
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares; without `allocate_node_cidrs` it has nothing to do."""
-    watches: list[Watch] = []
-    reconciler: NodeIpam | _Idle = _Idle()
-    if options.allocate_node_cidrs and options.cidr_allocator_type == "RangeAllocator":
-        nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)
-        reconciler = NodeIpam(nodes.lister, service_cidrs.lister, _pools(options), context.recorder(DESCRIPTOR))
-        watches.append(Watch(nodes, node_keys))
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=watches,
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    if not options.allocate_node_cidrs or options.cidr_allocator_type != "RangeAllocator":
+        return assemble(DESCRIPTOR, context, _Idle())
+    nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)
+    reconciler = NodeIpam(nodes.lister, service_cidrs.lister, _pools(options), context.recorder(DESCRIPTOR))
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, node_keys)])
 
 
 def _pools(options: Options) -> list[Pool]:

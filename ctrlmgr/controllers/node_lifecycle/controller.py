@@ -18,6 +18,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.node_lifecycle import DESCRIPTOR, Options
@@ -339,12 +340,4 @@ def build(context: ControllerContext, options: Options) -> Controller:
     reconciler = NodeLifecycle(
         nodes.lister, pods.lister, leases.lister, context.recorder(DESCRIPTOR), options, clock=context.clock
     )
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=[Watch(nodes, node_keys), Watch(pods, pod_keys)],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, node_keys), Watch(pods, pod_keys)])

@@ -13,7 +13,6 @@ by a finalizer still does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from random import Random
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -24,17 +23,16 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.pod_garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.errors import ApiError, NotFound
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Informers, Lister
+from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result
 from ctrlmgr.metrics import POD_DELETIONS
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 PERIOD: Final = 20.0
 """Seconds between rounds (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
@@ -235,23 +233,10 @@ def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
     return {"metadata": {"uid": pod.uid, "resourceVersion": str(pod.revision)}, "status": status}
 
 
-def new_pod_garbage_collector(
-    informers: Informers, client: EngineClient, event_log: EventLog, threshold: int, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync. `threshold` is how many pods that have ended stay."""
-    pods, nodes = informers.informer(PODS), informers.informer(NODES)
-    quarantine = Quarantine(lambda name: event_log.get(NODES, Key("", name)) is not None, clock=clock)
-    collector = PodGarbageCollector(pods.lister, nodes.lister, quarantine, threshold, clock=clock)
-    return Controller(CONTROLLER_NAME, collector, watches=[], client=client, log=event_log, clock=clock, random=random)
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_pod_garbage_collector(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        options.terminated_pod_gc_threshold,
-        clock=context.clock,
-        random=context.random,
-    )
+    pods, nodes = context.informers.informer(PODS), context.informers.informer(NODES)
+    event_log, threshold = context.event_log, options.terminated_pod_gc_threshold
+    quarantine = Quarantine(lambda name: event_log.get(NODES, Key("", name)) is not None, clock=context.clock)
+    collector = PodGarbageCollector(pods.lister, nodes.lister, quarantine, threshold, clock=context.clock)
+    return assemble(DESCRIPTOR, context, collector)

@@ -12,7 +12,6 @@ Guarantees, Kubernetes' (`pkg/controller/replicaset`, `pkg/controller/replicatio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from random import Random
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -20,7 +19,8 @@ from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import replicationcontroller
-from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
@@ -44,17 +44,14 @@ from ctrlmgr.controllers.workloads.replica_sets import (
     selects,
 )
 from ctrlmgr.errors import ApiError, CtrlmgrError
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 
 class Flavour(NamedTuple):
     """One of the two kinds, and where they differ."""
 
-    name: str
-    component: str
-    """What its Events say they come from."""
+    descriptor: ControllerDescriptor[Any]
     resource: Resource
     api_version: str
     kind: str
@@ -62,12 +59,9 @@ class Flavour(NamedTuple):
     counts_terminating: bool
 
 
-REPLICA_SET: Final = Flavour(
-    "replicaset-controller", "replicaset-controller", REPLICA_SETS, "apps/v1", "ReplicaSet", selects, True
-)
+REPLICA_SET: Final = Flavour(DESCRIPTOR, REPLICA_SETS, "apps/v1", "ReplicaSet", selects, True)
 REPLICATION_CONTROLLER: Final = Flavour(
-    "replicationcontroller-controller",
-    "replication-controller",
+    replicationcontroller.DESCRIPTOR,
     REPLICATION_CONTROLLERS,
     "v1",
     "ReplicationController",
@@ -160,68 +154,30 @@ def _said(failure: CtrlmgrError | None) -> str | None:
     return None if failure is None else str(failure)
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
+def build(context: ControllerContext, options: Options, *, at_once: int = AT_ONCE) -> Controller:
+    """Build it from what its descriptor declares."""
+    return _build(REPLICA_SET, context, options.concurrent_replicaset_syncs, at_once)
 
 
-def new_replica_set_controller(
-    flavour: Flavour,
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-    at_once: int = 1,
+def build_for_replication_controllers(
+    context: ControllerContext, options: replicationcontroller.Options, *, at_once: int = AT_ONCE
 ) -> Controller:
-    """Put the controller of one flavour together; ask before `informers` sync. `recorder` tells of its component."""
-    sets, pods = informers.informer(flavour.resource), informers.informer(PODS)
+    """Build it from what its descriptor declares."""
+    return _build(REPLICATION_CONTROLLER, context, options.concurrent_rc_syncs, at_once)
+
+
+def _build(flavour: Flavour, context: ControllerContext, workers: int, at_once: int) -> Controller:
+    sets, pods = context.informers.informer(flavour.resource), context.informers.informer(PODS)
     index_by_controller(pods)
-    claimer = Claimer(event_log)
     reconciler = ReplicaSetReconciler(
-        flavour, sets.lister, pods.lister, claimer, recorder, clock=clock, at_once=at_once
+        flavour,
+        sets.lister,
+        pods.lister,
+        Claimer(context.event_log),
+        context.recorder(flavour.descriptor),
+        clock=context.clock,
+        at_once=at_once,
     )
     changed = DependentChanges(sets.lister, flavour.resource.group, flavour.kind, flavour.selects)
-    return Controller(
-        flavour.name,
-        reconciler,
-        watches=[Watch(sets, _key, after_sync=True), Watch(pods, changed)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-    )
-
-
-def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_replica_set_controller(
-        REPLICA_SET,
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_replicaset_syncs,
-        at_once=AT_ONCE,
-    )
-
-
-def build_for_replication_controllers(context: ControllerContext, options: replicationcontroller.Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_replica_set_controller(
-        REPLICATION_CONTROLLER,
-        context.informers,
-        context.client(replicationcontroller.DESCRIPTOR),
-        context.event_log,
-        context.recorder(replicationcontroller.DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_rc_syncs,
-        at_once=AT_ONCE,
-    )
+    watches = [Watch(sets, own_key, after_sync=True), Watch(pods, changed)]
+    return assemble(flavour.descriptor, context, reconciler, watches, workers=workers, reads_own_writes=True)

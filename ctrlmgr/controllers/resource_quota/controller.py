@@ -13,7 +13,6 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from random import Random
 from typing import Final
 
 from ctrlmgr.admission.plugins.resource_quota import QUOTAS
@@ -23,17 +22,15 @@ from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.resource_quota import DESCRIPTOR, Options
 from ctrlmgr.controllers.resource_quota.decide import changes_use, counted, differs
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.eventlog import EventLog
 from ctrlmgr.extensions.definition import Definition
-from ctrlmgr.informer import Change, Informer, Informers, Lister
+from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Result, Watch
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 _AGAIN: Final = (1.0, 5.0, 30.0)
 """Seconds after which a quota is counted again that has begun to limit something."""
@@ -142,41 +139,6 @@ class _Kinds:
         self._custom.discard(resource)
 
 
-def new_quota_controller(
-    informers: Informers,
-    kinds: Kinds,
-    client: EngineClient,
-    event_log: EventLog,
-    *,
-    clock: Clock,
-    random: Random,
-    period: float = 300.0,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    quotas = informers.informer(QUOTAS)
-    counter = QuotaCounter(quotas.lister, clock=clock, period=period)
-    every = _Kinds(counter, quotas.lister)
-    watches = [Watch(quotas, counter.quota_changed)]
-    for resource in _counted(kinds):
-        watch = every.watch(resource, informers.informer(resource))
-        if watch is not None:
-            watches.append(watch)
-    controller = every.controller = Controller(
-        CONTROLLER_NAME,
-        counter,
-        watches=watches,
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-    )
-    follow_definitions(informers, every)
-    return controller
-
-
 def _counted(kinds: Kinds) -> Sequence[Resource]:
     """Return the resources that live in namespaces and are kept."""
     found = {kind.storage for kind in kinds if kind.namespaced and not kind.is_custom and "delete" in kind.verbs}
@@ -185,13 +147,17 @@ def _counted(kinds: Kinds) -> Sequence[Resource]:
 
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_quota_controller(
-        context.informers,
-        context.engine.kinds,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-        period=options.resource_quota_sync_period,
-        workers=options.concurrent_resource_quota_syncs,
-    )
+    informers = context.informers
+    quotas = informers.informer(QUOTAS)
+    counter = QuotaCounter(quotas.lister, clock=context.clock, period=options.resource_quota_sync_period)
+    every = _Kinds(counter, quotas.lister)
+    watches = [Watch(quotas, counter.quota_changed)]
+    for resource in _counted(context.engine.kinds):
+        watch = every.watch(resource, informers.informer(resource))
+        if watch is not None:
+            watches.append(watch)
+    workers = options.concurrent_resource_quota_syncs
+    controller = assemble(DESCRIPTOR, context, counter, watches, workers=workers, reads_own_writes=True)
+    every.controller = controller
+    follow_definitions(informers, every)
+    return controller

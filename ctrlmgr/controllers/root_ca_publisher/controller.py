@@ -8,7 +8,6 @@ deleted nothing is created.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 import msgspec
@@ -16,19 +15,18 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
-from ctrlmgr.client import Client, EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.root_ca_publisher import DESCRIPTOR
 from ctrlmgr.controllers.service_accounts.controller import active_namespace, namespace_is_active
 from ctrlmgr.errors import NamespaceTerminating, NotFound
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 CONFIG_MAPS: Final = Resource("", "configmaps")
 NAME: Final = "kube-root-ca.crt"
 DESCRIPTION: Final = "kubernetes.io/description"
@@ -90,29 +88,9 @@ def _namespace_of_changed(change: Change) -> Iterable[Key]:
     )
 
 
-def new_root_ca_publisher(
-    informers: Informers, client: EngineClient, event_log: EventLog, authority: str, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync. `authority` is the certificate, as PEM."""
-    namespaces, config_maps = informers.informer(NAMESPACES), informers.informer(CONFIG_MAPS)
-    return Controller(
-        CONTROLLER_NAME,
-        RootCAPublisher(namespaces.lister, config_maps.lister, authority),
-        watches=[Watch(namespaces, active_namespace, after_sync=True), Watch(config_maps, _namespace_of_changed)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_root_ca_publisher(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.root_ca,
-        clock=context.clock,
-        random=context.random,
-    )
+    namespaces, config_maps = context.informers.informer(NAMESPACES), context.informers.informer(CONFIG_MAPS)
+    publisher = RootCAPublisher(namespaces.lister, config_maps.lister, context.root_ca)
+    watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(config_maps, _namespace_of_changed)]
+    return assemble(DESCRIPTOR, context, publisher, watches)

@@ -21,6 +21,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Revision
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
@@ -254,14 +255,6 @@ def build(context: ControllerContext, options: Options) -> Controller:
         clock=context.clock,
         random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
-    controller = Controller(
-        DESCRIPTOR.name,
-        scheduler,
-        watches=[Watch(each, scheduler.keys) for each in watched],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    controller = assemble(DESCRIPTOR, context, scheduler, [Watch(each, scheduler.keys) for each in watched])
     scheduler.wake = controller.queue.add_after
     return controller

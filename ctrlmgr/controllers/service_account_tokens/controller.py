@@ -11,7 +11,6 @@ Rules: `pkg/controller/serviceaccount/tokens_controller.go`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,17 +19,16 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE, is_token_of
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
-from ctrlmgr.client import Client, EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.identity import IdentityContext
 from ctrlmgr.controllers.service_account_tokens import DESCRIPTOR, Options
 from ctrlmgr.controllers.service_account_tokens.decide import NewToken, desired_secret, token_maker, without_reference
 from ctrlmgr.errors import NamespaceTerminating, NotFound
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informer, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Watch
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 RETRIES: Final = 10
 
 _BY_ACCOUNT: Final = "service account"
@@ -128,42 +126,16 @@ def _index(secrets: Informer) -> None:
     secrets.add_index(_BY_ACCOUNT, accounts)
 
 
-def new_service_account_token_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    *,
-    root_ca: str,
-    new_token: NewToken,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync. `root_ca` is the certificate to put beside tokens."""
-    accounts, secrets = informers.informer(SERVICE_ACCOUNTS), informers.informer(SECRETS)
-    _index(secrets)
-    return Controller(
-        CONTROLLER_NAME,
-        TokenReconciler(accounts.lister, secrets.lister, root_ca.encode(), new_token),
-        watches=[Watch(accounts, _account_key), Watch(secrets, _secret_key, after_sync=True)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        max_retries=RETRIES,
-    )
-
-
 def build(context: IdentityContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
-    return new_service_account_token_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        root_ca=context.root_ca,
-        new_token=token_maker(context.identity.token_key),
+    """Build it from what its descriptor declares; the root certificate is put beside the tokens."""
+    accounts, secrets = context.informers.informer(SERVICE_ACCOUNTS), context.informers.informer(SECRETS)
+    _index(secrets)
+    new_token = token_maker(context.identity.token_key)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        TokenReconciler(accounts.lister, secrets.lister, context.root_ca.encode(), new_token),
+        [Watch(accounts, _account_key), Watch(secrets, _secret_key, after_sync=True)],
         workers=options.concurrent_serviceaccount_token_syncs,
-        clock=context.clock,
-        random=context.random,
+        max_retries=RETRIES,
     )

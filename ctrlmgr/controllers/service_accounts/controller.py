@@ -7,7 +7,6 @@ comes back, whatever is in it stays; in a namespace that is being deleted nothin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 import structlog
@@ -15,18 +14,17 @@ import structlog
 from ctrlmgr.api.core import Namespace
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
-from ctrlmgr.client import Client, EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.service_accounts import DESCRIPTOR
 from ctrlmgr.errors import AlreadyExists, NamespaceTerminating, NotFound
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
@@ -75,24 +73,9 @@ def _namespace_of_deleted(change: Change) -> Iterable[Key]:
     return (Key("", change.old.namespace),) if is_ours and change.old is not None else ()
 
 
-def new_service_account_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    namespaces, service_accounts = informers.informer(NAMESPACES), informers.informer(SERVICE_ACCOUNTS)
-    return Controller(
-        CONTROLLER_NAME,
-        ServiceAccountReconciler(namespaces.lister, service_accounts.lister),
-        watches=[Watch(namespaces, active_namespace, after_sync=True), Watch(service_accounts, _namespace_of_deleted)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_service_account_controller(
-        context.informers, context.client(DESCRIPTOR), context.event_log, clock=context.clock, random=context.random
-    )
+    namespaces, accounts = context.informers.informer(NAMESPACES), context.informers.informer(SERVICE_ACCOUNTS)
+    reconciler = ServiceAccountReconciler(namespaces.lister, accounts.lister)
+    watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(accounts, _namespace_of_deleted)]
+    return assemble(DESCRIPTOR, context, reconciler, watches)

@@ -13,20 +13,20 @@ once let each other go).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from random import Random
 from typing import Any, Final
 
 import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.events.recorder import Recorder, failures_told
 from ctrlmgr.controllers.service_cidrs import DESCRIPTOR
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, AddressRange, Network
 from ctrlmgr.kinds.allocators.service_cidrs import READY, SERVICE_CIDRS, Condition, ServiceCIDR, networks
@@ -34,7 +34,6 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
 """Seconds that every process has to hear of a deletion (`deletionGracePeriod`)."""
@@ -155,33 +154,13 @@ def _terminating(service_cidrs: Lister) -> list[Key]:
     return [each.key for each in service_cidrs.list() if each.is_terminating]
 
 
-def new_service_cidr_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, recorder: Recorder, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    service_cidrs, addresses = informers.informer(SERVICE_CIDRS), informers.informer(IP_ADDRESSES)
-    return Controller(
-        CONTROLLER_NAME,
-        ServiceCIDRReconciler(service_cidrs.lister, addresses.lister, recorder, clock=clock),
-        watches=[
-            Watch(service_cidrs, _keys(service_cidrs.lister), after_sync=True),
-            Watch(addresses, _keys_of_address(service_cidrs.lister)),
-        ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        max_retries=MAX_RETRIES,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_service_cidr_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-    )
+    service_cidrs, addresses = context.informers.informer(SERVICE_CIDRS), context.informers.informer(IP_ADDRESSES)
+    recorder = context.recorder(DESCRIPTOR)
+    reconciler = ServiceCIDRReconciler(service_cidrs.lister, addresses.lister, recorder, clock=context.clock)
+    watches = [
+        Watch(service_cidrs, _keys(service_cidrs.lister), after_sync=True),
+        Watch(addresses, _keys_of_address(service_cidrs.lister)),
+    ]
+    return assemble(DESCRIPTOR, context, reconciler, watches, max_retries=MAX_RETRIES)

@@ -14,11 +14,12 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.simulated_load_balancer import DESCRIPTOR, Options
 from ctrlmgr.informer import Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 from ctrlmgr.simulation.nodes import free_address
 
 _AGAIN = 30.0
@@ -92,12 +93,4 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     services = context.informers.informer(SERVICES)
     reconciler = LoadBalancer(services.lister, options.simulated_load_balancer_range, context.recorder(DESCRIPTOR))
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=[Watch(services, lambda change: [change.object.key])],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(services, own_key)])

@@ -23,6 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
@@ -339,12 +340,4 @@ def build(context: ControllerContext, options: Options) -> Controller:
         options.simulated_speed,
         clock=context.clock,
     )
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=[Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from random import Random
 from typing import Final
 
 import structlog
@@ -12,6 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.statefulset import DESCRIPTOR, Options
@@ -35,13 +35,11 @@ from ctrlmgr.controllers.workloads.pod_control import in_batches
 from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned_or_orphaned
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS, NewRevision, patch_bytes, template_patch
 from ctrlmgr.errors import ApiError, CtrlmgrError
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = "statefulset-controller"
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _HISTORY: Final = 10
 """How many old revisions are kept where the spec does not say, as the API server has it."""
@@ -173,52 +171,18 @@ def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: boo
     return None
 
 
-def _key(change: Change) -> Iterable[Key]:
-    return (change.object.key,)
-
-
-def new_stateful_set_controller(
-    informers: Informers,
-    client: EngineClient,
-    event_log: EventLog,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    random: Random,
-    workers: int = 5,
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    resources = (STATEFUL_SETS, PODS, CLAIMS, CONTROLLER_REVISIONS)
-    sets, pods, claims, revisions = (informers.informer(each) for each in resources)
-    index_by_controller(pods)
-    index_by_controller(revisions)
-    history, claimer = History(revisions.lister, event_log), Claimer(event_log)
-    reconciler = StatefulSetReconciler(sets.lister, pods.lister, claims.lister, history, claimer, recorder, clock=clock)
-    changed = DependentChanges(sets.lister, STATEFUL_SETS.group, KIND, selects)
-    return Controller(
-        CONTROLLER_NAME,
-        reconciler,
-        watches=[
-            Watch(sets, _key, after_sync=True),
-            Watch(pods, changed),
-        ],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-        seen=lambda: informers.revision,
-    )
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_stateful_set_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        context.recorder(DESCRIPTOR),
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_statefulset_syncs,
+    resources = (STATEFUL_SETS, PODS, CLAIMS, CONTROLLER_REVISIONS)
+    sets, pods, claims, revisions = (context.informers.informer(each) for each in resources)
+    index_by_controller(pods)
+    index_by_controller(revisions)
+    event_log, recorder = context.event_log, context.recorder(DESCRIPTOR)
+    history, claimer = History(revisions.lister, event_log), Claimer(event_log)
+    reconciler = StatefulSetReconciler(
+        sets.lister, pods.lister, claims.lister, history, claimer, recorder, clock=context.clock
     )
+    changed = DependentChanges(sets.lister, STATEFUL_SETS.group, KIND, selects)
+    watches = [Watch(sets, own_key, after_sync=True), Watch(pods, changed)]
+    workers = options.concurrent_statefulset_syncs
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=workers, reads_own_writes=True)

@@ -17,6 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
@@ -159,14 +160,6 @@ def build(context: ControllerContext, options: Options) -> Controller:
     nodes, pods = context.informers.informer(NODES), context.informers.informer(PODS)
     index_by_node(pods)
     reconciler = TaintEviction(nodes.lister, pods.lister, context.recorder(DESCRIPTOR), clock=context.clock)
-    return Controller(
-        DESCRIPTOR.name,
-        reconciler,
-        watches=[Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_taint_evictions,
-        max_retries=5,
-    )
+    watches = [Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)]
+    workers = options.concurrent_taint_evictions
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=workers, max_retries=5)

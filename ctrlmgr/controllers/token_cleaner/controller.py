@@ -6,22 +6,19 @@ Rules: `pkg/controller/bootstrap/tokencleaner.go`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
-from typing import Final
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authentication.bootstrap_tokens import expires_at, is_token, texts
 from ctrlmgr.authentication.service_account_claims import SECRETS
-from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.token_cleaner import DESCRIPTOR
 from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
-
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 
 
 class TokenCleaner:
@@ -54,28 +51,8 @@ def _token_key(change: Change) -> Iterable[Key]:
     return (change.object.key,) if not is_gone and is_token(change.object) else ()
 
 
-def new_token_cleaner(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    secrets = informers.informer(SECRETS)
-    return Controller(
-        CONTROLLER_NAME,
-        TokenCleaner(secrets.lister, clock=clock),
-        watches=[Watch(secrets, _token_key, after_sync=True)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-    )
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_token_cleaner(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    secrets = context.informers.informer(SECRETS)
+    cleaner = TokenCleaner(secrets.lister, clock=context.clock)
+    return assemble(DESCRIPTOR, context, cleaner, [Watch(secrets, _token_key, after_sync=True)])

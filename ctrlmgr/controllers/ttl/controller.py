@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import NODES, Key
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.ttl import DESCRIPTOR
 from ctrlmgr.informer import Change, Lister
@@ -74,12 +75,4 @@ def node_keys(change: Change) -> Iterator[Key]:
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
     nodes = context.informers.informer(NODES)
-    return Controller(
-        DESCRIPTOR.name,
-        NodeTTL(nodes.lister),
-        watches=[Watch(nodes, node_keys)],
-        client=context.client(DESCRIPTOR),
-        log=context.event_log,
-        clock=context.clock,
-        random=context.random,
-    )
+    return assemble(DESCRIPTOR, context, NodeTTL(nodes.lister), [Watch(nodes, node_keys)])

@@ -10,7 +10,6 @@ Guarantees, all of them Kubernetes' (`pkg/controller/ttlafterfinished`):
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 from typing import Final
 
 import msgspec
@@ -20,16 +19,15 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ttl_after_finished import DESCRIPTOR, Options
 from ctrlmgr.errors import NotFound, TerminalError
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME: Final = DESCRIPTOR.name
 JOBS: Final = Resource("batch", "jobs")
 
 _FINISHED: Final = ("Complete", "Failed")
@@ -102,30 +100,9 @@ def _finished(change: Change) -> Iterable[Key]:
     return (job.key,)
 
 
-def new_ttl_after_finished_controller(
-    informers: Informers, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random, workers: int = 5
-) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
-    jobs = informers.informer(JOBS)
-    return Controller(
-        CONTROLLER_NAME,
-        TTLAfterFinished(jobs.lister, clock=clock),
-        watches=[Watch(jobs, _finished)],
-        client=client,
-        log=event_log,
-        clock=clock,
-        random=random,
-        workers=workers,
-    )
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return new_ttl_after_finished_controller(
-        context.informers,
-        context.client(DESCRIPTOR),
-        context.event_log,
-        clock=context.clock,
-        random=context.random,
-        workers=options.concurrent_ttl_after_finished_syncs,
-    )
+    jobs = context.informers.informer(JOBS)
+    reconciler = TTLAfterFinished(jobs.lister, clock=context.clock)
+    workers = options.concurrent_ttl_after_finished_syncs
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(jobs, _finished)], workers=workers)

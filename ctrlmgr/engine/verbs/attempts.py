@@ -10,6 +10,8 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -83,22 +85,31 @@ def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
     """Return a cause that names who changed a write on its way, None for one that is as it was sent."""
     if not changed_by:
         return None
-    distinct = dict.fromkeys(changed_by)
-    return Cause(
-        id=request.random.getrandbits(63) or 1,
-        controller=ADMISSION,
-        key=", ".join(each.what for each in distinct),
-        attempt=1,
-        started_at=parse_time(request.now),
-        triggers=tuple(sorted({each.revision for each in distinct if each.revision})),
-    )
+    return _cause_of(tuple(dict.fromkeys(changed_by)), request.now)
+
+
+@lru_cache(maxsize=256)
+def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
+    """Return the one cause of all writes that the same have changed: a row for each write would cost too much.
+
+    The log keeps the first of them, whose time was `now`.
+    """
+    what = ", ".join(each.what for each in changed_by)
+    triggers = tuple(sorted({each.revision for each in changed_by if each.revision}))
+    digest = blake2b(f"{what} {triggers}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    number = int.from_bytes(digest) >> 1 or 1
+    return Cause(number, ADMISSION, what, attempt=1, started_at=parse_time(now), triggers=triggers)
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
     """Decide; once more if that refused or changed nothing, but the state was behind.
 
-    What another process refused is refused: asking it again would be another question.
+    What another process refused is refused: asking it again would be another question. A dry run, which never appends,
+    is decided on the newest state from the first.
     """
+    if request.options.dry_run:
+        yield REFRESH
+        return (yield from decide())
     state = request.state
     before = state.revision
     refusal: ApiError | None = None
@@ -121,4 +132,5 @@ def _decided(request: Request, decide: Decide) -> Operation[Decision]:
 def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Operation[Answer]:
     obj = decision.object if decision.shown is None or not events else events[decision.shown].object
     shown = (yield from request.shown(obj)) if obj is not None else None
-    return Answer(decision.code, shown, decision.status, tuple(decision.warnings), request.annotations)
+    changed_by = tuple(each.what for each in decision.changed_by)
+    return Answer(decision.code, shown, decision.status, tuple(decision.warnings), request.annotations, changed_by)

@@ -261,8 +261,9 @@ class SQLiteWriter:
             )
 
     def _write_causes(self, causes: Sequence[Cause]) -> None:
-        rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in causes]
-        triggers = [(cause.id, revision) for cause in causes for revision in cause.triggers]
+        distinct = {cause.id: cause for cause in reversed(causes)}.values()  # the first of each
+        rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in distinct]
+        triggers = [(cause.id, revision) for cause in distinct for revision in cause.triggers]
         known = " ON CONFLICT DO NOTHING"
         table = "reconcile (id, controller, key, attempt, started_at, message)"
         self._insert(table, list(chain.from_iterable(rows)), known)

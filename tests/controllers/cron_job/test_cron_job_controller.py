@@ -9,10 +9,12 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.cron_job.controller import new_cron_job_controller
+from ctrlmgr.controllers.cron_job import Options
+from ctrlmgr.controllers.cron_job.controller import build
 from ctrlmgr.controllers.cron_job.decide import surplus
 from ctrlmgr.controllers.cron_job.views import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
@@ -32,9 +34,7 @@ class Clockwork(WorkedStage):
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return new_cron_job_controller(
-            stage.informers, stage.engine_client, stage.log, self.told, clock=stage.clock, random=stage.random
-        )
+        return build(StageContext(stage, told=self.told), Options())
 
     def cron(self, schedule: str = "*/5 * * * *", **spec: Any) -> None:
         job = {"metadata": {"labels": {"l": "1"}, "annotations": {"n": "1"}}, "spec": {"template": TEMPLATE}}

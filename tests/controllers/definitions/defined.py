@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
-from ctrlmgr.controllers.namespace.controller import new_namespace_controller
+from ctrlmgr.controllers.namespace import Options
+from ctrlmgr.controllers.namespace.controller import build
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
 from tests.engine.stage import Response
 
@@ -108,12 +110,4 @@ class EverythingStage(DefinedStage):
 
 class NamespaceStage(EverythingStage):
     def made(self) -> Controller:
-        return new_namespace_controller(
-            self.informers,
-            [(kind.storage, kind.gvk.api_version) for kind in self.kinds if kind.namespaced and kind.is_stored],
-            self.engine_client,
-            self.log,
-            clock=self.clock,
-            random=self.random,
-            grace=0,
-        )
+        return build(StageContext(self), Options(namespace_deletion_grace=0))

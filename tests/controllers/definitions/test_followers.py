@@ -6,11 +6,13 @@ import pytest
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
-from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
+from ctrlmgr.controllers.garbage_collector import Options
+from ctrlmgr.controllers.garbage_collector.controller import build
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers
 from ctrlmgr.manager import Controller
 from tests.controllers.definitions.defined import GROUP, WIDGETS, DefinedStage, EverythingStage, NamespaceStage, widget
+from tests.controllers.stage_context import StageContext
 
 WIDGET = Resource(GROUP, "widgets")
 
@@ -90,14 +92,7 @@ def test_a_namespace_goes_with_the_custom_objects_in_it() -> None:
 
 class CollectorStage(EverythingStage):
     def made(self) -> Controller:
-        return new_garbage_collector(
-            self.informers,
-            [kind for kind in self.kinds if not kind.is_custom],
-            self.engine_client,
-            self.log,
-            clock=self.clock,
-            random=self.random,
-        )
+        return build(StageContext(self), Options())
 
 
 def owned_by(uid: str, kind: str, name: str = "o") -> dict[str, object]:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.disruption.controller import new_disruption_controller
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.disruption.controller import build
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.makers import deployments, replica_sets
 from tests.controllers.workloads.stage import WorkloadStage, names, template
@@ -14,15 +15,7 @@ LABELS = {"app": "web"}
 
 
 def disruption(stage: WorkloadStage) -> Controller:
-    return new_disruption_controller(
-        stage.informers,
-        lambda: stage.engine.kinds,
-        stage.client("disruption-controller"),
-        stage.log,
-        stage.told,
-        clock=stage.clock,
-        random=stage.random,
-    )
+    return build(stage.context, NoOptions())
 
 
 @pytest.fixture(params=[False, True], ids=["", "killed"])

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES
-from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
-from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers import endpoint_slices, mirroring
+from ctrlmgr.controllers.endpoint_slices import controller as endpoint_slices_controller
+from ctrlmgr.controllers.mirroring import controller as mirroring_controller
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.testing.builders import a_namespace, a_node
-from tests.authorization.controllers import account_of
 from tests.controllers.log_cluster import LogCluster
 
-ACTOR = account_of("endpointslice-controller").name
+ACTOR = endpoint_slices.DESCRIPTOR.user
 
 
 class SliceCluster(LogCluster):
@@ -28,14 +28,10 @@ class SliceCluster(LogCluster):
         if log is None:
             self.put(a_namespace(), a_node("node-a", "zone-1"), a_node("node-b", "zone-2"))
         self.put(*there)
-        client = self.client(ACTOR)
-        drawn = random.Random(self.log.head().revision)
-        self.slices = new_endpoint_slice_controller(
-            self.informers, client, self.log, clock=self.clock, random=drawn, workers=1, batch_period=batch_period
-        )
-        self.mirroring = new_mirroring_controller(
-            self.informers, client, self.log, clock=self.clock, random=drawn, workers=1
-        )
+        context = self.context(ACTOR, random.Random(self.log.head().revision))
+        options = endpoint_slices.Options(endpointslice_updates_batch_period=batch_period)
+        self.slices = endpoint_slices_controller.build(context, options)
+        self.mirroring = mirroring_controller.build(context, mirroring.Options())
         self.informers.sync()
         for controller in (self.slices, self.mirroring):
             controller.start()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from ctrlmgr.controllers import endpoints
 from tests.controllers.endpoints.oracle import (
     Fields,
     Says,
@@ -109,7 +110,8 @@ def check_end(world: World, slice_size: int) -> None:
     world.start()
     world.settle()
     # What a process finds without a service when it begins it takes for left over, as Kubernetes does.
-    left_over = {f"endpoints DELETED endpoints {'/'.join(each)}" for each in state.endpoints.keys() - state.services}
+    deleted = f"{endpoints.DESCRIPTOR.user} DELETED endpoints"
+    left_over = {f"{deleted} {'/'.join(each)}" for each in state.endpoints.keys() - state.services}
     assert set(world.written_since(settled)) <= left_over
 
 

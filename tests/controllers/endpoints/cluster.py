@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key
-from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME, new_endpoints_controller
+from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
+from ctrlmgr.controllers.endpoints.controller import build
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.testing.builders import a_namespace
-from tests.authorization.controllers import account_of
 from tests.controllers.log_cluster import WEB, LogCluster
 
-ACTOR = account_of(CONTROLLER_NAME).name
+ACTOR = DESCRIPTOR.user
 
 
 class Cluster(LogCluster):
@@ -22,15 +22,8 @@ class Cluster(LogCluster):
     def __init__(self, *there: Object, batch_period: float = 0.0) -> None:
         super().__init__()
         self.put(a_namespace(), *there)
-        self.controller = new_endpoints_controller(
-            self.informers,
-            self.client(ACTOR),
-            self.log,
-            clock=self.clock,
-            random=random.Random(0),
-            workers=1,
-            batch_period=batch_period,
-        )
+        options = Options(endpoint_updates_batch_period=batch_period)
+        self.controller = build(self.context(ACTOR, random.Random(0)), options)
         self.informers.sync()
         self.controller.start()
 

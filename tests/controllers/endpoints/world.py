@@ -15,9 +15,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
-from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
-from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers import endpoint_slices, endpoints, mirroring
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
@@ -27,7 +26,8 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
 from ctrlmgr.workqueue import WorkQueue
-from tests.authorization.controllers import account_of, rights_of
+from tests.authorization.controllers import rights_of
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import builtin_kinds
 
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
@@ -115,15 +115,15 @@ class World:
             random=drawn,
             admission=default_chain(builtin_kinds(), self.clock),
         )
-        options: dict[str, Any] = {"clock": self.clock, "random": drawn, "workers": 1}
-        self.controllers: list[Controller] = [
-            new(self.informers, self._client(name), self.log, **options)
-            for name, new in (
-                ("endpoints", new_endpoints_controller),
-                ("slices", new_endpoint_slice_controller),
-                ("mirroring", new_mirroring_controller),
-            )
-        ]
+        context = HandContext(
+            informers=self.informers, event_log=self.log, clock=self.clock, random=drawn, writer=self._client
+        )
+        descriptors: tuple[ControllerDescriptor[Any], ...] = (
+            endpoints.DESCRIPTOR,
+            endpoint_slices.DESCRIPTOR,
+            mirroring.DESCRIPTOR,
+        )
+        self.controllers: list[Controller] = [each.build(context, each.options()) for each in descriptors]
         self.queues = [DisorderedQueue(controller.name, clock=self.clock) for controller in self.controllers]
         for controller, queue in zip(self.controllers, self.queues, strict=True):
             controller.queue = queue
@@ -131,10 +131,9 @@ class World:
         for controller in self.controllers:
             controller.start()
 
-    def _client(self, name: str) -> EngineClient:
-        run = ControllerRunner(self.log, self.state, self._reach)
-        user = account_of(name)
-        return EngineClient(self.engine, run, Requester(name), canonical=True, rights=rights_of(user))
+    def _client(self, descriptor: ControllerDescriptor[Any]) -> EngineClient:
+        run, user = ControllerRunner(self.log, self.state, self._reach), descriptor.as_user
+        return EngineClient(self.engine, run, Requester(user.name), canonical=True, rights=rights_of(user))
 
     def _reach(self, revision: Revision, patience: float) -> bool:
         self.feed.catch_up()

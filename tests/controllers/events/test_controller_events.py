@@ -11,17 +11,19 @@ from ctrlmgr.api.core import EndpointAddress, EndpointPort, EndpointSubset, Obje
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS
 from ctrlmgr.client import LogClient
-from ctrlmgr.controllers.endpoint_slices.controller import new_endpoint_slice_controller
-from ctrlmgr.controllers.endpoints.controller import new_endpoints_controller
-from ctrlmgr.controllers.events.recorder import EventBroadcaster, Silent, reference_to
-from ctrlmgr.controllers.mirroring.controller import new_mirroring_controller
+from ctrlmgr.controllers import endpoint_slices, mirroring
+from ctrlmgr.controllers import endpoints as keeper
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder, Silent, reference_to
 from ctrlmgr.controllers.mirroring.subsets import MAX_ADDRESSES, skipped_addresses
 from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
+from tests.controllers.stage_context import HandContext
 
 MANY = MAX_ADDRESSES + 7
 
@@ -52,14 +54,33 @@ class Refusing(LogClient):
         raise self.error
 
 
-MAKERS = {
-    "endpoints": new_endpoints_controller,
-    "slices": new_endpoint_slice_controller,
-    "mirroring": new_mirroring_controller,
+TELLING: dict[str, ControllerDescriptor[Any]] = {
+    "endpoints": keeper.DESCRIPTOR,
+    "slices": endpoint_slices.DESCRIPTOR,
+    "mirroring": mirroring.DESCRIPTOR,
 }
 
 
-def told(maker: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
+def built(
+    descriptor: ControllerDescriptor[Any],
+    informers: Informers,
+    log: MemoryEventLog,
+    client: LogClient,
+    recorder: Recorder,
+    clock: FakeClock,
+) -> Controller:
+    context = HandContext(
+        informers=informers,
+        event_log=log,
+        clock=clock,
+        random=random.Random(1),
+        writer=lambda descriptor: client,
+        told=recorder,
+    )
+    return descriptor.build(context, descriptor.options())
+
+
+def told(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
     """Return what a controller tells of that finds these objects, and whose client fails if there is an `error`."""
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
@@ -71,7 +92,7 @@ def told(maker: str, *there: Object, error: Exception | None = None) -> list[tup
     if isinstance(client, Refusing) and error is not None:
         client.error = error
     recorder = Told()
-    controller = MAKERS[maker](informers, client, log, clock=clock, random=random.Random(1), recorder=recorder)
+    controller = built(TELLING[teller], informers, log, client, recorder, clock)
     informers.sync()
     controller.start()
     assert controller.process_next(timeout=0)
@@ -113,17 +134,17 @@ FAILED = [
 ]
 
 
-@pytest.mark.parametrize(("maker", "there", "event"), FAILED, ids=["create", "update", "slices", "mirrors"])
-def test_what_is_refused_is_told(maker: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
+@pytest.mark.parametrize(("teller", "there", "event"), FAILED, ids=["create", "update", "slices", "mirrors"])
+def test_what_is_refused_is_told(teller: str, there: list[Object], event: tuple[str, str, str, str]) -> None:
     error = InternalError("out of luck")
-    assert told(maker, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
-    assert told(maker, *there) == []
+    assert told(teller, *there, error=error) == [(*event[:3], event[3] + "out of luck")]
+    assert told(teller, *there) == []
 
 
 @pytest.mark.parametrize("error", [Conflict(), AlreadyExists(), NamespaceTerminating(), LogUnavailable()])
-@pytest.mark.parametrize("maker", ["endpoints", "slices"])
-def test_that_somebody_was_quicker_or_the_log_is_away_is_not(maker: str, error: Exception) -> None:
-    assert told(maker, a_service(), a_pod(), error=error) == []
+@pytest.mark.parametrize("teller", ["endpoints", "slices"])
+def test_that_somebody_was_quicker_or_the_log_is_away_is_not(teller: str, error: Exception) -> None:
+    assert told(teller, a_service(), a_pod(), error=error) == []
 
 
 def addresses(number: int) -> list[dict[str, str]]:
@@ -175,9 +196,8 @@ def test_what_is_told_becomes_an_event() -> None:
     subset = {"addresses": addresses(MANY), "ports": [{"port": 1}]}
     for obj in (a_namespace(), a_service(selects_nothing=True), endpoints(subsets=[subset])):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
-    controller = new_mirroring_controller(
-        informers, client, log, clock=clock, random=random.Random(1), recorder=broadcaster.recorder("tested", client)
-    )
+    recorder = broadcaster.recorder("tested", client)
+    controller = built(mirroring.DESCRIPTOR, informers, log, client, recorder, clock)
     informers.sync()
     assert controller.process_next(timeout=0)
     broadcaster.flush()

@@ -10,21 +10,23 @@ import pytest
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.garbage_collector.controller import CONTROLLER_NAME, new_garbage_collector
+from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
+from ctrlmgr.controllers.garbage_collector.controller import build
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import account_of, rights_of
+from tests.authorization.controllers import rights_of
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Stage
 
 CONFIG_MAPS = Resource("", "configmaps")
 MERGE = "application/merge-patch+json"
 
 
-COLLECTOR = account_of(CONTROLLER_NAME)
+COLLECTOR = DESCRIPTOR.as_user
 
 
 class Cluster:
@@ -47,14 +49,16 @@ class Cluster:
         self.informers.sync()
 
     def _controller(self) -> Controller:
-        return new_garbage_collector(
-            self.informers,
-            self.stage.kinds,
-            EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR)),
-            self.stage.log,
+        client = EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR))
+        context = HandContext(
+            informers=self.informers,
+            event_log=self.stage.log,
+            engine=self.stage.engine,
             clock=self.stage.clock,
             random=Random(1),
+            writer=lambda descriptor: client,
         )
+        return build(context, Options())
 
     def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
         if not self.lives:

@@ -10,11 +10,12 @@ import pytest
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
-from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import new_autoscaler_controller
+from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import build
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, MetricsError, PodMetric, PodMetrics, Served
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.manager import Controller
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
+from tests.controllers.stage_context import StageContext
 from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
@@ -73,17 +74,7 @@ class Scaled(WorkedStage):
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return new_autoscaler_controller(
-            stage.informers,
-            lambda: stage.kinds,
-            stage.engine_client,
-            stage.log,
-            self.told,
-            Options(),
-            metrics=lambda client: self.measures,
-            clock=stage.clock,
-            random=stage.random,
-        )
+        return build(StageContext(stage, told=self.told), Options(), metrics=lambda client: self.measures)
 
     def web(self, replicas: int, name: str = "web") -> None:
         template = {

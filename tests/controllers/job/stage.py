@@ -7,10 +7,12 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.job.controller import JOBS, new_job_controller
+from ctrlmgr.controllers.job import Options
+from ctrlmgr.controllers.job.controller import JOBS, build
 from ctrlmgr.controllers.job.indexes import INDEX
 from ctrlmgr.controllers.job.views import TRACKING
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
@@ -27,9 +29,7 @@ class JobStage(WorkedStage):
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return new_job_controller(
-            stage.informers, stage.engine_client, stage.log, self.told, clock=stage.clock, random=stage.random
-        )
+        return build(StageContext(stage, told=self.told), Options())
 
     def job(self, name: str = "job", *, restarts: str = "Never", **spec: Any) -> None:
         """Create a Job, and let the controller look at it."""

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.resource_quota.controller import new_quota_controller
+from ctrlmgr.controllers.resource_quota import Options
+from ctrlmgr.controllers.resource_quota.controller import build
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.manager import Controller
+from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 MAPS = "/api/v1/namespaces/shop/configmaps"
@@ -18,14 +20,7 @@ QUOTAS = "/api/v1/namespaces/shop/resourcequotas"
 
 
 def controller(stage: WorkedStage) -> Controller:
-    return new_quota_controller(
-        stage.informers,
-        stage.engine.kinds,
-        stage.engine_client,
-        stage.log,
-        clock=stage.clock,
-        random=stage.random,
-    )
+    return build(StageContext(stage), Options())
 
 
 @pytest.fixture

@@ -1,50 +1,37 @@
-"""How a stage's controllers are made."""
+"""How a stage's controllers are made; those that make many pods do so one by one, in an order that can be repeated."""
 
 from __future__ import annotations
 
-from ctrlmgr.controllers.daemonset.controller import new_daemon_set_controller
-from ctrlmgr.controllers.deployment.controller import new_deployment_controller
-from ctrlmgr.controllers.replicaset.controller import (
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    Flavour,
-    new_replica_set_controller,
-)
-from ctrlmgr.controllers.statefulset.controller import new_stateful_set_controller
+from ctrlmgr.controllers import daemonset, deployment, job, replicaset, replicationcontroller, statefulset
+from ctrlmgr.controllers.daemonset import controller as daemonset_controller
+from ctrlmgr.controllers.deployment import controller as deployment_controller
+from ctrlmgr.controllers.job import controller as job_controller
+from ctrlmgr.controllers.replicaset import controller as replicaset_controller
+from ctrlmgr.controllers.statefulset import controller as statefulset_controller
 from ctrlmgr.manager import Controller
-from tests.controllers.workloads.stage import Maker, WorkloadStage
+from tests.controllers.workloads.stage import WorkloadStage
 
 
-def _sets(flavour: Flavour) -> Maker:
-    def make(stage: WorkloadStage) -> Controller:
-        client = stage.client(flavour.name)
-        return new_replica_set_controller(
-            flavour, stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-        )
-
-    return make
+def replica_sets(stage: WorkloadStage) -> Controller:
+    return replicaset_controller.build(stage.context, replicaset.Options(), at_once=1)
 
 
-replica_sets = _sets(REPLICA_SET)
-replication_controllers = _sets(REPLICATION_CONTROLLER)
+def replication_controllers(stage: WorkloadStage) -> Controller:
+    options = replicationcontroller.Options()
+    return replicaset_controller.build_for_replication_controllers(stage.context, options, at_once=1)
 
 
 def deployments(stage: WorkloadStage) -> Controller:
-    client = stage.client("deployment-controller")
-    return new_deployment_controller(
-        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-    )
+    return deployment_controller.build(stage.context, deployment.Options())
 
 
 def stateful_sets(stage: WorkloadStage) -> Controller:
-    client = stage.client("statefulset-controller")
-    return new_stateful_set_controller(
-        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-    )
+    return statefulset_controller.build(stage.context, statefulset.Options())
 
 
 def daemon_sets(stage: WorkloadStage) -> Controller:
-    client = stage.client("daemon-set-controller")
-    return new_daemon_set_controller(
-        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-    )
+    return daemonset_controller.build(stage.context, daemonset.Options(), at_once=1)
+
+
+def jobs(stage: WorkloadStage) -> Controller:
+    return job_controller.build(stage.context, job.Options())

@@ -16,6 +16,7 @@ import pytest
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.authentication.user import User
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.engine.operations import Operation
@@ -24,7 +25,8 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import account_of, rights_of
+from tests.authorization.controllers import rights_of
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
@@ -69,8 +71,20 @@ class WorkloadStage(Stage):
         for controller in self.controllers:
             controller.start()
 
-    def client(self, name: str) -> EngineClient:
-        user = account_of(name)
+    @property
+    def context(self) -> HandContext:
+        """What a controller is built from: each writes as itself, with its own rights."""
+        return HandContext(
+            informers=self.informers,
+            event_log=self.log,
+            engine=self.engine,
+            clock=self.clock,
+            random=self.random,
+            writer=lambda descriptor: self._client(descriptor.as_user),
+            told=self.told,
+        )
+
+    def _client(self, user: User) -> EngineClient:
         return EngineClient(self.engine, self._run, Requester(user.name), rights=rights_of(user))
 
     def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:

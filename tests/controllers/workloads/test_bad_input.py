@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import structlog
 
-from ctrlmgr.controllers.cron_job.controller import new_cron_job_controller
-from ctrlmgr.controllers.disruption.controller import new_disruption_controller
-from ctrlmgr.controllers.job.controller import new_job_controller
+from ctrlmgr.controllers import cron_job
+from ctrlmgr.controllers.cron_job import controller as cron_job_controller
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.disruption import controller as disruption_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.makers import (
     daemon_sets,
     deployments,
+    jobs,
     replica_sets,
     replication_controllers,
     stateful_sets,
@@ -33,23 +35,12 @@ LABELS = {"app": "web"}
 FOREIGN = "registry.example/app:1"
 
 
-def jobs(stage: WorkloadStage) -> Controller:
-    client = stage.client("job-controller")
-    return new_job_controller(stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random)
-
-
 def cron_jobs(stage: WorkloadStage) -> Controller:
-    client = stage.client("cronjob-controller")
-    return new_cron_job_controller(
-        stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-    )
+    return cron_job_controller.build(stage.context, cron_job.Options())
 
 
 def disruption(stage: WorkloadStage) -> Controller:
-    client, kinds = stage.client("disruption-controller"), stage.engine.kinds
-    return new_disruption_controller(
-        stage.informers, lambda: kinds, client, stage.log, stage.told, clock=stage.clock, random=stage.random
-    )
+    return disruption_controller.build(stage.context, NoOptions())
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.claim_protection.controller import new_claim_protection_controller
-from ctrlmgr.controllers.volume_protection.controller import new_volume_protection_controller
+from ctrlmgr.controllers.claim_protection import controller as claims_controller
+from ctrlmgr.controllers.descriptor import NoOptions
+from ctrlmgr.controllers.volume_protection import controller as volumes_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.stage import MERGE, WorkloadStage
 
@@ -14,13 +15,11 @@ VOLUME = "/api/v1/persistentvolumes/disk"
 
 
 def claim_protection(stage: WorkloadStage) -> Controller:
-    client = stage.client("pvc-protection-controller")
-    return new_claim_protection_controller(stage.informers, client, stage.log, clock=stage.clock, random=stage.random)
+    return claims_controller.build(stage.context, NoOptions())
 
 
 def volume_protection(stage: WorkloadStage) -> Controller:
-    client = stage.client("pv-protection-controller")
-    return new_volume_protection_controller(stage.informers, client, stage.log, clock=stage.clock, random=stage.random)
+    return volumes_controller.build(stage.context, NoOptions())
 
 
 @pytest.fixture

@@ -13,8 +13,11 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.garbage_collector.controller import new_garbage_collector
-from ctrlmgr.controllers.namespace.controller import new_namespace_controller
+from ctrlmgr.controllers import garbage_collector
+from ctrlmgr.controllers import namespace as namespaces
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.garbage_collector import controller as garbage_collector_controller
+from ctrlmgr.controllers.namespace import controller as namespace_controller
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
@@ -24,6 +27,7 @@ from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.testing import FakeClock
+from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Stage
 
 DOOMED = "doomed"
@@ -94,21 +98,21 @@ class Process:
         stage_ = stage(scene)
         self._driver = _Driver(self, stage_)
         self.informers = Informers(scene.log, stage_.feed, clock=scene.clock)
-        namespaced = [
-            (kind.storage, kind.gvk.api_version)
-            for kind in stage_.kinds
-            if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
-        ]
 
-        def client(name: str) -> EngineClient:
-            return EngineClient(stage_.engine, self._run, Requester(f"{CONTROLLERS}{name}"))
+        def client(descriptor: ControllerDescriptor[Any]) -> EngineClient:
+            return EngineClient(stage_.engine, self._run, Requester(f"{CONTROLLERS}{descriptor.name}"))
 
-        parts: dict[str, Any] = {"clock": scene.clock, "random": Random(1)}
+        context = HandContext(
+            informers=self.informers,
+            event_log=scene.log,
+            engine=stage_.engine,
+            clock=scene.clock,
+            random=Random(1),
+            writer=client,
+        )
         self._controllers = [
-            new_namespace_controller(
-                self.informers, dict(namespaced).items(), client("namespace"), scene.log, grace=GRACE, **parts
-            ),
-            new_garbage_collector(self.informers, stage_.kinds, client("gc"), scene.log, **parts),
+            namespace_controller.build(context, namespaces.Options(namespace_deletion_grace=GRACE)),
+            garbage_collector_controller.build(context, garbage_collector.Options()),
         ]
         self.informers.sync()
 

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from ctrlmgr.controllers.job.controller import new_job_controller
-from ctrlmgr.manager import Controller
-from tests.controllers.workloads.makers import daemon_sets, deployments, replica_sets, stateful_sets
+from tests.controllers.workloads.makers import daemon_sets, deployments, jobs, replica_sets, stateful_sets
 from tests.controllers.workloads.stage import MERGE, WorkloadStage, template
 from tests.robustness.workloads.judging import Judge
 
@@ -22,11 +20,6 @@ NODES = ("node-0", "node-1", "node-2")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _AT_REST = (1, 20, 700)
 """Seconds that pass before the world counts as being at rest: what is gathered, delayed, or has a deadline."""
-
-
-def jobs(stage: WorkloadStage) -> Controller:
-    client = stage.client("job-controller")
-    return new_job_controller(stage.informers, client, stage.log, stage.told, clock=stage.clock, random=stage.random)
 
 
 class World:

@@ -31,10 +31,14 @@ class AlwaysPullImages(Plugin):
         if _has_no_new_image(attributes):
             return
         for _, container in _containers(spec):
-            container["imagePullPolicy"] = "Always"
+            if container.get("imagePullPolicy") != "Always":
+                container["imagePullPolicy"] = "Always"
+                attributes.changed(self.name)
         for volume in spec.get("volumes") or ():
-            if volume.get("image") is not None:
-                volume["image"] = {**volume["image"], "pullPolicy": "Always"}
+            image = volume.get("image")
+            if image is not None and image.get("pullPolicy") != "Always":
+                volume["image"] = {**image, "pullPolicy": "Always"}
+                attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse another policy, which only a plugin or webhook can have set in the meantime."""

@@ -166,6 +166,7 @@ class ImagePolicyWebhook(Plugin):
         attributes.annotations[f"{_PREFIX}failed-open"] = "true"
         metadata = attributes.fields.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), FAILED_OPEN: "true"}
+        attributes.changed(self.name)
 
     def _known(self, key: bytes) -> _Status | None:
         found = self._believed.get(key)

@@ -53,7 +53,10 @@ class PodNodeSelector(Plugin):
         selector = self._agreeing(attributes)
         if selector:
             spec = attributes.fields["spec"]
-            spec["nodeSelector"] = {**selector, **(spec.get("nodeSelector") or {})}
+            given = spec.get("nodeSelector") or {}
+            spec["nodeSelector"] = {**selector, **given}
+            if spec["nodeSelector"] != given:
+                attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse what the namespace may not select."""

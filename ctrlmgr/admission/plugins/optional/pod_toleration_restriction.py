@@ -60,7 +60,10 @@ class PodTolerationRestriction(Plugin):
         if quality_of_service(spec) != "BestEffort":
             more.append(_MEMORY_PRESSURE)
         if more:
-            spec["tolerations"] = merged_tolerations(spec.get("tolerations") or (), more)
+            given = spec.get("tolerations") or []
+            spec["tolerations"] = merged_tolerations(given, more)
+            if spec["tolerations"] != given:
+                attributes.changed(self.name)
         self.validate(attributes)
 
     def validate(self, attributes: Attributes) -> None:

@@ -52,6 +52,7 @@ class ExtendedResourceToleration(Plugin):
             wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
             if not any(_is_same(each, wanted) for each in tolerations):
                 tolerations.append(wanted)
+                attributes.changed(self.name)
         if tolerations:
             spec["tolerations"] = tolerations
 
