@@ -9,7 +9,6 @@ from ctrlmgr.settings.declaration import Setting
 from ctrlmgr.settings.kinds import DURATION, SWITCH, TEXT, decimal, one_of, whole
 
 _MODE = one_of("batch", "blocking", "blocking-strict")
-_VERSION = one_of("audit.k8s.io/v1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,15 +172,6 @@ class AuditSettings:
             metavar="BYTES",
         ),
     ] = 10_485_760
-    log_version: Annotated[
-        str,
-        _VERSION,
-        Setting(
-            "The version in which events are written.",
-            flag="--audit-log-version",
-            metavar="VERSION",
-        ),
-    ] = "audit.k8s.io/v1"
     webhook_config_file: Annotated[
         str,
         TEXT,
@@ -289,12 +279,3 @@ class AuditSettings:
             metavar="BYTES",
         ),
     ] = 10_485_760
-    webhook_version: Annotated[
-        str,
-        _VERSION,
-        Setting(
-            "The version in which events are written.",
-            flag="--audit-webhook-version",
-            metavar="VERSION",
-        ),
-    ] = "audit.k8s.io/v1"
