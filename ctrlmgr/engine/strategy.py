@@ -10,7 +10,8 @@ The order of calls is that of apiserver's `registry/generic/registry/store.go` a
     delete:  (graceful deletion, finalizers) → begin_termination, when the object stays for now, or begin_delete, when
              it goes
 
-Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it when it is valid.
+Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it after
+`canonicalize`; `conceal` comes last.
 
 All of them take `Unstructured` objects that are theirs to change (`new`, `obj`) or must be left alone (`old`).
 Object metadata common to all kinds is defaulted and validated by the engine, not here (`validation.metadata`, with
@@ -160,6 +161,9 @@ class Strategy:
 
     def canonicalize(self, obj: Unstructured) -> None:
         """Give a valid object its final form, in place; only here is a generated name known."""
+
+    def conceal(self, obj: Unstructured) -> None:
+        """Take away what Kubernetes stores and never shows; admission has seen it."""
 
     def grace_period(self, obj: Object, asked: int | None) -> int | None:
         """Return the seconds to leave a deleted object in place for, None when its kind knows no graceful deletion.

@@ -241,8 +241,7 @@ class Api:
             body.heard(fields, lambda: codec.encode(fields))
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
-        given = fields.get("metadata") or {}  # a uid that is not the account's is refused below
-        fields["metadata"] = {"uid": account.uid, **given, "name": account.name, "namespace": account.namespace}
+        self._tokens.complete(account, fields)
         told = [*(problems if options.field_validation == "Warn" else ())]
         told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
         answer = self._tokens.answer(account, fields)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import httpx
 
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.server.calling import in_go_words
+from ctrlmgr.server.go_words import in_go_words
 from ctrlmgr.settings.kubeconfig import load
 
 _TRIES: Final = 5

@@ -120,6 +120,7 @@ class Stage:
         self._refuse(new, self.strategy.validate(ctx, new))
         self.warnings = [*ctx.warnings, *self.strategy.warnings(ctx, new, None)]
         self.strategy.canonicalize(new)
+        self.strategy.conceal(new)
         return self.stored(new)
 
     def update(self, old: Unstructured, changes: Mapping[str, Any], subresource: str = "") -> Unstructured:

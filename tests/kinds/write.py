@@ -57,6 +57,7 @@ def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True,
     errors += strategy.validate(ctx, new)
     warnings = strategy.warnings(ctx, new, None)
     strategy.canonicalize(new)
+    strategy.conceal(new)
     return Written(new, errors, warnings)
 
 
@@ -83,6 +84,7 @@ def update(
     errors += strategy.validate(ctx, new) + strategy.validate_update(ctx, new, old)
     warnings = strategy.warnings(ctx, new, old)
     strategy.canonicalize(new)
+    strategy.conceal(new)
     return Written(new, errors, warnings)
 
 

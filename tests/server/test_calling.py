@@ -19,7 +19,8 @@ from cryptography.x509.oid import NameOID
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.calls.call import Call, Credentials, Reply, Tries
-from ctrlmgr.server.calling import MAX_ANSWER, Caller
+from ctrlmgr.server.calling import Caller
+from ctrlmgr.server.connections import MAX_ANSWER
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

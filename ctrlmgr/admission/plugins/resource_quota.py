@@ -20,6 +20,7 @@ from ctrlmgr.admission.quota.amounts import are_equal
 from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured, hard_of
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.late import Late
@@ -29,6 +30,8 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.settings.documents import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
+_REMEMBERED = 10_000
+"""Quotas whose order is remembered."""
 
 _VERSIONS: Final = (
     "apiserver.config.k8s.io/v1",
@@ -59,6 +62,30 @@ def read_limited(document: Document | None) -> Sequence[Limited]:
     return [configured(msgspec.to_builtins(each)) for each in listed]
 
 
+class _Seniority:
+    """In which order quotas were made, as far as their times tell too little: of one second, by when they were met."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def meet(self, quotas: Sequence[Object]) -> None:
+        """Note quotas that were not met before; those that come together were last written in their order."""
+        new = [quota for quota in quotas if quota.uid not in self._places]
+        if len(self._places) > _REMEMBERED:
+            self._places.clear()
+        for quota in sorted(new, key=lambda quota: quota.revision):
+            self._places[quota.uid] = len(self._places)
+
+    def ordered(self, quotas: Sequence[Object]) -> Sequence[Object]:
+        """Return quotas, the first to be made first."""
+        if len(quotas) < 2:
+            return quotas
+        return sorted(quotas, key=lambda quota: (quota.metadata.creation_timestamp or "", self._place(quota)))
+
+    def _place(self, quota: Object) -> int:
+        return self._places.get(quota.uid, len(self._places))
+
+
 class ResourceQuota(Plugin):
     """Charges new and growing objects to the quotas of their namespace."""
 
@@ -68,6 +95,7 @@ class ResourceQuota(Plugin):
         """Refuse what is `limited` where no quota covers it."""
         self._evaluators = Evaluators()
         self._limited = limited
+        self._seniority = _Seniority()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at what may use more."""
@@ -101,10 +129,12 @@ class ResourceQuota(Plugin):
         if not evaluator.concerns(attributes):
             return False
         quotas = attributes.view.list(QUOTAS, attributes.namespace)
+        self._seniority.meet(quotas)
         return bool(self._limited) or any(evaluator.names(hard_of(quota)) for quota in quotas)
 
     def _charges(self, attributes: Attributes, evaluator: Evaluator, view: View) -> Sequence[Charge]:
-        found = charges(attributes, evaluator, view.list(QUOTAS, attributes.namespace), self._limited)
+        quotas = self._seniority.ordered(view.list(QUOTAS, attributes.namespace))
+        found = charges(attributes, evaluator, quotas, self._limited)
         return [each for each in found if not are_equal(each.used, each.quota.used)]
 
 

@@ -80,10 +80,6 @@ class Quota:
             *(Requirement(each.scope_name, each.operator, each.values or ()) for each in expressions),
         ]
 
-    def age(self) -> tuple[str, str]:
-        """Return what quotas are sorted by: the first to come, of one second the first by name, refuses first."""
-        return self.object.metadata.creation_timestamp or "", self.name
-
     def has_in_scope(self, evaluator: Evaluator, fields: Fields) -> bool:
         """Whether an object is in all of the quota's scopes."""
         return all(evaluator.in_scope(each, fields) for each in self.requirements)
@@ -118,9 +114,12 @@ class Charge(NamedTuple):
 def charges(
     attributes: Attributes, evaluator: Evaluator, objects: Iterable[Object], limited: Sequence[Limited] = ()
 ) -> list[Charge]:
-    """Return which of a namespace's quotas a write is charged to; raises `Forbidden` if it does not fit."""
+    """Return which of a namespace's quotas a write is charged to; raises `Forbidden` if it does not fit.
+
+    `objects` are the quotas; the first that it does not fit refuses it.
+    """
     fields = attributes.fields
-    quotas = sorted((Quota(each) for each in objects), key=Quota.age)
+    quotas = [Quota(each) for each in objects]
     concerned = [quota for quota in quotas if quota.matches(evaluator, fields)]
     for quota in concerned:
         _check(attributes, evaluator, quota)

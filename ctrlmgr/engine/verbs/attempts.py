@@ -104,8 +104,12 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
     """Decide; once more if that refused or changed nothing, but the state was behind.
 
-    What another process refused is refused: asking it again would be another question.
+    What another process refused is refused: asking it again would be another question. A dry run, which never appends,
+    is decided on the newest state from the first.
     """
+    if request.options.dry_run:
+        yield REFRESH
+        return (yield from decide())
     state = request.state
     before = state.revision
     refusal: ApiError | None = None

@@ -105,6 +105,7 @@ def change(
     if attributes is not None:
         attributes.object = fields if facet is None else facet.shown(fields)
         yield from request.admission.validate(attributes)
+    plan.strategy.conceal(fields)
     decision = yield from _replace(request, ctx, fields, old, current)
     if attributes is None or not (attributes.late or attributes.changed_by):
         return decision

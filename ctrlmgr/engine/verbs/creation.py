@@ -59,6 +59,7 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
+    plan.strategy.conceal(fields)
     return (yield from _add(request, ctx, attributes))
 
 

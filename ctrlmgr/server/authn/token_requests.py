@@ -98,6 +98,19 @@ class TokenRequests:
             error = invalid("metadata.name", metadata["name"], detail)
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
+    def complete(self, account: Object, request: Unstructured) -> None:
+        """Fill in what a request leaves out, and what is not the caller's to say: what admission is shown."""
+        given = request.get("metadata") or {}  # a uid that is not the account's is refused with the answer
+        request["metadata"] = {
+            "uid": account.uid,
+            **given,
+            "name": account.name,
+            "namespace": account.namespace,
+            "creationTimestamp": format_time_seconds(self._clock.now()),
+        }
+        spec = request["spec"] = dict(request.get("spec") or {})
+        spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
+
     def answer(self, account: Object, request: Unstructured) -> TokenAnswer:
         """Return a TokenRequest with its token; raises `Invalid`, `BadRequest`, `NotFound` or `Conflict`."""
         now = self._clock.now()

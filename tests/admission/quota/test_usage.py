@@ -10,6 +10,7 @@ from ctrlmgr.admission.quota.amounts import added, exceeding, larger, printed, s
 from ctrlmgr.admission.quota.evaluator import Evaluator, Requirement
 from ctrlmgr.admission.quota.evaluators import CLAIMS, RESOURCE_CLAIMS, Evaluators
 from ctrlmgr.api.resource import PODS, SERVICES, Resource
+from tests.engine.stage import Stage
 
 NOW = "2026-01-01T00:01:00Z"
 EVALUATORS = Evaluators()
@@ -209,3 +210,15 @@ def test_all_other_kinds_are_counted_but_for_those_that_do_not_last() -> None:
     assert of(Resource("", "configmaps")).usage({}, NOW) == {"count/configmaps": "1", "configmaps": "1"}
     assert of(Resource("example.com", "widgets")).usage({}, NOW) == {"count/widgets.example.com": "1"}
     assert EVALUATORS.of(Resource("", "events")) is None
+
+
+def test_of_quotas_that_are_made_in_one_second_the_first_refuses() -> None:
+    stage = Stage()
+    stage.namespace("shop")
+    for name in ("zero", "no", "all"):
+        body = {"metadata": {"name": name}, "spec": {"hard": {"count/configmaps": "0"}}}
+        made = stage.send("POST", "/api/v1/namespaces/shop/resourcequotas", body)
+        status = {**made.body, "status": {"hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}}}
+        assert stage.send("PUT", f"/api/v1/namespaces/shop/resourcequotas/{name}/status", status).code == 200
+    refused = stage.send("POST", "/api/v1/namespaces/shop/configmaps", {"metadata": {"name": "m"}})
+    assert "exceeded quota: zero," in refused.message

@@ -160,6 +160,7 @@ class Stage:
         new["metadata"].pop("resourceVersion", None)
         ctx.warnings += self.strategy.warnings(ctx, new, ctx.old)
         self.strategy.canonicalize(new)
+        self.strategy.conceal(new)
         obj = Object(SERVICES, KIND.codec.encode(new))
         self.companions, self.warnings = ctx.companions, ctx.warnings
         if ctx.dry_run:

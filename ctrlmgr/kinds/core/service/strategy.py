@@ -99,8 +99,8 @@ class ServiceStrategy(Strategy):
         """Return what is allowed but unwise."""
         return [] if ctx.subresource else service_warnings(obj)
 
-    def canonicalize(self, obj: Unstructured) -> None:
-        """Clear what Kubernetes stores but never shows."""
+    def conceal(self, obj: Unstructured) -> None:
+        """Clear the internal traffic policy of what has no traffic inside of the cluster."""
         drop_unused_policy(obj["spec"])
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:

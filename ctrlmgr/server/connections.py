@@ -1,0 +1,128 @@
+"""Connections to other processes: what sends one call and reads its answer.
+
+Guarantees:
+- Connections are kept and used again, apart for each set of authorities and each certificate that is shown; what a
+  connection was trusted for is not trusted by another configuration.
+- An answer of more than `MAX_ANSWER` bytes is none.
+- Nothing is raised but what ends a task: what goes wrong is told in the words that Go's HTTP client has for it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import OrderedDict
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+from yarl import URL
+
+from ctrlmgr import __version__
+from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.server.go_words import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
+from ctrlmgr.settings.kubeconfig import show
+
+MAX_ANSWER: Final = 16 * 1024 * 1024
+"""Bytes of an answer that are read."""
+_REMEMBERED = 64
+"""Sets of authorities for which connections are kept."""
+_IDLE = 90.0
+"""Seconds for which an idle connection is kept."""
+_REDIRECTS = 10
+_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, */*",
+    "Accept-Encoding": "identity",
+    "User-Agent": f"ctrlmgr/{__version__}",
+}
+
+_Trust = tuple[bytes, bytes, bool]
+
+
+class Connections:
+    """Keeps connections; used on one event loop, on which it is made."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._contexts: OrderedDict[_Trust, ssl.SSLContext] = OrderedDict()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(),
+            auto_decompress=False,
+        )
+
+    async def answer(self, call: Call) -> Reply:
+        """Return the answer to a call, or why there is none; takes as long as that takes."""
+        try:
+            return await self._answered(call)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Reply(problem=_in_go_words(error, call))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def _answered(self, call: Call) -> Reply:
+        url, name, headers = URL(call.url), call.server_name, {**_HEADERS, **call.credentials.headers}
+        if call.address is not None:
+            host, port = call.address
+            headers["Host"] = urlsplit(call.url).netloc
+            name = name or url.host or ""
+            url = url.with_host(host).with_port(port)
+        async with self._session.post(
+            url,
+            data=call.body,
+            headers=headers,
+            ssl=self._context(call),
+            server_hostname=name or None,
+            max_redirects=_REDIRECTS,
+        ) as response:
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > MAX_ANSWER:
+                    response.close()
+                    return Reply(problem=f"http: response body of more than {MAX_ANSWER} bytes")
+            media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
+            return Reply(response.status, media_type, bytes(body))
+
+    def _context(self, call: Call) -> ssl.SSLContext:
+        """Return what trusts the authorities of a call, and shows its certificate."""
+        key = (call.ca_bundle, call.credentials.certificate, call.is_checked)
+        context = self._contexts.get(key)
+        if context is None:
+            context = self._contexts[key] = _trusting(*key)
+            if len(self._contexts) > _REMEMBERED:
+                self._contexts.popitem(last=False)
+        self._contexts.move_to_end(key)
+        return context
+
+
+def _trusting(ca_bundle: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=ca_bundle.decode("ascii") if ca_bundle else None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not is_checked:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        show(context, certificate)
+    return context
+
+
+def _in_go_words(error: Exception, call: Call) -> str:
+    cause = root(error)
+    if words := of_tls(cause):
+        return words
+    match error:
+        case aiohttp.ClientConnectorError():
+            return unreachable(cause, call.url, call.address)
+        case aiohttp.TooManyRedirects():
+            return TOO_MANY_REDIRECTS
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return EOF
+        case aiohttp.ClientResponseError():
+            return malformed(error)
+        case ConnectionResetError() | aiohttp.ClientOSError():
+            return RESET if isinstance(cause, ConnectionResetError) else EOF
+    return str(error) or type(error).__name__

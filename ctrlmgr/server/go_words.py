@@ -1,0 +1,72 @@
+"""What Go's HTTP client says when a call goes wrong, which callers of webhooks are told as they are by Kubernetes."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+
+DEADLINE: Final = "context deadline exceeded"
+EOF: Final = "EOF"
+RESET: Final = "read: connection reset by peer"
+TOO_MANY_REDIRECTS: Final = "stopped after 10 redirects"
+
+_EXPIRED = "certificate has expired or is not yet valid"
+_UNKNOWN = "certificate signed by unknown authority"
+_X509 = {9: _EXPIRED, 10: _EXPIRED, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN}
+"""Words for what OpenSSL finds (`X509_V_ERR_…`)."""
+
+
+def in_go_words(error: Exception, url: str) -> str:
+    """Say what went wrong for httpx when it called `url`; what Go has no words for is told as it is."""
+    cause = root(error)
+    if words := of_tls(cause):
+        return words
+    if isinstance(error, httpx.RemoteProtocolError):
+        return EOF if "without sending" in str(error) or "disconnected" in str(error) else malformed(error)
+    if isinstance(error, httpx.ReadError | httpx.WriteError):
+        return RESET if isinstance(cause, ConnectionResetError) else EOF
+    if isinstance(error, httpx.ConnectError):
+        return unreachable(cause, url)
+    if isinstance(error, httpx.TooManyRedirects):
+        return TOO_MANY_REDIRECTS
+    if isinstance(error, httpx.TimeoutException):
+        return DEADLINE
+    return str(error) or type(error).__name__
+
+
+def of_tls(cause: BaseException) -> str:
+    """Say what is wrong with a handshake; nothing if that is not what went wrong."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        words = _X509.get(cause.verify_code, cause.verify_message)
+        return f"tls: failed to verify certificate: x509: {words}"
+    return f"tls: {cause.reason or cause}" if isinstance(cause, ssl.SSLError) else ""
+
+
+def malformed(error: Exception) -> str:
+    """Say that an answer is no HTTP."""
+    return f"malformed HTTP: {error}"
+
+
+def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None = None) -> str:
+    """Say that nothing answers where `url` is, at `address` if its host was looked up by other means."""
+    parts = urlsplit(url)
+    host, port = address or (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
+    if isinstance(cause, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
+    words = "connection refused"
+    if isinstance(cause, OSError) and cause.errno is not None:
+        said = (cause.strerror or str(cause)).lower()
+        words = words if "connect call failed" in said else said
+    return f"dial tcp {host}:{port}: connect: {words}"
+
+
+def root(error: BaseException) -> BaseException:
+    """Return what an error was raised for, as far down as that is known."""
+    seen = error
+    while (below := seen.__cause__ or seen.__context__) is not None:
+        seen = below
+    return seen
