@@ -26,6 +26,8 @@ REASON: Final = "authorization.k8s.io/reason"
 _UNDECIDED: Final = "internal error"
 """The annotations that say whether a request was allowed, and why."""
 
+_TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
+
 DEPRECATED: Final = "k8s.io/deprecated"
 """The annotation of a request to a version that is going."""
 
@@ -180,8 +182,11 @@ class Record:
         if self.lasts and self.started is not None:
             self.started(self)
 
-    def line(self, stage: Stage, now: int) -> bytes:
-        """Return what the log says of it at a stage, as one line of JSON."""
+    def line(self, stage: Stage, now: int, *, truncated: bool = False) -> bytes:
+        """Return what the log says of it at a stage, as one line of JSON.
+
+        If it is `truncated` the bodies are not in it, and it says so.
+        """
         complete = stage is not Stage.REQUEST_RECEIVED
         event: dict[str, Any] = {
             "kind": "Event",
@@ -202,17 +207,17 @@ class Record:
         if self.agent:
             event["userAgent"] = self.agent
         if self.attributes.is_resource:
-            event["objectRef"] = self._reference()
+            event["objectRef"] = self.reference()
         if complete:
             event["responseStatus"] = self._response_status()
-            if self.request_object is not None:
+            if self.request_object is not None and not truncated:
                 event["requestObject"] = msgspec.Raw(self.request_object)
-            if self.response_object is not None:
+            if self.response_object is not None and not truncated:
                 event["responseObject"] = msgspec.Raw(self.response_object)
         event["requestReceivedTimestamp"] = format_time(self.received)
         event["stageTimestamp"] = format_time(now)
-        if self.annotations:
-            event["annotations"] = self.annotations
+        if annotations := {**self.annotations, **_TRUNCATED} if truncated else self.annotations:
+            event["annotations"] = annotations
         return _encode(event) + b"\n"
 
     def _kept(self, body: bytes) -> bytes | None:
@@ -224,7 +229,8 @@ class Record:
         except (ValueError, msgspec.MsgspecError):
             return None
 
-    def _reference(self) -> dict[str, str]:
+    def reference(self) -> dict[str, str]:
+        """Return which object is meant, as far as that is known."""
         asked, told = self.attributes, self.told_object or _Named()
         parts = {
             "resource": asked.resource,

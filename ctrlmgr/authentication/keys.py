@@ -77,11 +77,6 @@ def read_public_keys(pem: bytes) -> list[PublicKey]:
     return keys
 
 
-def public_half(key: PrivateKey) -> PublicKey:
-    """Return what verifies what `key` signs."""
-    return key.public_key()
-
-
 def json_web_key(verification: VerificationKey) -> dict[str, Any]:
     """Describe a key as a JSON Web Key, in the order in which go-jose writes its fields."""
     name, key = verification

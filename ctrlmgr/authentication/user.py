@@ -38,6 +38,10 @@ ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
 """Who sends a request without credentials."""
 
 
+API_SERVER = User("system:apiserver", "", (MASTERS,))
+"""What every serving process does by itself, it does as this user (Kubernetes' loopback client)."""
+
+
 class Authenticated(NamedTuple):
     """A user, and for which of the audiences that were asked about the credential is good."""
 

@@ -6,13 +6,14 @@ Every write carries the author, the fence as it stands when it begins, and the r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.authentication.user import User
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.client.rights import Rights
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
@@ -62,14 +63,17 @@ class EngineClient:
         manager: str = "",
         canonical: bool = False,
         rights: Rights | None = None,
+        rights_of: Callable[[User], Rights] | None = None,
     ) -> None:
         """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`.
 
         `manager` is the field manager of what is written, by default what the user agent says. `canonical` promises
         that objects which `create` and `update` are given are in their final form: see `engine.verbs.canonical`.
-        `rights` are what it may do; without them, everything.
+        `rights` are what it may do, and `rights_of` says what those may do in whose name it acts; without them,
+        everything.
         """
         self._rights = rights
+        self._rights_of = rights_of
         self.engine = engine
         self._run = run
         self._requester = requester
@@ -109,13 +113,20 @@ class EngineClient:
             manager=self._manager,
             canonical=self._canonical,
             rights=self._rights,
+            rights_of=self._rights_of,
         )
 
     def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
-        """Return a client for the same reconcile that writes in the name of another user."""
+        """Return a client for the same reconcile that writes in the name of another user, with that one's rights."""
         requester = Requester(user, tuple(groups), self._requester.user_agent)
         other = EngineClient(
-            self.engine, self._run, requester, self._cause, fence=self._fence, canonical=self._canonical
+            self.engine,
+            self._run,
+            requester,
+            self._cause,
+            fence=self._fence,
+            canonical=self._canonical,
+            rights=self._rights_of(User(user, "", tuple(groups))) if self._rights_of is not None else None,
         )
         other._parent = self
         other._changed_by = self._changed_by
@@ -132,6 +143,7 @@ class EngineClient:
             manager=self._manager,
             canonical=True,
             rights=self._rights,
+            rights_of=self._rights_of,
         )
 
     def list_all(self, resource: Resource) -> Sequence[Object]:

@@ -141,5 +141,3 @@ reconcile_trigger = Table(
     Index("reconcile_trigger_revision", "revision"),
     sqlite_with_rowid=False,
 )
-
-TABLES = (log_epoch, log_head, object_, event, lease_term, compaction_floor, log_import, reconcile, reconcile_trigger)

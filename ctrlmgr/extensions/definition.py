@@ -175,7 +175,6 @@ class Definition:
         self.names = Names.of(spec.get("names") or {})
         self.accepted = Names.of(status.get("acceptedNames") or {})
         """The names by which it is served: those that no other definition of the group had first."""
-        self.stored_versions: tuple[str, ...] = tuple(status.get("storedVersions") or ())
         self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
         self.versions: Mapping[str, Version] = {
             each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()

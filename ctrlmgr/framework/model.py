@@ -115,7 +115,35 @@ class KindMeta(ModelMeta):
         return cls
 
 
-class Kind(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, metaclass=KindMeta):
+class Described:
+    """What the metadata of an object says of it."""
+
+    __slots__ = ()
+
+    metadata: Metadata
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty for cluster-scoped objects."""
+        return self.metadata.namespace
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        return self.metadata.labels
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has been asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+
+class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, metaclass=KindMeta):
     """An object of the API. `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind.
 
     Class keywords: `kind` (by default the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`,
@@ -130,28 +158,8 @@ class Kind(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, met
     def __init_subclass__(cls, **declared: Any) -> None:
         """Take what `KindMeta` takes: this is how type checkers learn of it."""
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.metadata.name
 
-    @property
-    def namespace(self) -> str:
-        """Its namespace; empty for cluster-scoped objects."""
-        return self.metadata.namespace
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Its labels."""
-        return self.metadata.labels
-
-    @property
-    def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
-        return self.metadata.deletion_timestamp is not None
-
-
-class Untyped(msgspec.Struct):
+class Untyped(Described, msgspec.Struct):
     """An object of a kind that has no class here, `v1/ConfigMap` say: its fields as plain data."""
 
     metadata: Metadata
@@ -164,23 +172,3 @@ class Untyped(msgspec.Struct):
     def get(self, field: str, default: Any = None) -> Any:
         """Return a field at the top, or `default`."""
         return self.fields.get(field, default)
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace; empty for cluster-scoped objects."""
-        return self.metadata.namespace
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Its labels."""
-        return self.metadata.labels
-
-    @property
-    def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
-        return self.metadata.deletion_timestamp is not None

@@ -154,7 +154,7 @@ class Application(Fronted):
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
-        audit_log = AuditLog(settings, clock=clock, random=random)
+        audit_log = AuditLog(settings, clock=clock)
         self.server = front.server(
             backend,
             pages,

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from random import Random
 from typing import Protocol
 
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import read_policy
+from ctrlmgr.audit.telling import form
 from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.inspection.requests import FILE, Store
 from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
-from ctrlmgr.server.auditing.step import Auditing, Backend
-from ctrlmgr.server.auditing.webhook import ToWebhook
+from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
+from ctrlmgr.server.auditing.webhook import Blocking, ToWebhook
 from ctrlmgr.settings import Settings
 
 
@@ -37,10 +38,11 @@ class AuditLog:
 
     name = "audit log"
 
-    def __init__(self, settings: Settings, *, clock: Clock, random: Random) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock) -> None:
         """Read the policy and open what it writes to; raises `SettingsError`."""
         said = settings.audit
-        self._kept: list[_Kept] = []
+        self.kept: list[_Kept] = []
+        """What is started and stopped with it."""
         self.step: Auditing | None = None
         """None without a policy."""
         if not said.policy_file:
@@ -50,35 +52,53 @@ class AuditLog:
         if said.log_path:
             file = _file(settings, clock=clock)
             backends.append(file)
-            self._kept.append(file)
+            self.kept.append(file)
+        slow: list[SlowBackend] = []
         if said.webhook_config_file:
             webhook = _webhook(settings, clock=clock)
-            backends.append(webhook)
-            self._kept.append(webhook)
+            if said.webhook_mode == "batch":
+                backends.append(webhook)
+                self.kept.append(webhook)
+            else:
+                blocking = Blocking(webhook, is_strict=said.webhook_mode == "blocking-strict")
+                slow.append(blocking)
+                self.kept.append(blocking)
         registers = []
         if said.keep_for:
             store = ToStore(Store(settings.data_path / FILE, said.keep_for, clock=clock), clock=clock)
             registers.append(store)
-            self._kept.append(store)
-        self.step = Auditing(policy, backends, registers, clock=clock, random=random)
+            self.kept.append(store)
+        self.step = Auditing(policy, backends, registers, slow, clock=clock)
 
     def run(self, stop: threading.Event) -> None:
         """Write until stopped, and then what is left."""
-        for each in self._kept:
+        for each in self.kept:
             each.start()
         stop.wait()
-        for each in self._kept:
+        for each in self.kept:
             each.stop()
 
 
 def _file(settings: Settings, *, clock: Clock) -> ToFile | ToFileInBatches:
     said = settings.audit
     rotation = Rotation(said.log_maxsize, said.log_maxbackup, said.log_maxage, said.log_compress)
-    file = ToFile(LogFile(said.log_path, rotation, clock=clock))
-    if said.log_mode == "blocking":
+    largest = said.log_truncate_max_event_size if said.log_truncate_enabled else None
+    wanted = form(legacy=said.log_format == "legacy", largest=largest)
+    file = ToFile(LogFile(said.log_path, rotation, clock=clock), wanted, is_strict=said.log_mode == "blocking-strict")
+    if said.log_mode != "batch":
         return file
-    batching = Batching(said.log_batch_buffer_size, said.log_batch_max_size, said.log_batch_max_wait)
-    return ToFileInBatches(file, batching, clock=clock)
+    batching = Batching(
+        said.log_batch_buffer_size,
+        said.log_batch_max_size,
+        said.log_batch_max_wait,
+        *_throttle(
+            "log",
+            enabled=said.log_batch_throttle_enable,
+            qps=said.log_batch_throttle_qps,
+            burst=said.log_batch_throttle_burst,
+        ),
+    )
+    return ToFileInBatches(file, batching, wanted, clock=clock)
 
 
 def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
@@ -87,8 +107,29 @@ def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
         said.webhook_batch_buffer_size,
         said.webhook_batch_max_size,
         said.webhook_batch_max_wait,
-        said.webhook_batch_throttle_qps,
-        said.webhook_batch_throttle_burst,
+        *_throttle(
+            "webhook",
+            enabled=said.webhook_batch_throttle_enable,
+            qps=said.webhook_batch_throttle_qps,
+            burst=said.webhook_batch_throttle_burst,
+        ),
     )
-    file = Path(said.webhook_config_file).expanduser()
-    return ToWebhook(file, batching, said.webhook_initial_backoff, clock=clock)
+    largest = said.webhook_truncate_max_event_size if said.webhook_truncate_enabled else None
+    return ToWebhook(
+        Path(said.webhook_config_file).expanduser(),
+        batching,
+        said.webhook_initial_backoff,
+        form(largest=largest),
+        largest=said.webhook_truncate_max_batch_size if said.webhook_truncate_enabled else None,
+        clock=clock,
+    )
+
+
+def _throttle(which: str, *, enabled: bool, qps: float, burst: int) -> tuple[float, int]:
+    """Return how many batches go out in a second, and at once; 0 a second if there is no limit."""
+    if not enabled:
+        return 0.0, 1
+    for name, value in (("qps", qps), ("burst", burst)):
+        if not value:
+            raise SettingsError(f"audit.{which}_batch_throttle_{name} is 0; with a throttle it must be more")
+    return qps, burst

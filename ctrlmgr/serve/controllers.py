@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
-from ctrlmgr.authentication.user import MASTERS, User
+from ctrlmgr.authentication.user import API_SERVER, MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.rights import Rights
 from ctrlmgr.clock import Clock
@@ -31,7 +31,6 @@ from ctrlmgr.settings import Settings
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
-API_SERVER: Final = User("system:apiserver", "", (MASTERS,))
 """Who does what every process that serves does, and what keeps the log in order."""
 
 
@@ -72,6 +71,7 @@ class Parts(NamedTuple):
             manager=CONTROLLER_MANAGER,
             canonical=canonical,
             rights=None if MASTERS in user.groups else self.rights(user),
+            rights_of=self.rights,
         )
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:

@@ -54,6 +54,7 @@ class Front:
         """
         self._settings = settings.server
         self._clock = clock
+        self._random = random
         self.kubeconfig = settings.data_path / kubeconfig
         self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
@@ -87,6 +88,7 @@ class Front:
             self.authenticator,
             authorizer,
             clock=self._clock,
+            random=self._random,
             max_reads=self._settings.max_reads,
             max_writes=self._settings.max_writes,
             kinds=kinds,

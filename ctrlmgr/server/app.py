@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 
 import structlog
 
@@ -25,6 +26,7 @@ from ctrlmgr.server.chain import Behind, Chain
 from ctrlmgr.server.endpoints import Places
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.http.responses import refused, warnings
 from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlightLimits
@@ -50,6 +52,7 @@ class App:
         authorizer: Authorizer,
         *,
         clock: Clock,
+        random: Random,
         max_reads: int = limits.READS,
         max_writes: int = limits.WRITES,
         kinds: Kinds | None = None,
@@ -58,9 +61,11 @@ class App:
         """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
 
         Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
-        `auditing` writes requests down. At most `max_reads` reads and `max_writes` writes are worked on at a time.
+        `random` names requests, and `auditing` writes them down. At most `max_reads` reads and `max_writes` writes are
+        worked on at a time.
         """
         self._backend = backend
+        self._ids = RequestIds(random)
         self._clock = clock
         self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
@@ -72,7 +77,7 @@ class App:
         """Answer one request."""
         began = self._clock.monotonic()
         place = self._places.find(exchange.path)
-        request = Request(exchange, place.location)
+        request = Request(exchange, place.location, self._ids)
         try:
             await self._chain.answer(request, place)
         except Disconnected:
@@ -90,7 +95,9 @@ class App:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
             if request.audit is not None and self._auditing is not None:
-                self._auditing.end(request, request.audit)
+                stage = self._auditing.end(request, request.audit)
+                if self._auditing.waits:
+                    await self._auditing.stored(request.audit, stage)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -29,6 +29,7 @@ import msgspec
 import structlog
 
 from ctrlmgr.audit.event import DEPRECATED
+from ctrlmgr.audit.policy import Stage
 from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -118,8 +119,8 @@ class Chain:
         finally:
             if request.told.warnings:
                 request.headers = warnings(request.told.warnings)
-        if self._auditing is not None:
-            self._auditing.begin(request, attributes, request.user)
+        if self._auditing is not None and not await self._begin_audit(self._auditing, request, attributes):
+            return
         if _impersonates(request):
             await self._impersonate(request, attributes)
         with self._limits.seat(request.method, attributes, request.user) as request.seat:
@@ -138,6 +139,16 @@ class Chain:
                     await self._perform(request, place, attributes)
             else:
                 await self._perform(request, place, attributes)
+
+    async def _begin_audit(self, auditing: Auditing, request: Request, attributes: Attributes) -> bool:
+        """Have a request written down; answer it and return False if that has to be and cannot."""
+        may = auditing.begin(request, attributes, request.user)
+        if may and auditing.waits and request.audit is not None:
+            may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
+        if not may:
+            request.audit = None
+            await request.respond(_undecided(request.uri, "failed to store audit event"))
+        return may
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
         """Have a request made for the user that its headers name."""
@@ -180,8 +191,8 @@ class Chain:
 
 
 def _undecided(uri: str, problem: str) -> Response:
-    """Answer that it could not be found out whether a request may be made (`responsewriters.InternalError`)."""
-    log.error("a request could not be authorized", uri=uri, error=problem)
+    """Answer that it is not known whether a request may be made (`responsewriters.InternalError`)."""
+    log.error("a request could not be made", uri=uri, error=problem)
     said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from ctrlmgr.settings.declaration import Setting
 from ctrlmgr.settings.kinds import DURATION, SWITCH, TEXT, decimal, one_of, whole
 
-_BATCH = one_of("batch", "blocking")
+_MODE = one_of("batch", "blocking", "blocking-strict")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +81,10 @@ class AuditSettings:
     ] = False
     log_mode: Annotated[
         str,
-        _BATCH,
+        _MODE,
         Setting(
-            '"blocking": each event is in the file before the server goes on. "batch": many at a time, on a thread '
-            "of their own.",
+            '"blocking": each event is in the file before the server goes on. "blocking-strict": and a request whose '
+            'first event cannot be written is refused. "batch": many at a time, on a thread of their own.',
             flag="--audit-log-mode",
             metavar="MODE",
         ),
@@ -108,6 +108,70 @@ class AuditSettings:
         DURATION,
         Setting("How long an event waits at most for others.", flag="--audit-log-batch-max-wait", metavar="DURATION"),
     ] = 1.0
+    log_format: Annotated[
+        str,
+        one_of("json", "legacy"),
+        Setting(
+            '"json": an Event of audit.k8s.io/v1 a line. "legacy": one line of text each.',
+            flag="--audit-log-format",
+            metavar="FORMAT",
+        ),
+    ] = "json"
+    log_batch_throttle_enable: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether no more writes than that go out in a second, with log_mode batch.",
+            flag="--audit-log-batch-throttle-enable",
+            metavar="BOOL",
+        ),
+    ] = False
+    log_batch_throttle_qps: Annotated[
+        float,
+        decimal(0),
+        Setting(
+            "How many times a second many are written.",
+            flag="--audit-log-batch-throttle-qps",
+            metavar="NUMBER",
+        ),
+    ] = 0.0
+    log_batch_throttle_burst: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "How many times at once after a quiet time.",
+            flag="--audit-log-batch-throttle-burst",
+            metavar="NUMBER",
+        ),
+    ] = 0
+    log_truncate_enabled: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether events and lists of them are kept small.",
+            flag="--audit-log-truncate-enabled",
+            metavar="BOOL",
+        ),
+    ] = False
+    log_truncate_max_event_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "The size in bytes from which an event goes without the bodies of request and answer; one that is larger "
+            "even so is dropped.",
+            flag="--audit-log-truncate-max-event-size",
+            metavar="BYTES",
+        ),
+    ] = 102_400
+    log_truncate_max_batch_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "The size in bytes from which a list of events is divided.",
+            flag="--audit-log-truncate-max-batch-size",
+            metavar="BYTES",
+        ),
+    ] = 10_485_760
     webhook_config_file: Annotated[
         str,
         TEXT,
@@ -118,6 +182,16 @@ class AuditSettings:
             metavar="FILE",
         ),
     ] = ""
+    webhook_mode: Annotated[
+        str,
+        _MODE,
+        Setting(
+            '"batch": many at a time, and no request waits. "blocking": requests wait until events have been sent. '
+            '"blocking-strict": and are refused if their first event could not be.',
+            flag="--audit-webhook-mode",
+            metavar="MODE",
+        ),
+    ] = "batch"
     webhook_initial_backoff: Annotated[
         float,
         DURATION,
@@ -150,11 +224,20 @@ class AuditSettings:
             metavar="DURATION",
         ),
     ] = 30.0
+    webhook_batch_throttle_enable: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether no more lists than that go out in a second, with webhook_mode batch.",
+            flag="--audit-webhook-batch-throttle-enable",
+            metavar="BOOL",
+        ),
+    ] = True
     webhook_batch_throttle_qps: Annotated[
         float,
         decimal(0),
         Setting(
-            "How many lists are sent a second. 0: as many as there are.",
+            "How many lists are sent a second.",
             flag="--audit-webhook-batch-throttle-qps",
             metavar="NUMBER",
         ),
@@ -168,3 +251,31 @@ class AuditSettings:
             metavar="NUMBER",
         ),
     ] = 15
+    webhook_truncate_enabled: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether events and lists of them are kept small.",
+            flag="--audit-webhook-truncate-enabled",
+            metavar="BOOL",
+        ),
+    ] = False
+    webhook_truncate_max_event_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "The size in bytes from which an event goes without the bodies of request and answer; one that is larger "
+            "even so is dropped.",
+            flag="--audit-webhook-truncate-max-event-size",
+            metavar="BYTES",
+        ),
+    ] = 102_400
+    webhook_truncate_max_batch_size: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "The size in bytes from which a list of events is divided.",
+            flag="--audit-webhook-truncate-max-batch-size",
+            metavar="BYTES",
+        ),
+    ] = 10_485_760

@@ -119,19 +119,25 @@ class Rule(NamedTuple):
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
     """Read a file of rules; raises `SettingsError` with the line and the reason for the first that is wrong."""
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else 1
-        raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
+    node = compose(path)
     if node is None:
         return ()
     if not isinstance(node, yaml.SequenceNode):
         raise SettingsError(f"{path}:{node.start_mark.line + 1}: a list of rules is expected")
     return tuple(_read_rule(path, each) for each in node.value)
+
+
+def compose(path: Path, setting: str = "") -> yaml.Node | None:
+    """Read a file of YAML, None if it is empty; raises `SettingsError` with the line, or with the `setting`."""
+    try:
+        return yaml.compose(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        where = f"{setting}: {path}" if setting else str(path)
+        raise SettingsError(f"{where} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else 1
+        raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
 
 
 def _read_rule(path: Path, node: yaml.Node) -> Rule:

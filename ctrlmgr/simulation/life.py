@@ -67,7 +67,6 @@ class ContainerLife:
     is_done: bool = False
     """Whether it will not start again."""
     next_change: float | None = None
-    dead_by_probe: bool = False
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ import yaml
 
 from ctrlmgr.api import quantity
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import NODE_ANNOTATION
+from ctrlmgr.simulation.behaviour import NODE_ANNOTATION, compose
 
 MARK: Final = "simulate.ctrlmgr.io/node"
 """The label of nodes that are simulated; its value is "true"."""
@@ -64,14 +64,7 @@ _FIELDS: Final = ("name", "count", "labels", "taints", "capacity", "zone", "anno
 
 
 def _read_file(path: Path) -> list[Template]:
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"controllers.nodes: {path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else 1
-        raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
+    node = compose(path, "controllers.nodes")
     if not isinstance(node, yaml.SequenceNode):
         raise SettingsError(f"{path}:1: a list of nodes is expected, each with a `name`")
     found: list[Template] = []

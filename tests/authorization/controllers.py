@@ -8,8 +8,13 @@ from functools import cache
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Union, Verdict
 from ctrlmgr.authorization.bootstrap import bindings as declared
+from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
+from ctrlmgr.authorization.node.authorizer import NodeAuthorizer
+from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, RbacIndex
 from ctrlmgr.client.rights import UserRights
@@ -26,6 +31,18 @@ def account_of(controller: str) -> User:
 def rights_of(user: User) -> UserRights:
     """Return what a user may do in a new cluster."""
     return UserRights(user, RbacAuthorizer(_index()).authorize)
+
+
+def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
+    """Return what tells the rights of kubelets, which go by what `graph` knows."""
+    authorizer = Union([NodeAuthorizer(graph, NODE_RULES), RbacAuthorizer(_index())])
+
+    def decide(user: User, asked: Attributes) -> Verdict:
+        verdict = authorizer.authorize(user, asked)
+        assert verdict is not None
+        return verdict
+
+    return lambda user: UserRights(user, decide, generation=lambda: None)
 
 
 class NamedRights:

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.bootstrap import bindings as declared
+from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.client.rights import UserRights
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import Forbidden
-from tests.authorization.controllers import account_of, rights_of
+from tests.authorization.controllers import account_of, node_rights, rights_of
 from tests.kinds.stage import find_kind
 
 EVERY = (declared.CLUSTER_ROLES, declared.ROLES, declared.CLUSTER_ROLE_BINDINGS, declared.ROLE_BINDINGS)
@@ -81,3 +83,14 @@ def test_a_right_is_decided_once_until_roles_change() -> None:
     generation[0] += 1
     rights.check("delete", target)
     assert len(asked) == 2
+
+
+def test_who_acts_for_a_node_may_do_what_the_node_may() -> None:
+    rights = node_rights(NodeGraph())(User("system:node:n1", "", ("system:nodes",)))
+    lease = Target(find_kind("coordination.k8s.io/v1/leases"), "kube-node-lease", "n1")
+    rights.check("update", lease)
+    with pytest.raises(Forbidden, match="can only access node lease with the same name as the requesting node"):
+        rights.check("update", lease._replace(name="n2"))
+    rights.check("update", Target(find_kind("v1/pods"), "shop", "p", "status"))
+    with pytest.raises(Forbidden):
+        rights.check("create", Target(find_kind("v1/secrets"), "shop", "s"))

@@ -10,6 +10,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.names import new_uid
@@ -19,7 +20,7 @@ from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import NamedRights
+from tests.authorization.controllers import NamedRights, node_rights
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
@@ -36,7 +37,11 @@ class WorkedStage(Stage):
         super().__init__(caller=caller)
         self.random = Random(1)
         rights = NamedRights(lambda: self.controller.name)
-        self.engine_client = EngineClient(self.engine, self._run, Requester(self.ACTOR), rights=rights)
+        graph = NodeGraph()
+        self.engine.cacher.feed(graph)
+        self.engine_client = EngineClient(
+            self.engine, self._run, Requester(self.ACTOR), rights=rights, rights_of=node_rights(graph)
+        )
         self.apiserver_client = EngineClient(self.engine, self._run, Requester("system:apiserver"))
         self.log_client = LogClient(
             self.log, author=Author(self.ACTOR), clock=self.clock, new_uid=lambda: new_uid(self.random)

@@ -77,7 +77,9 @@ def make(
     reviews = Reviews(authenticator, authorizer)
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
-    app = App(backend, pages, authenticator, authorizer, clock=clock, max_reads=max_reads, auditing=auditing)
+    app = App(
+        backend, pages, authenticator, authorizer, clock=clock, random=Random(3), max_reads=max_reads, auditing=auditing
+    )
     return Made(app, log, backend)
 
 

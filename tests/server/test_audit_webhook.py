@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import threading
@@ -16,7 +17,8 @@ from ctrlmgr.audit.batches import Batching
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.auditing.webhook import ToWebhook
+from ctrlmgr.server.auditing.webhook import Blocking, ToWebhook
+from tests.audit.records import told
 
 BATCHING = Batching(max_size=2, max_wait=0.01)
 
@@ -88,7 +90,7 @@ def lost() -> float:
 def test_events_are_sent_as_lists(tmp_path: Path, receiver: Receiver) -> None:
     sending = webhook(tmp_path, receiver.url)
     for number in range(3):
-        sending.tell(b'{"auditID":"%d"}\n' % number)
+        sending.tell(told(str(number)))
     sending.start()
     sending.stop()
     assert [[event["auditID"] for event in each["items"]] for each in receiver.lists] == [["0", "1"], ["2"]]
@@ -101,10 +103,10 @@ def test_what_fails_is_tried_again_and_what_is_refused_is_not(tmp_path: Path, re
     before = lost()
     sending = webhook(tmp_path, receiver.url)
     sending.start()
-    sending.tell(b"{}\n")
+    sending.tell(told())
     receiver.wait_for(3)
     assert lost() == before
-    sending.tell(b"{}\n")
+    sending.tell(told())
     receiver.wait_for(4)
     sending.stop()
     assert len(receiver.lists) == 4
@@ -115,9 +117,28 @@ def test_what_cannot_be_sent_is_lost_and_holds_nothing_up(tmp_path: Path) -> Non
     before = lost()
     sending = webhook(tmp_path, "http://127.0.0.1:1", backoff=60.0)
     sending.start()
-    sending.tell(b"{}\n")
+    sending.tell(told())
     sending.stop()
     assert lost() == before + 1
+
+
+@pytest.mark.parametrize(("code", "kept"), [(200, True), (400, False)])
+def test_a_request_may_wait_until_its_event_has_been_sent(
+    tmp_path: Path, receiver: Receiver, code: int, *, kept: bool
+) -> None:
+    receiver.codes += [code]
+    blocking = Blocking(webhook(tmp_path, receiver.url), is_strict=True)
+    blocking.start()
+    assert asyncio.run(blocking.store(told("seven"))) is kept
+    blocking.stop()
+    assert [event["auditID"] for event in receiver.lists[0]["items"]] == ["seven"]
+
+
+def test_who_waits_for_what_cannot_be_sent_is_told_so(tmp_path: Path) -> None:
+    blocking = Blocking(webhook(tmp_path, "http://127.0.0.1:1"), is_strict=True)
+    blocking.start()
+    assert asyncio.run(blocking.store(told())) is False
+    blocking.stop()
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def page(
     told = told or clock
     site = Site(reader, Process(reader, health, clock=told, role="all"), authorizer, clock=told, requests=requests)
     pages = Pages(health, CollectorRegistry(), kinds, backend.workers, mounts={"ui": site})
-    app = App(backend, pages, access, authorizer, clock=clock)
+    app = App(backend, pages, access, authorizer, clock=clock, random=Random(3))
     stop = threading.Event()
     reading = threads.start("page under test", lambda: reader.run(stop))
     try:

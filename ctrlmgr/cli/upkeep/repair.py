@@ -67,16 +67,16 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
 
 def _client(log: EventLog) -> LogClient:
     from ctrlmgr import __version__
+    from ctrlmgr.authentication.user import API_SERVER
     from ctrlmgr.client import LogClient
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.repair.controller import CONTROLLER_NAME
     from ctrlmgr.engine.names import new_uid
     from ctrlmgr.eventlog import Author
 
     random = SystemRandom()
     return LogClient(
         log,
-        author=Author(f"system:controller:{CONTROLLER_NAME}", f"ctrlmgr-repair/{__version__}"),
+        author=Author(API_SERVER.name, f"ctrlmgr-repair/{__version__}"),
         clock=SystemClock(),
         new_uid=lambda: new_uid(random),
     )
@@ -86,9 +86,9 @@ def _teller(log: EventLog) -> EngineClient:
     """Return what Events are written through, as the API would write them."""
     from ctrlmgr import __version__
     from ctrlmgr.admission.registry import default_chain
+    from ctrlmgr.authentication.user import API_SERVER
     from ctrlmgr.client import ControllerRunner, EngineClient, LogState
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.controllers.repair.controller import CONTROLLER_NAME
     from ctrlmgr.engine.options import Requester
     from ctrlmgr.engine.writing import WriteEngine
     from ctrlmgr.kinds.builtin import builtin_kinds
@@ -97,7 +97,7 @@ def _teller(log: EventLog) -> EngineClient:
     kinds = builtin_kinds()
     admission = default_chain(kinds, clock)
     engine = WriteEngine(kinds, state, clock=clock, random=SystemRandom(), admission=admission)
-    requester = Requester(f"system:controller:{CONTROLLER_NAME}", ("system:masters",), f"ctrlmgr-repair/{__version__}")
+    requester = Requester(API_SERVER.name, API_SERVER.groups, f"ctrlmgr-repair/{__version__}")
     return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 
 

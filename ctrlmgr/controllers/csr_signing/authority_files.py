@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.controllers.csr_signing.authority import SigningAuthority
 from ctrlmgr.errors import SettingsError
 
@@ -46,13 +47,5 @@ class AuthorityFiles:
         certificate, key = self._files
         return SigningAuthority.read(certificate.read_bytes(), key.read_bytes())
 
-    def _look(self) -> list[tuple[int, int] | None]:
-        return [_stamp(path) for path in self._files]
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    def _look(self) -> list[Stamp]:
+        return [stamp_of(path) for path in self._files]

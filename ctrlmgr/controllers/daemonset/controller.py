@@ -30,7 +30,7 @@ from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import AT_ONCE, PodControl, in_batches
 from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
-from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
@@ -117,13 +117,9 @@ class DaemonSetReconciler:
         control = PodControl(owner, client, self._recorder)
         nodes = step.create[:BURST]
         pods = [pod_for(owner, node, hash_) for node in nodes]
-        failure = in_batches(len(pods), lambda number: control.create(pods[number]), self._at_once)[1]
-        for pod in step.delete[:BURST]:
-            try:
-                control.delete(pod)
-            except ApiError as error:
-                failure = failure or error
-        return failure
+        not_created = in_batches(len(pods), lambda number: control.create(pods[number]), self._at_once)[1]
+        not_deleted = control.delete_each(step.delete[:BURST])
+        return not_created or not_deleted
 
 
 class NodeChanges:

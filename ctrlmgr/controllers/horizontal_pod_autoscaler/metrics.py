@@ -15,8 +15,6 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.errors import CtrlmgrError
 
-DEFAULT_WINDOW: Final = 60_000_000
-"""Over what span a custom metric is an average that does not say (`metricServerDefaultMetricWindow`)."""
 _SECOND: Final = 1_000_000
 
 

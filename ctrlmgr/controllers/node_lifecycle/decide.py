@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.node_lifecycle.views import READY, Condition, HealthNode
-from ctrlmgr.scheduling.taints import NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, Taint
+from ctrlmgr.scheduling.taints import NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 
 _SECOND: Final = 1_000_000
 _WATCHED: Final = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -159,8 +159,3 @@ def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
         for name, former in MIRRORED_LABELS
         if name in labels and labels.get(former) != labels[name]
     }
-
-
-def no_execute(taints: Iterable[Taint] | None) -> list[Taint]:
-    """Return the taints that drive pods off a node."""
-    return [each for each in taints or () if each.effect == "NoExecute"]

@@ -43,7 +43,7 @@ from ctrlmgr.controllers.workloads.replica_sets import (
     controller_selects,
     selects,
 )
-from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 
@@ -122,13 +122,7 @@ class ReplicaSetReconciler:
         if step.create:
             new = pod_from_template(template, owner)
             return in_batches(step.create, lambda number: control.create(new), self._at_once)[1]
-        failure: CtrlmgrError | None = None
-        for pod in step.delete:
-            try:
-                control.delete(pod)
-            except ApiError as error:
-                failure = failure or error
-        return failure
+        return control.delete_each(step.delete)
 
     def _related(self, obj: Object) -> list[Object]:
         """Return the pods that any set of the same controller selects."""

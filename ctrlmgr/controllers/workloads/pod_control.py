@@ -9,7 +9,7 @@ Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ctrlmgr import threads
@@ -125,6 +125,16 @@ class PodControl:
             self._tell(WARNING, NOT_DELETED, f"Error deleting: {error}")
             raise
         self._tell(NORMAL, DELETED, f"Deleted pod: {pod.name}")
+
+    def delete_each(self, pods: Iterable[Object]) -> ApiError | None:
+        """Delete as many of the pods as can be, and return the first error."""
+        failure: ApiError | None = None
+        for pod in pods:
+            try:
+                self.delete(pod)
+            except ApiError as error:
+                failure = failure or error
+        return failure
 
     def _tell(self, type_: str, reason: str, message: str) -> None:
         self._recorder.event(self._owner.object, type_, reason, message)

@@ -302,11 +302,6 @@ def label_name(name: str, is_prefix: bool = False) -> list[str]:
     return dns1123_label(_as_whole(name) if is_prefix else name)
 
 
-def label_1035_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check the name of an object that must not start with a digit (`NameIsDNS1035Label`)."""
-    return dns1035_label(_as_whole(name) if is_prefix else name)
-
-
 def any_name(name: str, is_prefix: bool = False) -> list[str]:
     """Check nothing: for kinds whose names are theirs to choose."""
     return []

@@ -8,7 +8,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -127,21 +127,6 @@ class Api(Cluster):
     def object(self, method: str, path: str, body: bytes | None = None, **options: Any) -> Object:
         """Send a request whose answer is an object, and return that."""
         return Object.from_wire(self.call(method, path, body, **options))
-
-    def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
-        """Yield the lines of a watch until the server ends it, after `seconds` at the latest."""
-        asked = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
-        timeout = urllib3.Timeout(connect=10, read=seconds + 30)
-        response = self._send(served.url(namespace), asked, {}, timeout)
-        rest = b""
-        try:
-            for piece in response.stream(1 << 16):
-                *lines, rest = (rest + piece).split(b"\n")
-                yield from lines
-        except urllib3.exceptions.HTTPError as error:
-            raise ServiceUnavailable(f"the watch of {served.resource} broke: {error}") from error
-        finally:
-            response.close()
 
     def find(self, resource: Resource) -> Served:
         """Return where a resource is served, in the version that its group prefers; raises `NotFound`."""

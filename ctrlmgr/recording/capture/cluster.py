@@ -154,13 +154,13 @@ class Cluster:
 
     def watch(self, served: Served, namespace: str, revision: Revision, seconds: int) -> Iterator[bytes]:
         """Yield the lines of a watch from `revision` on, until the server ends it, after `seconds` at the latest."""
-        query = {
-            "watch": "1",
-            "resourceVersion": str(revision),
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(seconds),
-        }
-        response = self._send(served.url(namespace), query, {}, urllib3.Timeout(connect=10, read=seconds + 30))
+        return self.lines(served, namespace, {"resourceVersion": str(revision)}, seconds)
+
+    def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
+        """Yield the lines of a watch that also asks for `query`, as `watch` does."""
+        asked = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
+        timeout = urllib3.Timeout(connect=10, read=seconds + 30)
+        response = self._send(served.url(namespace), asked, {}, timeout)
         rest = b""
         try:
             for piece in response.stream(1 << 16):

@@ -12,6 +12,7 @@ import structlog
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.event import DECISION, REASON, Record
 from ctrlmgr.audit.log_file import LogFile
+from ctrlmgr.audit.telling import WHOLE, Form, Told
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -24,14 +25,21 @@ _TO_STORE = Batching(buffer_size=20_000, max_size=1_000, max_wait=0.25)
 class ToFile:
     """Writes each event before the server goes on: a `Backend`."""
 
-    def __init__(self, file: LogFile) -> None:
-        """Write to `file`."""
+    def __init__(self, file: LogFile, form: Form = WHOLE, *, is_strict: bool = False) -> None:
+        """Write to `file`, events as `form` has them; if it `is_strict`, what cannot be written may not be done."""
         self._file = file
+        self._form = form
         self._fails = False
+        self.is_strict = is_strict
 
-    def tell(self, line: bytes) -> None:
-        """Append a line."""
+    def tell(self, event: Told) -> bool:
+        """Append a line; return whether that could be done."""
+        line = self._form(event)
+        if line is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return False
         self.write([line])
+        return not self._fails
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Append lines; says once that it cannot, and once that it can again."""
@@ -58,14 +66,22 @@ class ToFile:
 class ToFileInBatches:
     """Writes many events at a time, on a thread of its own: a `Backend`."""
 
-    def __init__(self, file: ToFile, batching: Batching, *, clock: Clock) -> None:
-        """Write to `file`."""
+    is_strict = False
+
+    def __init__(self, file: ToFile, batching: Batching, form: Form = WHOLE, *, clock: Clock) -> None:
+        """Write to `file`, events as `form` has them."""
         self._file = file
+        self._form = form
         self._batches = Batches(batching, file.write, name="audit log", clock=clock, dropped=_dropped)
 
-    def tell(self, line: bytes) -> None:
-        """Have a line appended soon."""
+    def tell(self, event: Told) -> bool:
+        """Have a line appended soon; return whether it is small enough."""
+        line = self._form(event)
+        if line is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return False
         self._batches.add(line)
+        return True
 
     def start(self) -> None:
         """Start the thread."""

@@ -2,24 +2,25 @@
 
 Guarantees:
 - A request that the policy does not want costs the look at the policy, and nothing from then on.
-- A backend that fails is counted, and loses the event; the request is answered all the same.
+- A backend that fails is counted, and loses the event; the request is answered all the same, unless the backend is
+  strict and knows nothing of the request yet: then it is not made.
 
 Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Sequence
-from random import Random
 from typing import Protocol
 
 from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Level, Policy, Stage
+from ctrlmgr.audit.telling import Told
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.names import new_uid
 from ctrlmgr.metrics import AUDIT_EVENTS, AUDIT_LEVELS
 from ctrlmgr.server.http.request import Request
 
@@ -27,16 +28,30 @@ _LASTING_VERBS = frozenset({"watch", "proxy"})
 _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
 
-_ID = b"audit-id"
 _FORWARDED = b"x-forwarded-for"
 _REAL = b"x-real-ip"
 
 
 class Backend(Protocol):
-    """What keeps audit events; neither method raises, or waits for another process."""
+    """What keeps audit events; it neither raises nor waits for another process."""
 
-    def tell(self, line: bytes) -> None:
-        """Take an event, as a line of JSON."""
+    @property
+    def is_strict(self) -> bool:
+        """Whether a request may not be made whose first event is not kept."""
+
+    def tell(self, event: Told) -> bool:
+        """Take an event; return whether it is kept, as far as that is known."""
+
+
+class SlowBackend(Protocol):
+    """What keeps audit events elsewhere, and has requests wait for that; it does not raise."""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a request may not be made whose first event is not kept."""
+
+    async def store(self, event: Told) -> bool:
+        """Take an event; return whether it is kept."""
 
 
 class Register(Protocol):
@@ -54,27 +69,36 @@ class Auditing:
         policy: Policy,
         backends: Sequence[Backend],
         registers: Sequence[Register] = (),
+        slow: Sequence[SlowBackend] = (),
         *,
         clock: Clock,
-        random: Random,
     ) -> None:
-        """Apply `policy`, and tell `backends` of events and `registers` of requests; `random` names requests."""
+        """Apply `policy`, and tell `backends` of events and `registers` of requests.
+
+        Requests wait for the `slow` backends.
+        """
+        self._slow = slow
+        self.waits = bool(slow)
+        """Whether requests have to wait until their events are `stored`."""
+        self._storing: set[asyncio.Task[bool]] = set()
         self._policy = policy
-        self._backends = backends
+        self.backends = backends
         self._registers = registers
         self._clock = clock
-        self._random = random
 
-    def begin(self, request: Request, attributes: Attributes, user: User | None) -> None:
-        """Begin the record of a request by `user`, None if it is not known who sends it; if it is to have one."""
+    def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
+        """Begin the record of a request by `user`, None if it is not known who sends it; if it is to have one.
+
+        Return whether the request may be made: not if it cannot be written down and has to be.
+        """
         handling = self._policy.handling(user, attributes)
         if handling.level is Level.NONE:
-            return
+            return True
         request.audit = record = Record(
             handling,
             attributes,
             user,
-            id=request.header(_ID).decode("utf-8", "replace") or new_uid(self._random),
+            id=request.id.decode("utf-8", "replace"),
             uri=request.uri,
             agent=request.header(b"user-agent").decode("utf-8", "replace"),
             sources=_sources(request),
@@ -84,12 +108,20 @@ class Auditing:
         )
         AUDIT_LEVELS[record.level].inc()
         if user is not None:
-            self._tell(record, Stage.REQUEST_RECEIVED)
-        else:
-            record.lasts = False  # its one event is told of when it has been answered
+            return self._tell(record, Stage.REQUEST_RECEIVED)
+        record.lasts = False  # its one event is told of when it has been answered
+        return True
 
-    def end(self, request: Request, record: Record) -> None:
-        """Tell of a request that has been answered, or whose client has gone away."""
+    async def stored(self, record: Record, stage: Stage) -> bool:
+        """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""
+        if stage in record.handling.omitted:
+            return True
+        event = Told(record, stage, self._clock.now())
+        kept = [(await backend.store(event)) or not backend.is_strict for backend in self._slow]
+        return all(kept)
+
+    def end(self, request: Request, record: Record) -> Stage:
+        """Tell of a request that has been answered, or whose client has gone away; return the stage that this is."""
         record.annotations.update(request.told.annotations)
         record.code = record.code or request.code or _CLIENT_CLOSED
         if record.user is None:
@@ -101,19 +133,28 @@ class Auditing:
             now = self._clock.now()
             for register in self._registers:
                 register.note(record, now)
+        return stage
 
     def _started(self, record: Record) -> None:
         record.lasts = False
         self._tell(record, Stage.RESPONSE_STARTED)
+        if self._slow:  # the head of an answer is sent at once, whatever becomes of this
+            task = asyncio.get_running_loop().create_task(self.stored(record, Stage.RESPONSE_STARTED))
+            self._storing.add(task)
+            task.add_done_callback(self._storing.discard)
 
-    def _tell(self, record: Record, stage: Stage) -> None:
+    def _tell(self, record: Record, stage: Stage) -> bool:
+        """Tell of an event; return whether all backends have it that have to."""
         if stage in record.handling.omitted:
-            return
+            return True
         AUDIT_EVENTS.inc()
-        if self._backends:
-            line = record.line(stage, self._clock.now())
-            for backend in self._backends:
-                backend.tell(line)
+        may = True
+        if self.backends:
+            event = Told(record, stage, self._clock.now())
+            for backend in self.backends:
+                if not backend.tell(event) and backend.is_strict:
+                    may = False
+        return may
 
 
 def _sources(request: Request) -> list[str]:

@@ -1,8 +1,8 @@
 """Sends audit events to another server, many at a time, on a thread of its own.
 
 Guarantees:
-- No request waits for it. Events that do not fit into the buffer, or could not be sent in `_TRIES` attempts, are
-  counted and lost.
+- No request waits for it, unless settings say so (`Blocking`). Events that do not fit into the buffer, or could not be
+  sent in `_TRIES` attempts, are counted and lost.
 - When the process ends, what is left is sent once more, and not tried again.
 
 Rules: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
@@ -13,17 +13,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx
 import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
+from ctrlmgr.audit.telling import WHOLE, Form, Told, portions
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
+from ctrlmgr.server.workers import Workers
 from ctrlmgr.settings.kubeconfig import Access, load
 
 log = structlog.get_logger(__name__)
+
+_AT_A_TIME: Final = 8
+"""Events that are sent at the same time where requests wait for that."""
 
 _TRIES: Final = 5
 _FACTOR: Final = 1.5
@@ -34,11 +39,35 @@ _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"item
 _WORTH_A_RETRY = frozenset((408, 429))
 
 
+class _Problem(NamedTuple):
+    """Why events could not be sent."""
+
+    words: str
+    passes: bool = True
+    """Whether another try may do better."""
+
+
 class ToWebhook:
     """Sends events to where a kubeconfig says: a `Backend`."""
 
-    def __init__(self, config: Path, batching: Batching, backoff: float, *, clock: Clock) -> None:
-        """Read `config`; the first retry comes after `backoff` seconds. Raises `SettingsError`."""
+    is_strict = False
+
+    def __init__(
+        self,
+        config: Path,
+        batching: Batching,
+        backoff: float,
+        form: Form = WHOLE,
+        *,
+        largest: int | None = None,
+        clock: Clock,
+    ) -> None:
+        """Read `config`; the first retry comes after `backoff` seconds. Raises `SettingsError`.
+
+        Events are sent as `form` has them, in lists of `largest` bytes at most.
+        """
+        self._form = form
+        self._largest = largest
         self._access: Access = load([config])
         self._backoff = backoff
         self._clock = clock
@@ -48,9 +77,22 @@ class ToWebhook:
         context = self._access.context
         self._client = httpx.Client(verify=context if context is not None else True, timeout=_PATIENCE, trust_env=False)
 
-    def tell(self, line: bytes) -> None:
-        """Have an event sent soon."""
+    def tell(self, event: Told) -> bool:
+        """Have an event sent soon; return whether it is small enough."""
+        line = self._form(event)
+        if line is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return False
         self._batches.add(line)
+        return True
+
+    def send(self, event: Told) -> bool:
+        """Send an event now; return whether the other server has it. Any thread may call that."""
+        line = self._form(event)
+        if line is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return False
+        return self._deliver([line])
 
     def start(self) -> None:
         """Start the thread."""
@@ -65,31 +107,36 @@ class ToWebhook:
         self._client.close()
 
     def _send(self, lines: Sequence[bytes]) -> None:
+        for portion in portions(lines, self._largest):
+            self._deliver(portion)
+
+    def _deliver(self, lines: Sequence[bytes]) -> bool:
         body, pause = _HEAD + b",".join(line.rstrip() for line in lines) + b"]}", self._backoff
-        for attempt in range(1, _TRIES + 1):
-            problem = self._try(body)
-            if problem is None:
-                return
-            if attempt == _TRIES or not self._wait(pause):
+        left = _TRIES
+        while (problem := self._try(body)) is not None:
+            left -= 1
+            if not left or not problem.passes or not self._wait(pause):
                 break
             pause *= _FACTOR
-        log.warning("audit events could not be sent", server=self._access.server, events=len(lines), error=problem)
+        else:
+            return True
+        log.warning(
+            "audit events could not be sent", server=self._access.server, events=len(lines), error=problem.words
+        )
         _lost(len(lines))
+        return False
 
-    def _try(self, body: bytes) -> str | None:
+    def _try(self, body: bytes) -> _Problem | None:
         """Return why a body could not be sent, None if it was; what the other server refuses is not sent again."""
         headers = {"content-type": "application/json", **self._access.headers()}
         try:
             answer = self._client.post(self._access.server, content=body, headers=headers)
         except httpx.HTTPError as error:
-            return str(error) or type(error).__name__
+            return _Problem(str(error) or type(error).__name__)
         if answer.status_code < 300:
             return None
-        if answer.status_code < 500 and answer.status_code not in _WORTH_A_RETRY:
-            log.warning("audit events were refused", server=self._access.server, code=answer.status_code)
-            AUDIT_ERRORS.labels("webhook").inc()
-            return None
-        return f"it answered {answer.status_code}"
+        passes = answer.status_code >= 500 or answer.status_code in _WORTH_A_RETRY
+        return _Problem(f"it answered {answer.status_code}", passes)
 
     def _wait(self, seconds: float) -> bool:
         """Wait; return whether there is to be another try."""
@@ -98,6 +145,29 @@ class ToWebhook:
             while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:
                 self._clock.wait(self._stopping, rest)
             return not self._is_stopping
+
+
+class Blocking:
+    """Sends each event before its request goes on: a `SlowBackend`; it ends with the process."""
+
+    def __init__(self, webhook: ToWebhook, *, is_strict: bool) -> None:
+        """Send through `webhook`; if it `is_strict`, what cannot be sent may not be done."""
+        self._webhook = webhook
+        self._workers = Workers(_AT_A_TIME)
+        self.is_strict = is_strict
+
+    async def store(self, event: Told) -> bool:
+        """Send an event, and return whether the other server has it."""
+        return await self._workers.run(lambda: self._webhook.send(event))
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._workers.start()
+
+    def stop(self) -> None:
+        """End them, and give up what is being tried again."""
+        self._workers.stop()
+        self._webhook.stop()
 
 
 def _lost(count: int) -> None:

@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ctrlmgr.authentication.certificates import read_certificates
+from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.errors import SettingsError
 
 log = structlog.get_logger(__name__)
@@ -58,13 +59,5 @@ class AuthorityFiles:
                 raise SettingsError(f"{self._setting}: {path} cannot be used: {error}") from error
         return tuple(found)
 
-    def _look(self) -> list[tuple[int, int] | None]:
-        return [_stamp(path) for path in self._files]
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    def _look(self) -> list[Stamp]:
+        return [stamp_of(path) for path in self._files]

@@ -15,6 +15,7 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.legacy_claims import LAST_USED
+from ctrlmgr.authentication.user import API_SERVER
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
@@ -25,7 +26,7 @@ from ctrlmgr.server.driver import Driver
 log = structlog.get_logger(__name__)
 
 _SECRETS = Resource("", "secrets")
-_WRITER = Requester("system:apiserver", ("system:masters",), "kube-apiserver")
+_WRITER = Requester(API_SERVER.name, API_SERVER.groups, "kube-apiserver")
 
 
 class LastUsed:

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from ctrlmgr.authentication import jwt
+from ctrlmgr.authentication.file_stamps import stamp_of
 from ctrlmgr.authentication.id_tokens import read_key_set, token_user
 from ctrlmgr.authentication.jwt_configuration import Configuration, TrustedIssuer, read_configuration
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
@@ -128,7 +129,7 @@ class ConfiguredTokens(ForAllAudiences):
         self._told = told
         self._clock = clock
         self._issuers: dict[str, IssuerTokens] = {}
-        self._stamp = self._look()
+        self._stamp = stamp_of(self._file)
         self._take(read_configuration(file, own_issuers))
 
     async def user_of(self, token: str, told: Told) -> User | None:
@@ -147,7 +148,7 @@ class ConfiguredTokens(ForAllAudiences):
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
-        stamp = self._look()
+        stamp = stamp_of(self._file)
         if stamp == self._stamp:
             return False
         self._stamp = stamp
@@ -171,10 +172,3 @@ class ConfiguredTokens(ForAllAudiences):
             for each in said.issuers
         }
         self._told(said)
-
-    def _look(self) -> tuple[int, int] | None:
-        try:
-            status = self._file.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size

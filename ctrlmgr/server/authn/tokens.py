@@ -19,6 +19,7 @@ from pathlib import Path
 
 import structlog
 
+from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authn.parts import Told
@@ -67,12 +68,8 @@ class Tokens(ForAllAudiences):
         log.info("tokens reloaded", file=str(self._file), tokens=len(self._users) - len(self._fixed))
         return True
 
-    def _look(self) -> tuple[int, int] | None:
-        try:
-            status = self._file.stat() if self._file else None
-        except OSError:
-            return None
-        return (status.st_mtime_ns, status.st_size) if status else None
+    def _look(self) -> Stamp:
+        return stamp_of(self._file) if self._file else None
 
     def _read(self) -> dict[bytes, User]:
         if self._file is None or self._stamp is None:

@@ -25,6 +25,7 @@ from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import Header
+from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.http.stream import Stream
 from ctrlmgr.server.limits import Seat
@@ -40,6 +41,7 @@ AGENT_LENGTH = 256
 BODY_PATIENCE = 60.0
 """Seconds in which a body must have come (kube-apiserver's --request-timeout)."""
 
+_ID = b"audit-id"
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NO_QUERY: dict[str, list[str]] = {}
 _ANONYMOUS = User("system:anonymous")
@@ -51,6 +53,8 @@ class Request:
     __slots__ = (
         "_exchange",
         "_headers",
+        "_id",
+        "_ids",
         "_query",
         "audit",
         "code",
@@ -63,8 +67,10 @@ class Request:
         "user",
     )
 
-    def __init__(self, exchange: Exchange, location: Location) -> None:
-        """Wrap an exchange; `location` is where its path leads."""
+    def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
+        """Wrap an exchange; `location` is where its path leads, `ids` names requests whose clients do not."""
+        self._ids = ids
+        self._id = b""
         self.method = exchange.method
         self.location = location
         self.user = _ANONYMOUS
@@ -162,22 +168,22 @@ class Request:
         code, body, headers = response
         self.code = code
         if self.audit is not None:
-            self._note_answer(self.audit, code)
-        if more or self.headers:
-            headers = (*headers, *self.headers, *more)
-        self._exchange.answer(code, headers, body)
+            self.audit.begun(code)
+        self._exchange.answer(code, (*headers, (_ID, self.id), *self.headers, *more), body)
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""
         self.code = code
         if self.audit is not None:
-            self._note_answer(self.audit, code)
-        return self._exchange.begin(code, (*self.headers, *headers))
+            self.audit.begun(code)
+        return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
 
-    def _note_answer(self, record: Record, code: int) -> None:
-        """Have the audit log know that the answer begins, and the client how that calls the request."""
-        record.begun(code)
-        self.headers = (*self.headers, (b"audit-id", record.id.encode("utf-8", "replace")))
+    @property
+    def id(self) -> bytes:
+        """What the client calls the request, or what it is called here; the answer says it, and the audit log."""
+        if not self._id:
+            self._id = self.header(_ID) or self._ids.new()
+        return self._id
 
     @property
     def uri(self) -> str:

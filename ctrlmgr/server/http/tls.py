@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.http.client_certificates import take_any_certificate
@@ -151,16 +152,8 @@ class ServingContext:
             context.load_cert_chain(self._files.serving, self._files.serving_key)
             context.load_verify_locations(self._files.authority)
 
-    def _stamps(self) -> list[tuple[int, int] | None]:
-        return [_stamp(path) for path in (self._files.serving, self._files.serving_key, self._files.authority)]
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    def _stamps(self) -> list[Stamp]:
+        return [stamp_of(path) for path in (self._files.serving, self._files.serving_key, self._files.authority)]
 
 
 def _ensure_authority(files: CertificateFiles, now: datetime) -> Authority:

@@ -24,6 +24,15 @@ export function s(tag, attributes, ...children) {
   return /** @type {SVGElement} */ (filled(document.createElementNS(SVG, tag), attributes, children));
 }
 
+/**
+ * Make the head of a table; the columns among `numbers` are aligned as such.
+ * @param {string[]} names @param {Set<string>} numbers
+ */
+export function headings(names, numbers) {
+  const row = names.map((name) => h("th", { class: numbers.has(name) && "number" }, name));
+  return h("thead", null, h("tr", null, row));
+}
+
 /** Put other children into an element. @param {Element} node @param {...(Child | Child[])} children */
 export function fill(node, ...children) {
   node.replaceChildren(...nodes(children));

@@ -1,6 +1,6 @@
 // Who has led, from when to when, and how much was written in each term.
 
-import { h, fill } from "./dom.js";
+import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
 import { link } from "./state.js";
 import { count, duration } from "./format.js";
@@ -76,15 +76,7 @@ function table(terms) {
   return h(
     "table",
     null,
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        COLUMNS.map((name) => h("th", { class: NUMBERS.has(name) && "number" }, name)),
-      ),
-    ),
+    headings(COLUMNS, NUMBERS),
     h(
       "tbody",
       null,

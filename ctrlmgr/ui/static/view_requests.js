@@ -1,6 +1,6 @@
 // What was asked of the server, newest first: also what was refused, and what was only read.
 
-import { h, fill } from "./dom.js";
+import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
 import { link } from "./state.js";
 import { count, who } from "./format.js";
@@ -52,15 +52,7 @@ function table(found, { refused }) {
   return h(
     "table",
     null,
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        COLUMNS.map((name) => h("th", { class: NUMBERS.has(name) && "number" }, name)),
-      ),
-    ),
+    headings(COLUMNS, NUMBERS),
     h(
       "tbody",
       null,

@@ -1,6 +1,6 @@
 // The timeline: what happened up to the moment that is looked at, and what the last of it changed.
 
-import { h, fill } from "./dom.js";
+import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
 import { change as travel, link } from "./state.js";
 import { actor, badge, content, objectLink, reconcile, revisionLink, time } from "./changes.js";
@@ -14,16 +14,7 @@ export function timeline() {
   const table = h(
     "table",
     { class: "events" },
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
-        h("th", { class: "number" }, "Revision"),
-        ["Time", "", "Object", "By", "Reconcile of"].map((name) => h("th", null, name)),
-      ),
-    ),
+    headings(["Revision", "Time", "", "Object", "By", "Reconcile of"], new Set(["Revision"])),
     body,
   );
   const node = h("div", { class: "two wide-left" }, h("div", { class: "card scroll" }, table), detail);

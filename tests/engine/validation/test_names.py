@@ -240,7 +240,7 @@ def test_a_dot_is_no_name_but_the_start_of_one() -> None:
     assert names.path_segment_name(".", is_prefix=True) == []
 
 
-@pytest.mark.parametrize("check", [names.subdomain_name, names.label_name, names.label_1035_name])
+@pytest.mark.parametrize("check", [names.subdomain_name, names.label_name])
 def test_a_prefix_may_end_in_a_hyphen(check: names.NameCheck) -> None:
     assert check("gen-", True) == []
     assert check("gen-", False) != []

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.robustness.attack.inputs import LARGE_SIZES, SIZES, Input, Inputs
+from tests.robustness.exchange import Exchange
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.run import server_of
 from tests.robustness.hostile.fuzz import UNEXPECTED
@@ -136,7 +137,7 @@ class Siege:
     def __init__(self, server: Served) -> None:
         """Make what is to be patched, and the namespace for it."""
         self._server = server
-        self._connection: http.client.HTTPSConnection | None = None
+        self._exchange = Exchange(server, "siege")
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
@@ -188,9 +189,8 @@ class Siege:
 
     def _ask(self, given: Input) -> bool:
         try:
-            code, body = self._exchange(given)
+            code, body = self._exchange.ask(given.method, given.path, given.body, given.headers)
         except (OSError, http.client.HTTPException) as error:
-            self._connection = None
             self._complain(given, f"no answer: {error!r}")
             return False
         self.answers[f"{given.family} {code}"] += 1
@@ -201,19 +201,6 @@ class Siege:
     def _complain(self, given: Input, words: str) -> None:
         shown = f"{given.method} {given.path[:200]} {str(dict(given.headers))[:200]} {given.body[:300]!r}"
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
-
-    def _exchange(self, given: Input) -> tuple[int, bytes]:
-        site = self._server.site
-        if self._connection is None:
-            self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
-        headers = {"authorization": f"Bearer {site.token}", "user-agent": "siege", **given.headers}
-        self._connection.request(given.method, given.path, given.body or None, headers)
-        response = self._connection.getresponse()
-        body = response.read()
-        if response.will_close:
-            self._connection.close()
-            self._connection = None
-        return response.status, body
 
     def _processor(self) -> float:
         """Return the seconds of the processor that the server has had, on all its threads."""
@@ -252,8 +239,7 @@ class Siege:
 
     def close(self) -> None:
         """Hang up."""
-        if self._connection is not None:
-            self._connection.close()
+        self._exchange.close()
 
 
 def _is_meant(code: int, body: bytes) -> bool:

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.robustness.exchange import Exchange
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.run import server_of
-from tests.robustness.hostile.raw import PATIENCE
 from tests.robustness.operations import Operation, operations
 from tests.robustness.places import on_sqlite
 from tests.robustness.questions import Question, Questions
@@ -52,7 +52,7 @@ class Fuzzer:
     def __init__(self, server: Served, seed: int) -> None:
         """Read what can be asked of `server`."""
         self._server = server
-        self._connection: http.client.HTTPSConnection | None = None
+        self._exchange = Exchange(server, "fuzz")
         self._choice = random.Random(seed)
         self.operations: list[tuple[Operation, Questions]] = []
         self.answers: Counter[str] = Counter()
@@ -77,9 +77,8 @@ class Fuzzer:
         """Ask once, and judge."""
         question = questions.about(operation)
         try:
-            code, body = self._exchange(question)
+            code, body = self._exchange.ask(question.method, question.path, question.body, question.headers)
         except (OSError, http.client.HTTPException) as error:
-            self._connection = None
             self._complain(question, f"no answer: {error!r}")
             return
         self.answers[f"{question.method} {code}"] += 1
@@ -104,23 +103,9 @@ class Fuzzer:
             f"{words}\n  {question.method} {question.path}\n  {question.headers} {question.body[:2000]!r}"
         )
 
-    def _exchange(self, question: Question) -> tuple[int, bytes]:
-        site = self._server.site
-        if self._connection is None:
-            self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
-        headers = {"authorization": f"Bearer {site.token}", "user-agent": "fuzz", **question.headers}
-        self._connection.request(question.method, question.path, question.body or None, headers)
-        response = self._connection.getresponse()
-        body = response.read()
-        if response.will_close:
-            self._connection.close()
-            self._connection = None
-        return response.status, body
-
     def close(self) -> None:
         """Hang up."""
-        if self._connection is not None:
-            self._connection.close()
+        self._exchange.close()
 
 
 def documents(server: Served) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -13,6 +14,7 @@ from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.parser import Head
 from ctrlmgr.server.http.request import BODY_LIMIT, Request, parse_query
+from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from tests.server.http.test_exchange import Line
 
@@ -44,7 +46,7 @@ def request(headers: dict[str, str] | None = None, parts: Sequence[bytes] = (), 
         exchange.receive(part)
     if ends:
         exchange.end()
-    return Request(exchange, locate(b"/"))
+    return Request(exchange, locate(b"/"), RequestIds(Random(1)))
 
 
 def test_a_body_is_put_together() -> None:
@@ -79,4 +81,4 @@ def test_a_packed_body_is_refused() -> None:
 
 def test_of_two_headers_the_first_counts() -> None:
     exchange = Exchange(Head("GET", b"/", b"", [(b"accept", b"one"), (b"accept", b"two")]), Line(), DEFAULT)
-    assert Request(exchange, locate(b"/")).header(b"accept") == b"one"
+    assert Request(exchange, locate(b"/"), RequestIds(Random(1))).header(b"accept") == b"one"

@@ -75,7 +75,7 @@ def played() -> Iterator[Stage]:
     behind = PlayedBackend(backend(playback.log), {LEASES: apart})
     playback.on_rewind(lambda log: behind.replace(backend(log)))
     pages = Pages([], CollectorRegistry(), kinds, behind.workers, more=play_pages(playback, pretending))
-    with serving(App(behind, pages, access, access, clock=clock)) as url:
+    with serving(App(behind, pages, access, access, clock=clock, random=Random(3))) as url:
         yield Stage(Site(url, playback.log), playback)
 
 

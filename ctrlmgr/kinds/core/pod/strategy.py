@@ -53,10 +53,6 @@ _VALIDATE = {
 }
 
 
-class _Address(msgspec.Struct, gc=False):
-    ip: str = ""
-
-
 class _Spec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     restart_policy: str = ""

@@ -66,8 +66,6 @@ _BEYOND = frozenset(
 )
 """What a Service for the inside of the cluster has nothing of."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
-_GO_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
-"""The struct that Go compares ports by; it is shown when one is there twice."""
 
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
 

@@ -1,0 +1,119 @@
+"""One event on its way to where it is kept: a stage of a request, in the forms that backends want.
+
+Guarantees:
+- However many backends want it, each form is made once.
+- What is larger than a backend takes goes without the bodies of request and answer, and says so
+  (`audit.k8s.io/truncated`); what is too large even so goes nowhere.
+
+Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.policy import Stage
+from ctrlmgr.authentication.user import User
+from ctrlmgr.clock import format_time
+
+
+class Told:
+    """An event; used on one thread."""
+
+    __slots__ = ("_line", "now", "record", "stage")
+
+    def __init__(self, record: Record, stage: Stage, now: int) -> None:
+        """Tell of a request at a stage that it has reached `now`."""
+        self.record = record
+        self.stage = stage
+        self.now = now
+        self._line: bytes | None = None
+
+    @property
+    def line(self) -> bytes:
+        """All of it, as one line of JSON."""
+        if self._line is None:
+            self._line = self.record.line(self.stage, self.now)
+        return self._line
+
+    def fitting(self, largest: int) -> bytes | None:
+        """Return it as one line of JSON of no more than `largest` bytes, as far as that can be."""
+        line = self.line
+        if len(line) > largest and self.record.wants_request:
+            line = self.record.line(self.stage, self.now, truncated=True)
+        return line if len(line) <= largest else None
+
+    def text(self) -> bytes:
+        """Return it in the old format, one line of text."""
+        record = self.record
+        user, other = record.user or User(""), record.impersonated
+        groups = _quoted(user.groups) if user.name and user.groups else "<none>"
+        parts = {
+            "id": record.id,
+            "stage": self.stage,
+            "ip": record.sources[0] if record.sources else "<unknown>",
+            "method": record.attributes.verb,
+            "user": user.name or "<none>",
+            "groups": groups,
+            "as": other.name if other is not None else "<self>",
+            "asgroups": _quoted(other.groups) if other is not None and other.groups else "<lookup>",
+            "user-agent": record.agent,
+            "namespace": record.reference().get("namespace", "<none>"),
+            "uri": record.uri,
+        }
+        code = record.code if self.stage is not Stage.REQUEST_RECEIVED else "<deferred>"
+        said = " ".join(f"{name}={_quote(value)}" for name, value in parts.items())
+        return f'{_nanoseconds(record.received)} AUDIT: {said} response="{code}"\n'.encode()
+
+
+Form: TypeAlias = Callable[[Told], bytes | None]
+"""Returns what a backend keeps of an event, None for nothing."""
+
+
+def form(*, legacy: bool = False, largest: int | None = None) -> Form:
+    """Return the form of a backend that takes JSON or the old format, and events of `largest` bytes at most."""
+    if largest is None:
+        return (lambda event: event.text()) if legacy else lambda event: event.line
+    if legacy:
+        return lambda event: event.text() if event.fitting(largest) is not None else None
+    return lambda event: event.fitting(largest)
+
+
+WHOLE: Final = form()
+"""All of an event, in JSON."""
+
+
+def portions(lines: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
+    """Yield events in lists of no more than `largest` bytes, one that is larger by itself; None: in one list."""
+    if largest is None:
+        yield lines
+        return
+    portion: list[bytes] = []
+    size = 0
+    for line in lines:
+        if portion and size + len(line) > largest:
+            yield portion
+            portion, size = [], 0
+        portion.append(line)
+        size += len(line)
+    if portion:
+        yield portion
+
+
+def _nanoseconds(microseconds: int) -> str:
+    """Return a time as Go's RFC3339Nano has it: without zeros at the end of its fraction."""
+    whole, _, fraction = format_time(microseconds).removesuffix("Z").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
+
+
+def _quote(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ",".join(_quote(text) for text in texts)

@@ -1,0 +1,36 @@
+"""Requests to be told of."""
+
+from __future__ import annotations
+
+from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.policy import Handling, Level, Stage
+from ctrlmgr.audit.telling import Told
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.clock import parse_time
+
+RECEIVED = "2026-01-02T03:04:05.120000Z"
+ANN = User("ann", "7", ("dev", 'o"ps'))
+
+
+def told(
+    id: str = "one",
+    level: Level = Level.REQUEST_RESPONSE,
+    stage: Stage = Stage.RESPONSE_COMPLETE,
+    user: User | None = ANN,
+) -> Told:
+    """Return an event of a request that created a config map."""
+    about = Attributes("create", "/api/v1/namespaces/n/configmaps", "", "v1", "configmaps", "", "n", "c")
+    record = Record(
+        Handling(level, frozenset(), without_managed_fields=False),
+        about,
+        user,
+        id=id,
+        uri="/api/v1/namespaces/n/configmaps?dryRun=All",
+        agent='kubectl "x"',
+        sources=["192.0.2.1", "192.0.2.2"],
+        received=parse_time(RECEIVED),
+    )
+    record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
+    record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))
+    return Told(record, stage, record.received + 5)

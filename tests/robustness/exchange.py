@@ -1,0 +1,41 @@
+"""Requests one after the other, as `http.client` sends them, on a connection that is kept while it lasts."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+
+from tests.robustness.hostile.raw import PATIENCE
+from tests.robustness.serving import Served
+
+
+class Exchange:
+    """What a client says to a server under the name `program`, and hears from it."""
+
+    def __init__(self, server: Served, program: str) -> None:
+        self._server = server
+        self._program = program
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Return code and body of the answer; raises OSError and HTTPException, and begins anew after them."""
+        site = self._server.site
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
+        said = {"authorization": f"Bearer {site.token}", "user-agent": self._program, **headers}
+        try:
+            self._connection.request(method, path, body or None, said)
+            response = self._connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException):
+            self._connection = None
+            raise
+        if response.will_close:
+            self.close()
+        return response.status, answer
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,143 @@
+"""Requests that may not be made unless they are written down, and those that wait until they have been."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from ctrlmgr.audit.batches import Batching
+from ctrlmgr.audit.log_file import LogFile, Rotation
+from ctrlmgr.audit.policy import Stage, read_policy
+from ctrlmgr.audit.telling import Told, form
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.serve.auditing import AuditLog
+from ctrlmgr.server.auditing.backends import ToFile
+from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.settings import Settings
+from ctrlmgr.settings.audit import AuditSettings
+from tests.audit.records import told
+from tests.server.site import CONFIG_MAPS, Site, make, running
+
+POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"
+BODY = {"metadata": {"name": "c"}}
+
+
+class Deaf:
+    """A backend, slow or not, that keeps events until it is told to fail."""
+
+    def __init__(self, *, is_strict: bool) -> None:
+        self.is_strict = is_strict
+        self.fails = False
+        self.stages: list[Stage] = []
+
+    def tell(self, event: Told) -> bool:
+        self.stages.append(event.stage)
+        return not self.fails
+
+    async def store(self, event: Told) -> bool:
+        await asyncio.sleep(0)
+        return self.tell(event)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    return file
+
+
+@pytest.fixture(params=itertools.product(["fast", "slow"], [True, False]), ids=str)
+def stage(request: pytest.FixtureRequest, policy: Path) -> Iterator[tuple[Site, Deaf]]:
+    which, is_strict = request.param
+    backend = Deaf(is_strict=is_strict)
+    backends, slow = ([backend], []) if which == "fast" else ([], [backend])
+    auditing = Auditing(read_policy(policy), backends, [], slow, clock=SystemClock())
+    with running(make(auditing=auditing)) as site:
+        yield site, backend
+
+
+def test_a_strict_backend_that_fails_stops_requests(stage: tuple[Site, Deaf]) -> None:
+    site, backend = stage
+    assert site.ask(CONFIG_MAPS, "POST", BODY).status == 201
+    backend.fails = True
+    answer = site.ask(CONFIG_MAPS, "POST", {"metadata": {"name": "d"}})
+    backend.fails = False
+    if backend.is_strict:
+        assert (answer.status, answer.body) == (
+            500,
+            f'Internal Server Error: "{CONFIG_MAPS}": failed to store audit event\n',
+        )
+    assert site.ask(f"{CONFIG_MAPS}/d").status == (404 if backend.is_strict else 200)
+    assert backend.stages[:2] == [Stage.REQUEST_RECEIVED, Stage.RESPONSE_COMPLETE]
+
+
+def test_every_answer_says_what_its_request_is_called() -> None:
+    """Whether or not it is written down, and whatever is asked."""
+    with running(make()) as site:
+        paths = (CONFIG_MAPS, f"{CONFIG_MAPS}/none", "/livez", "/apis", "/nowhere", CONFIG_MAPS)
+        names = [site.ask(path).headers["audit-id"] for path in paths]
+        assert len({UUID(name) for name in names}) == len(paths)
+        assert site.ask("/livez", "GET", None, {"Audit-ID": "mine"}).headers["audit-id"] == "mine"
+
+
+def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
+    log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
+    file = ToFile(log, form(largest=1000), is_strict=True)
+    assert file.tell(told())
+    log.close()  # writing fails from now on
+    assert not file.tell(told())
+
+
+def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
+    def count() -> float:
+        return REGISTRY.get_sample_value("apiserver_audit_error_total", {"plugin": "truncate"}) or 0.0
+
+    before = count()
+    file = ToFile(LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock()), form(largest=10))
+    assert not file.tell(told())
+    file.stop()
+    assert count() == before + 1
+    assert (tmp_path / "audit.log").read_bytes() == b""
+
+
+@pytest.mark.parametrize("mode", ["blocking", "blocking-strict", "batch"])
+@pytest.mark.parametrize("kind", ["json", "legacy"])
+def test_settings_make_the_log(policy: Path, tmp_path: Path, mode: str, kind: str) -> None:
+    said = AuditSettings(
+        policy_file=str(policy), log_path=str(tmp_path / "a.log"), log_mode=mode, log_format=kind, keep_for=0.0
+    )
+    log = AuditLog(Settings(audit=said, data_dir=str(tmp_path)), clock=SystemClock())
+    assert log.step is not None
+    [backend] = log.step.backends
+    assert backend.is_strict is (mode == "blocking-strict")
+    for each in log.kept:
+        each.start()
+    assert backend.tell(told())
+    for each in log.kept:
+        each.stop()
+    assert (b" AUDIT: id=" in (tmp_path / "a.log").read_bytes()) is (kind == "legacy")
+
+
+@pytest.mark.parametrize("name", ["log_batch_throttle_qps", "log_batch_throttle_burst"])
+def test_a_throttle_needs_its_numbers(policy: Path, tmp_path: Path, name: str) -> None:
+    said = AuditSettings(
+        policy_file=str(policy),
+        log_path=str(tmp_path / "a.log"),
+        log_mode="batch",
+        log_batch_throttle_enable=True,
+        log_batch_throttle_qps=0.0 if name.endswith("qps") else 1.0,
+        log_batch_throttle_burst=0 if name.endswith("burst") else 1,
+    )
+    with pytest.raises(SettingsError, match=name):
+        AuditLog(Settings(audit=said, data_dir=str(tmp_path)), clock=SystemClock())
+
+
+def test_batching_without_a_throttle_has_no_limit() -> None:
+    assert Batching().qps == 0.0
