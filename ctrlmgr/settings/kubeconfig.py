@@ -55,16 +55,7 @@ class Access:
 
     def headers(self) -> dict[str, str]:
         """Return what says who we are, read or asked for anew."""
-        user = self.user
-        if name := user.get("username"):
-            basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
-            return {"authorization": f"Basic {basic}"}
-        token = user.get("token") or ""
-        if path := user.get("tokenFile"):
-            token = _read(Path(path)).decode().strip()
-        elif "exec" in user:
-            token = run_plugin(user["exec"]).get("token", "")
-        return {"authorization": f"Bearer {token}"} if token else {}
+        return headers_of(self.user)
 
 
 def load(files: Sequence[Path], context: str = "") -> Access:
@@ -113,6 +104,25 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     place = f"[{host}]" if ":" in host else host
     return Access(f"https://{place}:{port}", "", context, "", {"tokenFile": str(folder / "token")})
+
+
+def headers_of(user: Fields) -> dict[str, str]:
+    """Return the headers that say who a user is; reads a token's file, and runs a credential plugin."""
+    if name := user.get("username"):
+        basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
+        return {"authorization": f"Basic {basic}"}
+    token = user.get("token") or ""
+    if path := user.get("tokenFile"):
+        token = _read(Path(path)).decode().strip()
+    elif "exec" in user:
+        token = run_plugin(user["exec"]).get("token", "")
+    return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def users_of(file: Path) -> Mapping[str, Fields]:
+    """Return the users of a kubeconfig by name; raises `SettingsError`."""
+    users: Mapping[str, Fields] = _merged([file])["users"]
+    return users
 
 
 def run_plugin(plugin: Any) -> Fields:
