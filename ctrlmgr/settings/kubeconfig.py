@@ -157,6 +157,9 @@ def _merged(files: Sequence[Path]) -> Fields:
             for kind, inner in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
                 for entry in config.get(kind) or ():
                     merged[kind].setdefault(entry["name"], _absolute(entry.get(inner) or {}, file.parent))
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise SettingsError(f"{file}:{line}: not valid YAML: {error.problem}") from error
         except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:
             raise SettingsError(f"{file} is no kubeconfig: {error}") from error
     return merged

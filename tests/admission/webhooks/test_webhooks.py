@@ -230,3 +230,15 @@ def test_a_scale_is_shown_as_a_scale() -> None:
     ((_, asked),) = hooked.asked
     assert (asked["kind"]["kind"], asked["subResource"], asked["object"]["spec"]) == ("Scale", "scale", {"replicas": 2})
     assert asked["oldObject"]["spec"] == {"replicas": 1}
+
+
+def test_bindings_are_asked_about_by_the_url_that_is_used() -> None:
+    hooked = Hooked(a=allow())
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert hooked.stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
+    hooked.configure("validating", "c", {"name": "a.example.com"})
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    hooked.stage.send("POST", "/api/v1/namespaces/shop/bindings", binding)
+    hooked.stage.send("POST", "/api/v1/namespaces/shop/pods/p/binding", binding)
+    asked = [(each["resource"]["resource"], each.get("subResource")) for _, each in hooked.asked]
+    assert asked == [("bindings", None), ("pods", "binding")]
