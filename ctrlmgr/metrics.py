@@ -453,6 +453,11 @@ AUTHORIZATION_WEBHOOK = Counter(
     "Questions put to the authorization webhook, by how they ended.",
     ["result"],
 )
+FILE_RELOADS = Counter(
+    "ctrlmgr_file_reloads",
+    "Times a file that is followed was taken up anew, or could not be and was left as it had been, by its setting.",
+    ["setting", "status"],
+)
 CONFIGURATION_RELOADS = Counter(
     "apiserver_authentication_config_controller_automatic_reloads",
     "Times the authentication configuration was taken up anew, or could not be.",

@@ -51,6 +51,7 @@ from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageOb
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.podsecurity.configuration import read_pod_security
+from ctrlmgr.admission.webhooks.credentials import HookCredentials, read_credentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, VALIDATING
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authorization.authorizer import AlwaysAllow, Authorizer
@@ -70,6 +71,10 @@ class Parts(NamedTuple):
     """What plugins ask that look at the caller's rights."""
     configured: Mapping[str, Document]
     """What `--admission-control-config-file` says of plugins, by name."""
+
+    def credentials(self, plugin: str) -> HookCredentials:
+        """Return who this server is to the webhooks of a plugin; raises `SettingsError`."""
+        return read_credentials(self.configured.get(plugin))
 
 
 class Entry(NamedTuple):
@@ -134,9 +139,15 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("JobValidation"),
     Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
     Entry("MutatingAdmissionPolicy"),
-    Entry("MutatingAdmissionWebhook", lambda parts: MutatingAdmissionWebhook(parts.kinds)),
+    Entry(
+        "MutatingAdmissionWebhook",
+        lambda parts: MutatingAdmissionWebhook(parts.kinds, parts.credentials("MutatingAdmissionWebhook")),
+    ),
     Entry("ValidatingAdmissionPolicy"),
-    Entry("ValidatingAdmissionWebhook", lambda parts: ValidatingAdmissionWebhook(parts.kinds)),
+    Entry(
+        "ValidatingAdmissionWebhook",
+        lambda parts: ValidatingAdmissionWebhook(parts.kinds, parts.credentials("ValidatingAdmissionWebhook")),
+    ),
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
 )

@@ -11,6 +11,7 @@ Chains are Go's `crypto/x509` `Certificate.Verify` with `ExtKeyUsageClientAuth`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeVar
@@ -60,9 +61,21 @@ class Vouched(NamedTuple):
     validity: Validity
 
 
+_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?(?:-----END CERTIFICATE-----|\Z)", re.DOTALL)
+
+
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Read every certificate; raises ValueError if there is none, or one cannot be read."""
-    return x509.load_pem_x509_certificates(pem)
+    """Read every certificate; raises ValueError if there is none, or one cannot be read, and says in which line."""
+    found: list[x509.Certificate] = []
+    for block in _BLOCK.finditer(pem):
+        try:
+            found.append(x509.load_pem_x509_certificate(block.group()))
+        except ValueError as error:
+            line = pem.count(b"\n", 0, block.start()) + 1
+            raise ValueError(f"line {line}: the certificate that begins here cannot be read") from error
+    if not found:
+        raise ValueError("line 1: there is no certificate")
+    return found
 
 
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:

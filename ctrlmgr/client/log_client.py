@@ -15,17 +15,14 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.engine.verbs.canonical import keeping_server_owned
 from ctrlmgr.errors import OutcomeUnknown
 from ctrlmgr.eventlog.event import Author, Cause, EventType, Proposal
 from ctrlmgr.eventlog.log import EventLog
-
-_SERVER_OWNED = ("uid", "creation_timestamp", "deletion_timestamp", "deletion_grace_period_seconds")
-"""Metadata that an update takes from the stored object, as `rest.BeforeUpdate` and its validation do."""
 
 
 class LogClient:
@@ -80,7 +77,7 @@ class LogClient:
         current = self._current(obj)
         if current is None:
             return self._append(EventType.MODIFIED, obj, obj.revision)
-        wanted = _keeping_server_owned(obj, current.metadata)
+        wanted = keeping_server_owned(obj, current.metadata)
         if _is_finished(wanted.metadata):
             return self._append(EventType.DELETED, wanted, obj.revision)
         if wanted.body == current.body:
@@ -115,15 +112,6 @@ class LogClient:
             raise
         self.wrote = True
         return events[0].object
-
-
-def _keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
-    kept: dict[str, Any] = {
-        field: getattr(stored, field)
-        for field in _SERVER_OWNED
-        if getattr(obj.metadata, field) != getattr(stored, field)
-    }
-    return obj.with_metadata(**kept) if kept else obj
 
 
 def _is_finished(metadata: ObjectMeta) -> bool:

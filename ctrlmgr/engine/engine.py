@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from ctrlmgr.api.resource import DEFINITIONS, Resource, Revision
+from ctrlmgr.api.resource import DEFINITIONS, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
@@ -29,9 +29,6 @@ from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
-
-BINDINGS = Resource("", "bindings")
-"""What is created here is `pods/NAME/binding` under another name."""
 
 _DELETED_TOGETHER = 100
 """How many objects of a collection go in one append."""

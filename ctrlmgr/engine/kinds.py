@@ -47,7 +47,6 @@ class Kinds:
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
         """Brings the custom kinds to what these definitions say, which are all there are."""
         self._custom: dict[str, Sequence[Kind]] = {}
-        self._listeners: list[Callable[[], None]] = []
         self._table = self._tabled()
 
     def add(self, kind: Kind) -> None:
@@ -67,15 +66,9 @@ class Kinds:
                 self._custom.pop(name, None)
         self._changed()
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after each change, on the thread that makes it."""
-        self._listeners.append(listener)
-
     def _changed(self) -> None:
         self._table = self._tabled()
         self.epoch += 1
-        for listener in self._listeners:
-            listener()
 
     def _tabled(self) -> _Table:
         custom = [kind for name in sorted(self._custom) for kind in self._custom[name]]

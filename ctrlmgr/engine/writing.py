@@ -47,9 +47,6 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 BINDINGS = Resource("", "bindings")
 """What is created here is `pods/NAME/binding` under another name."""
 
-_DELETED_TOGETHER = 100
-"""How many objects of a collection go in one append."""
-
 
 class WriteEngine:
     """What a controller needs of the engine: the verbs that write, decided on any `State`, and plain reads of it.

@@ -219,7 +219,7 @@ class MemoryEventLog:
                 state
                 for (res, key), history in self._places.items()
                 if (resource is None or res == resource) and (namespace is None or key.namespace == namespace)
-                if (state := _state_at(history, revision))
+                if (state := state_at(history, revision))
             ]
         states.sort(key=lambda obj: (str(obj.resource), obj.key))
         return Snapshot(revision, states)
@@ -236,7 +236,7 @@ class MemoryEventLog:
         """Return one object now or at a revision, None if it did not exist."""
         with self._open():
             revision = self._readable(at, resource)
-            return _state_at(self._places.get((resource, key), []), revision)
+            return state_at(self._places.get((resource, key), []), revision)
 
     def head(self) -> Head:
         """Return where the log ends."""
@@ -338,8 +338,8 @@ class MemoryEventLog:
             self._changed.notify_all()
 
 
-def _state_at(history: list[Event], revision: Revision) -> Object | None:
-    """Return the object as of `revision`, from its retained events."""
+def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
+    """Return the object as of `revision`, from its retained events in their order; None if there is none."""
     index = bisect_right(history, revision, key=_revision)
     if not index or history[index - 1].type is EventType.DELETED:
         return None

@@ -143,6 +143,3 @@ class Structural:
     def as_object(self) -> Structural:
         """The same as the root of a whole object, whose metadata is not the schema's business."""
         return self if self.embedded else Structural({**self.raw, EMBEDDED: True})
-
-
-EMPTY: Final = Structural({})

@@ -17,9 +17,9 @@ from ctrlmgr.api.resource import Key, group_of
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor, NoOptions
+from ctrlmgr.controllers.workloads.pods import controller_of
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App, AppController, Watch
-from ctrlmgr.framework.children import controller_of
 from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.reading import Cache, read
 from ctrlmgr.framework.reconciler import AppReconciler

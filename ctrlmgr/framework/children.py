@@ -100,8 +100,3 @@ def says(current: Any, wanted: Any) -> bool:
             and all(says(have, want) for have, want in zip(current, wanted, strict=True))
         )
     return bool(current == wanted)
-
-
-def controller_of(obj: Object) -> Any:
-    """Return the reference to what controls an object, None if nothing does."""
-    return next((each for each in obj.metadata.owner_references or () if each.controller), None)

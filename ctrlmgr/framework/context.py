@@ -23,8 +23,9 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.client import ReconcileClient
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.workloads.pods import controller_of, is_controlled_by
 from ctrlmgr.errors import AlreadyExists, NotFound
-from ctrlmgr.framework.children import Child, controller_of, declared, manifest, owned, says, to_object
+from ctrlmgr.framework.children import Child, declared, manifest, owned, says, to_object
 from ctrlmgr.framework.declaration import Declaration, declaration_of
 from ctrlmgr.framework.model import Condition, Kind, Status, Untyped
 from ctrlmgr.framework.reading import Cache, read
@@ -135,7 +136,7 @@ class Context:
         """Return the objects of a kind that this object controls."""
         declaration = declaration_of(kind)
         found = self.cache.lister(declaration).list(self._raw.namespace or None)
-        return [read(declaration, each) for each in found if self._controls(each)]
+        return [read(declaration, each) for each in found if is_controlled_by(each, self._raw)]
 
     @overload
     def apply(self, child: K, *, owned: bool = True) -> K: ...
@@ -228,10 +229,6 @@ class Context:
             return False
         # The cache is where the write left it, or not as far, or another client has changed what does not matter here.
         return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
-
-    def _controls(self, obj: Object) -> bool:
-        reference = controller_of(obj)
-        return reference is not None and reference.uid == self._raw.uid
 
     def _namespace(self, declaration: Declaration, namespace: str | None) -> str:
         if namespace is not None:

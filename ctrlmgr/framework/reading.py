@@ -22,8 +22,6 @@ K = TypeVar("K", bound=Kind)
 
 _making = threading.Lock()  # two threads that make decoders for one struct at a time crash the process
 
-_decode_metadata = msgspec.json.Decoder(Metadata).decode
-
 
 @cache
 def _decoder(cls: type[Any]) -> Callable[[bytes], Any]:

@@ -7,7 +7,7 @@ can take the pod, and the next decision begins where this one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -135,8 +135,3 @@ def _unschedulable(
 
 def _hopeless(nodes: Sequence[NodeInfo]) -> str:
     return f"0/{len(nodes)} nodes are available: {len(nodes)} Preemption is not helpful for scheduling."
-
-
-def totals(scores: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return each node's sum."""
-    return {name: sum(each.values()) for name, each in scores.items()}

@@ -9,7 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -20,7 +20,7 @@ from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.admission.registry import READ, new_chain
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.authentication.user import AUTHENTICATED, User
-from ctrlmgr.client import ControllerRunner, InformerState
+from ctrlmgr.client import ControllerRunner, Fencing, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
@@ -32,13 +32,14 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.admission import plugin_of
+from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
-from ctrlmgr.manager import Phase
+from ctrlmgr.manager import Phase, Runnable
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
@@ -96,41 +97,13 @@ class Application(Fronted):
         informers = Informers(event_log, feed, clock=clock)
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
-        CAPABILITIES.allow_privileged = settings.admission.allow_privileged
-        kinds = builtin_kinds(ranges)
-        own = [plugin_of(each) for app in apps for each in app.admissions]
-        chain = new_chain(kinds, clock, settings.admission, authorizer, own)
-        backend = Backend(
-            event_log,
-            feed,
-            kinds,
-            Reviews(front.authenticator, authorizer),
-            clock=clock,
-            random=random,
-            window=settings.watch_cache.capacity,
-            tokens=front.authentication.token_requests,
-            admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
-            runtime=simulated_runtime(settings, clock=clock),
+        backend = _backend(
+            settings, event_log, feed, front, authorization, builtin_kinds(ranges), apps, clock=clock, random=random
         )
         stored.follow(backend)
         authorization.follow(backend.engine.cacher)
-        for resource in (NAMESPACES, *READ):
-            informers.informer(resource)
-        state = InformerState(informers, event_log)
-        parts = Parts(
-            settings,
-            informers,
-            event_log,
-            clock,
-            random,
-            WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
-            ControllerRunner(event_log, state, informers.reach, backend.call, backend.wait_for),
-            EventBroadcaster(event_log, clock=clock, random=random),
-            read_root_ca(settings, front.files.authority),
-            identity_of(front, backend, authorizer),
-            leadership.elector.fence if leadership is not None else None,
-            lambda user: authorization.rights(user, backend),
-        )
+        fence = leadership.elector.fence if leadership is not None else None
+        parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
@@ -143,14 +116,14 @@ class Application(Fronted):
         self._ready = checks
         self._alive_checks = self._alive(leadership, controllers)
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
-        more = {
-            **debug_pages(_shown(settings), backend.workers, clock=clock),
-            **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
-        }
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
         process = Process(reader, health, clock=clock, role=self._role)
         page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
+        more = {
+            **debug_pages(_shown(settings), backend.workers, clock=clock),
+            **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
+        }
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
         self._turned_at = clock.monotonic()
         self._clock = clock
@@ -174,23 +147,31 @@ class Application(Fronted):
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())
+        # The reader ends after the server that asks it, the audit log after the one whose requests it writes down, and
+        # the broadcaster after all who tell it something.
+        caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
+        self._arrange(probe, caches, self._members(parts, front, apps), led)
 
-        self.manager.add(probe, Phase.LOG)
-        self.manager.add(feed, Phase.CACHES)
-        self.manager.add(informers, Phase.CACHES)
-        self.manager.add(reader, Phase.CACHES)  # as the caches: it ends after the server that asks it
-        self.manager.add(audit_log, Phase.CACHES)  # it ends after the server whose requests it writes down
-        self.manager.add(parts.broadcaster, Phase.CACHES)  # so that it ends after all who tell it something
-        self.manager.add(self.server, Phase.SERVERS)
-        members = (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
-        members = () if self._role == CONTROLLERS_ONLY else members
-        published = () if self._role == CONTROLLERS_ONLY else (cluster_authentication(parts, front),)
+    def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:
+        """Yield what runs in every process of this one's role, whichever leads."""
         if apps and self._role != API_ONLY:
-            self.manager.add(Definitions(apps, parts.apiserver_client(), event_log, clock=clock), Phase.MEMBERS)
-        for runnable in (*published, *members):
-            self.manager.add(runnable, Phase.MEMBERS)
-        for runnable in led if self._election is None else [self._election]:
-            self.manager.add(runnable, Phase.LEADER)
+            yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
+        if self._role != CONTROLLERS_ONLY:
+            yield cluster_authentication(parts, front)
+            yield from (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
+
+    def _arrange(
+        self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]
+    ) -> None:
+        """Have all run in the order of their phases."""
+        self.manager.add(probe, Phase.LOG)
+        for each in caches:
+            self.manager.add(each, Phase.CACHES)
+        self.manager.add(self.server, Phase.SERVERS)
+        for each in members:
+            self.manager.add(each, Phase.MEMBERS)
+        for each in led if self._election is None else [self._election]:
+            self.manager.add(each, Phase.LEADER)
 
     def tell(self, manager: ServiceManager) -> None:
         """Have the service manager told, if there is one, when this is ready and that it lives."""
@@ -256,6 +237,68 @@ class Application(Fronted):
     def _runs(self, controller: Watched) -> str | None:
         """Return what is wrong with a controller: not to run is right for one of a process that does not lead."""
         return controller.problem() if self._election is None or self._election.is_leading() else None
+
+
+def _backend(
+    settings: Settings,
+    event_log: EventLog,
+    feed: WatchCache,
+    front: Front,
+    authorization: ServingAuthorization,
+    kinds: Kinds,
+    apps: Sequence[App],
+    *,
+    clock: Clock,
+    random: Random,
+) -> Backend:
+    """Return what requests are decided by, with the admission that the settings and the apps ask for."""
+    CAPABILITIES.allow_privileged = settings.admission.allow_privileged
+    own = [plugin_of(each) for app in apps for each in app.admissions]
+    chain = new_chain(kinds, clock, settings.admission, authorization.authorizer, own)
+    return Backend(
+        event_log,
+        feed,
+        kinds,
+        Reviews(front.authenticator, authorization.authorizer),
+        clock=clock,
+        random=random,
+        window=settings.watch_cache.capacity,
+        tokens=front.authentication.token_requests,
+        admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
+        runtime=simulated_runtime(settings, clock=clock),
+    )
+
+
+def _parts(
+    settings: Settings,
+    event_log: EventLog,
+    informers: Informers,
+    front: Front,
+    authorization: ServingAuthorization,
+    backend: Backend,
+    fence: Fencing | None,
+    *,
+    clock: Clock,
+    random: Random,
+) -> Parts:
+    """Return what controllers are built from: they decide on the caches, as the requests' admission decides."""
+    for resource in (NAMESPACES, *READ):
+        informers.informer(resource)
+    state = InformerState(informers, event_log)
+    return Parts(
+        settings,
+        informers,
+        event_log,
+        clock,
+        random,
+        WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
+        ControllerRunner(event_log, state, informers.reach, backend.call, backend.wait_for),
+        EventBroadcaster(event_log, clock=clock, random=random),
+        read_root_ca(settings, front.files.authority),
+        identity_of(front, backend, authorization.authorizer),
+        fence,
+        lambda user: authorization.rights(user, backend),
+    )
 
 
 def _external(settings: Settings, port: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
+from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.authentication.user import API_SERVER, MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.rights import Rights
@@ -121,8 +122,10 @@ def read_root_ca(settings: Settings, own: Path) -> str:
     """Return the certificate to publish, as PEM: the one that the settings name, else `own`; raises `SettingsError`."""
     named = settings.controllers.root_ca_file
     try:
-        return (Path(named).expanduser() if named else own).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
+        text = (Path(named).expanduser() if named else own).read_text(encoding="ascii")
+        read_certificates(text.encode("ascii"))
+        return text
+    except (OSError, ValueError) as error:
         raise SettingsError(f"controllers.root_ca_file: {named or own} cannot be used: {error}") from error
 
 

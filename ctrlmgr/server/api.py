@@ -300,7 +300,7 @@ class Api:
         if has_no_log(target, call.target.subresource, obj):
             await call.request.respond(Response(204, b"", ()))
             return
-        raise unreachable(target, obj, self._engine.cacher)
+        raise unreachable(target, call.target.subresource, obj, self._engine.cacher)
 
     async def _admit(
         self,

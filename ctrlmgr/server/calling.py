@@ -39,6 +39,8 @@ class Caller:
         if connections is None:
             connections = await self._connected()
         tasks = [asyncio.ensure_future(self._call(connections, each)) for each in calls]
+        if len(tasks) == 1:  # which ends with it when this is cancelled
+            return [await tasks[0]]
         try:
             await asyncio.wait(tasks)
         finally:

@@ -6,6 +6,7 @@ has for a cluster without kubelets (`pkg/registry/core/pod/strategy.go`, `pkg/re
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Protocol
 
 import msgspec
@@ -42,6 +43,14 @@ class _Placed(msgspec.Struct):
     spec: _Spec | None = None
 
 
+class _Status(msgspec.Struct):
+    pod_ip: str = msgspec.field(name="podIP", default="")
+
+
+class _Addressed(msgspec.Struct):
+    status: _Status | None = None
+
+
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
     """Whether the log is asked for of a pod that runs nowhere yet: it is empty then."""
     if part != "log" or target.kind.resource.plural != "pods":
@@ -50,14 +59,16 @@ def has_no_log(target: Target, part: str, obj: Object) -> bool:
     return spec is None or not spec.node_name
 
 
-def unreachable(target: Target, obj: Object, view: View) -> ApiError:
-    """Return why what `obj` stands for cannot be connected to."""
+def unreachable(target: Target, part: str, obj: Object, view: View) -> ApiError:
+    """Return why what `obj` stands for cannot be connected to for `part`, a subresource."""
     match target.kind.resource.plural:
         case "services":
             if view.get(ENDPOINTS, obj.key) is None:  # which Kubernetes takes for the service itself
                 return not_found(target.kind.resource, target.name)
             return ServiceUnavailable(f'no endpoints available for service "{target.name}"')
         case "pods":
+            if part == "proxy" and not _is_proxyable(obj):
+                return BadRequest("address not allowed")
             spec = obj.view(_Placed).spec
             if spec is None or not spec.node_name:
                 return BadRequest(f"pod {target.name} does not have a host assigned")
@@ -65,6 +76,16 @@ def unreachable(target: Target, obj: Object, view: View) -> ApiError:
                 return not_found(target.kind.resource, spec.node_name)  # Kubernetes' confusion, too
             return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
     return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
+
+
+def _is_proxyable(pod: Object) -> bool:
+    """Whether a pod has an address that may be called (apimachinery `proxyutil.IsProxyableIP`)."""
+    status = pod.view(_Addressed).status
+    try:
+        address = ip_address(status.pod_ip if status is not None else "")
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified)
 
 
 def node_of(obj: Object, view: View) -> Object | None:

@@ -55,16 +55,7 @@ class Access:
 
     def headers(self) -> dict[str, str]:
         """Return what says who we are, read or asked for anew."""
-        user = self.user
-        if name := user.get("username"):
-            basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
-            return {"authorization": f"Basic {basic}"}
-        token = user.get("token") or ""
-        if path := user.get("tokenFile"):
-            token = _read(Path(path)).decode().strip()
-        elif "exec" in user:
-            token = run_plugin(user["exec"]).get("token", "")
-        return {"authorization": f"Bearer {token}"} if token else {}
+        return headers_of(self.user)
 
 
 def load(files: Sequence[Path], context: str = "") -> Access:
@@ -115,6 +106,25 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
     return Access(f"https://{place}:{port}", "", context, "", {"tokenFile": str(folder / "token")})
 
 
+def headers_of(user: Fields) -> dict[str, str]:
+    """Return the headers that say who a user is; reads a token's file, and runs a credential plugin."""
+    if name := user.get("username"):
+        basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
+        return {"authorization": f"Basic {basic}"}
+    token = user.get("token") or ""
+    if path := user.get("tokenFile"):
+        token = _read(Path(path)).decode().strip()
+    elif "exec" in user:
+        token = run_plugin(user["exec"]).get("token", "")
+    return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def users_of(file: Path) -> Mapping[str, Fields]:
+    """Return the users of a kubeconfig by name; raises `SettingsError`."""
+    users: Mapping[str, Fields] = _merged([file])["users"]
+    return users
+
+
 def run_plugin(plugin: Any) -> Fields:
     """Run a credential plugin and return the status of its ExecCredential; raises `SettingsError`."""
     if not isinstance(plugin, dict) or not plugin.get("command"):
@@ -147,6 +157,9 @@ def _merged(files: Sequence[Path]) -> Fields:
             for kind, inner in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
                 for entry in config.get(kind) or ():
                     merged[kind].setdefault(entry["name"], _absolute(entry.get(inner) or {}, file.parent))
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise SettingsError(f"{file}:{line}: not valid YAML: {error.problem}") from error
         except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:
             raise SettingsError(f"{file} is no kubeconfig: {error}") from error
     return merged

@@ -52,7 +52,7 @@ def desired_status(
     """Return the status of a pod `now` seconds after its node took it; `clock` writes such a moment as a time."""
     life = live(pod, asked, now, end)
     before = pod.get("status") or {}
-    phase = _phase(pod, life, now)
+    phase = _phase(life, now)
     statuses = {
         "initContainerStatuses": [_container(pod, each, now, clock) for each in life.init],
         "containerStatuses": [_container(pod, each, now, clock) for each in life.main],
@@ -82,7 +82,7 @@ def _addresses(place: Place) -> dict[str, Any]:
     return found
 
 
-def _phase(pod: Mapping[str, Any], life: Life, now: float) -> str:
+def _phase(life: Life, now: float) -> str:
     if life.ended_at is not None and life.ended_at <= now and life.has_stopped(now):
         if life.reason or not life.main or not life.is_initialized:
             return FAILED

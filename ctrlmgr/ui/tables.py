@@ -30,6 +30,8 @@ _NEAR = 20
 _KINDS = """
 SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
 
+_NAMESPACES = "SELECT DISTINCT namespace FROM object WHERE resource = :resource ORDER BY namespace"
+
 _DELETED = """
 SELECT o.namespace, o.name, max(e.revision) FROM event AS e JOIN object AS o ON o.id = e.object_id
 WHERE e.revision > :after AND e.revision <= :at AND e.type = 3 AND {where}
@@ -70,8 +72,7 @@ class Tables:
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             resource = Resource.parse(parameters.text("resource"))
-            parameters.sight.check_list(resource, parameters.text("namespace", ""))
-            where, wanted = _where(resource, parameters)
+            where, wanted = _where(database, resource, parameters)
             found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
             counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
             total = database.query(counted, {**wanted, "at": at}).rows[0][0]
@@ -86,16 +87,30 @@ class Tables:
         return self._reader.ask(answer)
 
 
-def _where(resource: Resource, parameters: Parameters) -> tuple[str, dict[str, Any]]:
+def _where(database: Database, resource: Resource, parameters: Parameters) -> tuple[str, dict[str, Any]]:
+    """Return which objects are asked for, of those that may be seen; raises `Forbidden` if that is none."""
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
-    if namespace := parameters.text("namespace", ""):
-        where += " AND o.namespace = :namespace"
-        wanted["namespace"] = namespace
+    namespaces = _namespaces(database, resource, parameters)
+    if namespaces is not None:
+        names = {f"namespace{number}": name for number, name in enumerate(namespaces)}
+        where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names)})"
+        wanted |= names
     if text := parameters.text("q", "").strip():
         where += " AND o.namespace || '/' || o.name LIKE :like ESCAPE '!'"
         escaped = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         wanted["like"] = f"%{escaped}%"
     return where, wanted
+
+
+def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
+    """Return the namespace that is asked for, or those that may be seen of all; None where all may be."""
+    sight, namespace = parameters.sight, parameters.text("namespace", "")
+    if not namespace and not sight.lists(resource, ""):
+        rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows
+        if found := [name for (name,) in rows if name and sight.lists(resource, name)]:
+            return found
+    sight.check_list(resource, namespace)
+    return [namespace] if namespace else None
 
 
 def _page(

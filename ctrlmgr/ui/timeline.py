@@ -107,7 +107,7 @@ class Timeline:
         last = max(first, min(parameters.number("to", head), head))
         index = Group._fields.index(by)
         names = _frequent(counted, index)
-        blocks = _visible(_within(database, counted, first, last, bars), parameters.sight)
+        blocks = _visible(_within(database, counted, first, last), parameters.sight)
         span = _span(blocks, axis, first, last, bars)
         drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
         for block in blocks:
@@ -193,7 +193,7 @@ def _frequent(counted: Counted, by: int) -> list[str]:
     return [name for name, _ in sorted(totals.items(), key=lambda each: (-each[1], each[0]))[:_SERIES]]
 
 
-def _within(database: Database, counted: Counted, first: Revision, last: Revision, bars: int) -> list[Block]:
+def _within(database: Database, counted: Counted, first: Revision, last: Revision) -> list[Block]:
     if last - first < _EXACT:
         return list(count(database, first - 1, last, 1))
     return [block for block in counted.blocks if block.last >= first and block.first <= last]

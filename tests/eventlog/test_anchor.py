@@ -71,14 +71,6 @@ def rewritten(url: str, log: SQLLog, at: int) -> None:
         postgres.execute(head_sql.replace("?", "%s").encode(), (parent,))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'log.db'}"
-    postgres: str = request.getfixturevalue("postgres_url")
-    return postgres
-
-
 def filled(log: SQLLog, first: int = 0, last: int = 20) -> None:
     for number in range(first, last):
         log.append([add(thing(f"p{number}", spec={"n": number}))], author=AUTHOR)

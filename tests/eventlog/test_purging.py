@@ -39,14 +39,6 @@ def live(log: SQLLog, *, deleted: bool) -> None:
         log.append([Proposal(EventType.DELETED, secret(VALUES[-1]), revision)], author=Author("alice"))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'log.db'}"
-    postgres: str = request.getfixturevalue("postgres_url")
-    return postgres
-
-
 @pytest.fixture
 def log(url: str) -> Iterator[SQLLog]:
     log = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)

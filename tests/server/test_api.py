@@ -263,6 +263,7 @@ def test_reviews_are_answered(site: Site) -> None:
         ("services/https:web:443/proxy/a/b", 404, 'services "web" not found'),
         ("services/told/proxy", 503, 'no endpoints available for service "told"'),
         ("services/other/proxy", 404, 'services "other" not found'),
+        ("pods/unplaced/proxy", 400, "address not allowed"),
         ("pods/unplaced/exec?command=ls", 400, "pod unplaced does not have a host assigned"),
         ("pods/placed/log", 503, 'no kubelet answers for node "node-a"'),
         ("pods/lost/log", 404, 'pods "node-b" not found'),

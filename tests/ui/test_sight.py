@@ -148,6 +148,10 @@ def test_who_may_see_a_namespace_is_told_of_it(reader: Reader) -> None:
     asked = questions(reader)
     kinds = asked["kinds"](given(in_shop))["kinds"]
     assert {name for kind in kinds for name in kind["namespaces"]} == {"shop"}
+    table = asked["objects"](given(in_shop, resource="services"))
+    assert {row["namespace"] for row in table["rows"]} == {"shop"}
+    assert table["total"] == len(table["rows"])
+    assert asked["objects"](given(in_shop, resource="services", namespace="shop"))["rows"] == table["rows"]
     events = asked["events"](given(in_shop, limit=30))["events"]
     assert len(events) == 30
     assert {event["namespace"] for event in events} <= {"shop", ""}

@@ -17,6 +17,7 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.admission.webhooks.review import shown
@@ -55,8 +56,9 @@ class MutatingAdmissionWebhook(Plugin):
 
     name: ClassVar[str] = "MutatingAdmissionWebhook"
 
-    def __init__(self, kinds: Kinds) -> None:
-        """Show objects in the versions of `kinds`."""
+    def __init__(self, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS) -> None:
+        """Show objects in the versions of `kinds`, and hooks `credentials`."""
+        self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(MUTATING)
 
@@ -99,7 +101,9 @@ class MutatingAdmissionWebhook(Plugin):
         hook, note = invocation.hook, _Note(attributes, index)
         seconds, changed = 0.0, False
         try:
-            asking = yield from converting(lambda: ask(attributes, invocation, self._kinds), attributes.around)
+            asking = yield from converting(
+                lambda: ask(attributes, invocation, self._kinds, self._credentials), attributes.around
+            )
             if asking.endpoint.problem:
                 reply = Reply(problem=asking.endpoint.problem)
             else:

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
@@ -30,8 +31,9 @@ class ValidatingAdmissionWebhook(Plugin):
 
     name: ClassVar[str] = "ValidatingAdmissionWebhook"
 
-    def __init__(self, kinds: Kinds) -> None:
-        """Show objects in the versions of `kinds`."""
+    def __init__(self, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS) -> None:
+        """Show objects in the versions of `kinds`, and hooks `credentials`."""
+        self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(VALIDATING)
 
@@ -57,7 +59,7 @@ class ValidatingAdmissionWebhook(Plugin):
         askings: list[tuple[int, Asking]] = []
         for index, invocation in enumerate(invocations):
             try:
-                question = partial(ask, attributes, invocation, self._kinds)
+                question = partial(ask, attributes, invocation, self._kinds, self._credentials)
                 askings.append((index, (yield from converting(question, attributes.around))))
             except (ApiError, CallFailed) as error:
                 refusals += _refusal(attributes, index, invocation.hook, error, 0.0)

@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import Hook
 from ctrlmgr.admission.webhooks.matching import Invocation
 from ctrlmgr.admission.webhooks.review import (
@@ -31,7 +32,15 @@ from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.validation.names import qualified_name
-from ctrlmgr.errors import ApiError, BadRequest, DeniedByWebhook, InternalError, StatusCause, StatusDetails
+from ctrlmgr.errors import (
+    ApiError,
+    BadRequest,
+    DeniedByWebhook,
+    InternalError,
+    SettingsError,
+    StatusCause,
+    StatusDetails,
+)
 from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUESTS, WEBHOOK_SECONDS
 
 
@@ -65,7 +74,9 @@ class Asking(NamedTuple):
         return self.invocation.hook
 
 
-def ask(attributes: Attributes, invocation: Invocation, kinds: Kinds) -> Asking:
+def ask(
+    attributes: Attributes, invocation: Invocation, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS
+) -> Asking:
     """Return what to send to a hook.
 
     Raises `BadRequest` for a dry run that the hook would have side effects on, `CallFailed` if it cannot be asked.
@@ -80,11 +91,15 @@ def ask(attributes: Attributes, invocation: Invocation, kinds: Kinds) -> Asking:
     asked = question(attributes, invocation, kinds, new_uid(attributes.random), version)
     endpoint = endpoint_of(hook.client, attributes.view, attributes.random)
     url = f"{endpoint.url}?timeout={hook.timeout}s"
+    try:
+        shown = credentials.of(endpoint.url)
+    except SettingsError as problem:  # a token's file has gone
+        raise CallFailed(hook, f"could not get REST client: {problem}") from problem
     return Asking(
         invocation,
         asked,
         endpoint,
-        Call(url, asked.body, hook.timeout, endpoint.ca_bundle, endpoint.address),
+        Call(url, asked.body, hook.timeout, endpoint.ca_bundle, endpoint.address, shown),
     )
 
 

@@ -33,6 +33,7 @@ from ctrlmgr.controllers.cron_job.decide import (
 from ctrlmgr.controllers.cron_job.views import API_VERSION, CRON_JOBS, JOBS, CronJob
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.workloads.pods import controller_of, is_controlled_by
 from ctrlmgr.errors import AlreadyExists, ApiError, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister
@@ -132,10 +133,8 @@ class _Turn:
         job = self._get(name)
         if job is None:
             raise NotFound(f'jobs.batch "{name}" not found')
-        controller = next((each for each in job.metadata.owner_references or () if each.controller), None)
-        is_ours = controller is not None and controller.uid == self._object.uid
         known = any(each.uid == job.uid for each in self._status.active or ())
-        return job if is_ours and not known else None
+        return job if is_controlled_by(job, self._object) and not known else None
 
     def _replace(self) -> None:
         for reference in self._status.active or ():
@@ -201,7 +200,7 @@ class CronJobChanges:
         return dict.fromkeys(key for key in found if key is not None)
 
     def _owner(self, job: Object) -> Key | None:
-        reference = next((each for each in job.metadata.owner_references or () if each.controller), None)
+        reference = controller_of(job)
         if reference is None or (reference.api_version, reference.kind) != (API_VERSION, "CronJob"):
             return None
         cron = self._cron_jobs.get(Key(job.namespace, reference.name))

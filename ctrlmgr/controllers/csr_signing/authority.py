@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
+from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.controllers.csr_signing.requests import alternative_names
 
 _BACKDATED: Final = timedelta(minutes=5)
@@ -89,11 +90,11 @@ class SigningAuthority:
         """Read both from PEM; raises ValueError for what cannot sign."""
         try:
             private = load_pem_private_key(key, password=None)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
+        except (TypeError, ValueError) as error:
+            raise ValueError("the key file has no private key that can be read") from error
         if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
             raise ValueError("the key is neither RSA nor ECDSA")
-        found = x509.load_pem_x509_certificates(certificate)
+        found = read_certificates(certificate)
         return cls(found[0], private)
 
     def sign(

@@ -15,8 +15,11 @@ import structlog
 from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.controllers.csr_signing.authority import SigningAuthority
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import FILE_RELOADS
 
 log = structlog.get_logger(__name__)
+
+_SETTING = "controllers.cluster_signing_cert_file"
 
 
 class AuthorityFiles:
@@ -38,8 +41,10 @@ class AuthorityFiles:
             self._stamps = stamps
             try:
                 self._authority = self._read()
+                FILE_RELOADS.labels(_SETTING, "success").inc()
                 log.info("signing authority reloaded", certificate=str(self._files[0]))
             except (OSError, ValueError) as error:
+                FILE_RELOADS.labels(_SETTING, "failure").inc()
                 log.warning("signing authority not reloaded, the old one stays in use", error=str(error))
         return self._authority
 

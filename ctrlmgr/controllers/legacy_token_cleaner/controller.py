@@ -30,9 +30,6 @@ from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result
 
-PERIOD: Final = 365 * 24 * 3600.0
-"""Seconds without use after which a token is retired, by default."""
-
 _CONFIG_MAPS: Final = Resource("", "configmaps")
 _TRACKING: Final = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 _SINCE: Final = "since"

@@ -58,7 +58,7 @@ class LoadBalancer:
         if service is None or not wants_address(fields):
             held = self._given.pop(key, None)
             if service is not None and held is not None and held in _addresses(fields):
-                self._write(service, fields, "", client)
+                self._write(fields, "", client)
             return None
         if _addresses(fields):
             self._given[key] = _addresses(fields)[0]
@@ -69,7 +69,7 @@ class LoadBalancer:
             self._recorder.event(service, WARNING, "SyncLoadBalancerFailed", message)
             return Result(requeue_after=_AGAIN)
         self._given[key] = address
-        self._write(service, fields, address, client)
+        self._write(fields, address, client)
         self._recorder.event(service, NORMAL, "EnsuredLoadBalancer", "Ensured load balancer")
         return None
 
@@ -78,7 +78,7 @@ class LoadBalancer:
         pool = self._pools.get(6 if families[0] == "IPv6" else 4)
         return free_address(pool, self._given.values()) if pool is not None else ""
 
-    def _write(self, service: Object, fields: dict[str, Any], address: str, client: EngineClient) -> None:
+    def _write(self, fields: dict[str, Any], address: str, client: EngineClient) -> None:
         ingress = {"ingress": [{"ip": address, "ipMode": "VIP"}]} if address else {}
         status = {**(fields.get("status") or {}), "loadBalancer": ingress}
         client.update(Object.from_dict({**fields, "status": status}), "status")

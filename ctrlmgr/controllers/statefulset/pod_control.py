@@ -115,11 +115,11 @@ class StatefulPodControl:
                 self._client.update(with_owner(claim, self._set, pod))
 
     def _tell(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
-        said = f"{verb} Pod {pod.name} in StatefulSet {self._set.name}"
+        said, title = f"Pod {pod.name} in StatefulSet {self._set.name}", verb.title()
         if error is None:
-            self._recorder.event(self._set, NORMAL, f"Successful{verb.title()}", f"{said} successful")
+            self._recorder.event(self._set, NORMAL, f"Successful{title}", f"{verb} {said} successful")
         else:
-            self._recorder.event(self._set, WARNING, f"Failed{verb.title()}", f"{said} failed error: {error}")
+            self._recorder.event(self._set, WARNING, f"Failed{title}", f"{title} {said} failed error: {error}")
 
     def _tell_claim(self, pod: Object, claim: Object, error: ApiError | None = None) -> None:
         where = f"Pod {pod.name} in StatefulSet {self._set.name}"

@@ -39,7 +39,7 @@ class BindingHandler(Handler):
 
         def decide() -> Operation[Decision]:
             nonlocal binding
-            binding = yield from admit_body(request, given, _BINDING)
+            binding = yield from admit_body(request, given, _BINDING, None if target.name else target.kind)
             decision = yield from change(request, bound, admitted=True)
             return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Verb
-from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
 from ctrlmgr.engine.verbs.request import Request, Requests
@@ -53,15 +53,20 @@ def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request
     return fields
 
 
-def admit_body(request: Request, body: Unstructured, gvk: GroupVersionKind) -> Operation[Unstructured]:
+def admit_body(
+    request: Request, body: Unstructured, gvk: GroupVersionKind, asked: Kind | None = None
+) -> Operation[Unstructured]:
     """Let admission have its say about a body of another kind than the object's that is created (a Binding, say).
 
-    Returns what it made of the body; `body` itself stays as it is, because an attempt may be made again.
+    `asked` is the kind that the URL names where that is not the object's (`bindings`). Returns what admission made of
+    the body; `body` itself stays as it is, because an attempt may be made again.
     """
     ctx = request.context()
     body = deepcopy(body)
     body.setdefault("metadata", {}).setdefault("namespace", request.target.namespace)
     attributes = request.attributes(ctx, Verb.CREATE, body, None, gvk)
+    if asked is not None:
+        attributes.kind, attributes.subresource = asked, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
     return attributes.fields

@@ -16,7 +16,6 @@ from ctrlmgr.engine.tables.ages import Ages, ages_at
 
 NONE = "<none>"
 UNSET = "<unset>"
-UNKNOWN = "<unknown>"
 
 Fields = Mapping[str, Any]
 Row = Callable[[Fields, Ages], Iterable[Any]]

@@ -59,7 +59,7 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
         return (yield from change(request, lambda ctx, current: _owned(request, obj, current)))
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
-    wanted = _keeping_server_owned(obj, current.metadata)
+    wanted = keeping_server_owned(obj, current.metadata)
     if is_released(request.plan.strategy.finalizers, wanted, current):
         return _removed(request, ctx, current, wanted)
     if wanted.body == current.body:
@@ -92,7 +92,8 @@ def _removed(request: Request, ctx: Context, current: Object, shown: Object) -> 
     return Decision(200, proposals, None, shown.at(current.revision))
 
 
-def _keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
+def keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
+    """Return an object with the metadata that is the server's to say, as it is stored."""
     kept: dict[str, Any] = {
         field: getattr(stored, field)
         for field in _SERVER_OWNED

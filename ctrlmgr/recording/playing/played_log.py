@@ -26,9 +26,10 @@ from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.memory import state_at
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.recording.playing.pretending import Writes
-from ctrlmgr.recording.playing.tape import Tape, state
+from ctrlmgr.recording.playing.tape import Tape
 
 _revision = attrgetter("revision")
 
@@ -75,7 +76,7 @@ class PlayedLog:
 
     def current(self, resource: Resource, key: Key) -> Object | None:
         """Return an object as it is now."""
-        return state(self._tape.history(resource, key), self.revision)
+        return state_at(self._tape.history(resource, key), self.revision)
 
     # What an `EventLog` is asked.
 
@@ -140,7 +141,7 @@ class PlayedLog:
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object now or at a revision, None if it did not exist."""
         position = self._place(at)
-        return state(self._tape.history(resource, key), self._tape.events[position - 1].revision)
+        return state_at(self._tape.history(resource, key), self._tape.events[position - 1].revision)
 
     def head(self) -> Head:
         """Return where the log ends."""

@@ -9,15 +9,14 @@ from the beginning, without which nothing could be written there.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.eventlog.event import Event, EventType
+from ctrlmgr.eventlog.memory import state_at
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
@@ -25,7 +24,6 @@ from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
 ACTOR = "recording"
 """Who wrote what is played, as far as the log knows."""
 
-_revision = attrgetter("revision")
 _NOBODY: Mapping[Key, Sequence[Event]] = {}
 
 
@@ -66,17 +64,9 @@ class Tape:
         for each in list(self._histories) if resource is None else [resource]:
             for key, history in self._histories.get(each, _NOBODY).items():
                 if namespace is None or key.namespace == namespace:
-                    obj = state(history, revision)
+                    obj = state_at(history, revision)
                     if obj is not None:
                         yield obj
-
-
-def state(history: Sequence[Event], revision: int) -> Object | None:
-    """Return the object at a revision, given its history; None if there is none."""
-    index = bisect_right(history, revision, key=_revision)
-    if not index or history[index - 1].type is EventType.DELETED:
-        return None
-    return history[index - 1].object
 
 
 def load(path: str | Path, *, max_gap: int | None = None) -> Tape:

@@ -45,7 +45,7 @@ def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[st
         try:
             public += read_public_keys(Path(name).expanduser().read_bytes())
         except (OSError, ValueError) as error:
-            raise SettingsError(f"service_accounts.key_file: {name} cannot be used: {error}") from error
+            raise SettingsError(f"service_accounts.key_file: {name} cannot be used: {_why(error)}") from error
     return AccountKeys(first, second, VerificationKeys(public))
 
 
@@ -53,7 +53,11 @@ def _private(setting: str, name: str) -> PrivateKey:
     try:
         return read_private_key(Path(name).expanduser().read_bytes())
     except (OSError, ValueError) as error:
-        raise SettingsError(f"service_accounts.{setting}: {name} cannot be used: {error}") from error
+        raise SettingsError(f"service_accounts.{setting}: {name} cannot be used: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _own(path: Path) -> PrivateKey:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import FILE_RELOADS
 
 log = structlog.get_logger(__name__)
 
@@ -40,8 +41,10 @@ class AuthorityFiles:
         try:
             self.certificates = self._read()
         except SettingsError as error:
+            FILE_RELOADS.labels(self._setting, "failure").inc()
             log.warning("authorities not reloaded, the old ones stay in force", error=str(error))
             return False
+        FILE_RELOADS.labels(self._setting, "success").inc()
         log.info("authorities reloaded", setting=self._setting, certificates=len(self.certificates))
         return True
 
@@ -55,7 +58,9 @@ class AuthorityFiles:
         for path in self._files:
             try:
                 found += read_certificates(path.read_bytes())
-            except (OSError, ValueError) as error:
+            except OSError as error:
+                raise SettingsError(f"{self._setting}: {path} cannot be read: {error.strerror}") from error
+            except ValueError as error:
                 raise SettingsError(f"{self._setting}: {path} cannot be used: {error}") from error
         return tuple(found)
 

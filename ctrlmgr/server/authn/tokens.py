@@ -22,6 +22,7 @@ import structlog
 from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences
 
@@ -63,8 +64,10 @@ class Tokens(ForAllAudiences):
         try:
             self._users = {**self._read(), **self._fixed}
         except SettingsError as error:
+            FILE_RELOADS.labels(_SETTING, "failure").inc()
             log.warning("tokens not reloaded, the old ones stay valid", error=str(error))
             return False
+        FILE_RELOADS.labels(_SETTING, "success").inc()
         log.info("tokens reloaded", file=str(self._file), tokens=len(self._users) - len(self._fixed))
         return True
 

@@ -31,6 +31,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.http.client_certificates import take_any_certificate
 
 log = structlog.get_logger(__name__)
@@ -141,8 +142,10 @@ class ServingContext:
         try:
             self._load()
         except (OSError, ssl.SSLError) as error:
+            FILE_RELOADS.labels("data_dir", "failure").inc()
             log.warning("certificates not reloaded, the old ones stay in use", error=str(error))
             return False
+        FILE_RELOADS.labels("data_dir", "success").inc()
         log.info("certificates reloaded", directory=str(self._files.directory))
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -230,3 +231,42 @@ def test_a_scale_is_shown_as_a_scale() -> None:
     ((_, asked),) = hooked.asked
     assert (asked["kind"]["kind"], asked["subResource"], asked["object"]["spec"]) == ("Scale", "scale", {"replicas": 2})
     assert asked["oldObject"]["spec"] == {"replicas": 1}
+
+
+def test_bindings_are_asked_about_by_the_url_that_is_used() -> None:
+    hooked = Hooked(a=allow())
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert hooked.stage.send("POST", "/api/v1/namespaces/shop/pods", pod).code == 201
+    hooked.configure("validating", "c", {"name": "a.example.com"})
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    hooked.stage.send("POST", "/api/v1/namespaces/shop/bindings", binding)
+    hooked.stage.send("POST", "/api/v1/namespaces/shop/pods/p/binding", binding)
+    asked = [(each["resource"]["resource"], each.get("subResource")) for _, each in hooked.asked]
+    assert asked == [("bindings", None), ("pods", "binding")]
+
+
+def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
+    hooked = Hooked()
+    others = iter(range(9))
+
+    def meanwhile(request: Mapping[str, Any]) -> dict[str, Any]:
+        hooked.stage.namespace(f"other-{next(others)}")  # which the hook is not asked about
+        return {"allowed": True}
+
+    hooked.answers["a"] = meanwhile
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]
+    hooked.configure("validating", "c", {"name": "a.example.com", "rules": rules})
+    body = {"metadata": {"name": "m"}}
+    made = hooked.stage.send("POST", "/api/v1/namespaces/shop/configmaps", body, query={"dryRun": "All"})
+    assert (made.code, hooked.paths) == (201, ["a"])
+
+
+def test_a_service_is_judged_as_kubernetes_stores_it() -> None:
+    hooked = Hooked(a=allow())
+    hooked.configure("validating", "c", {"name": "a.example.com"})
+    spec = {"type": "ExternalName", "externalName": "x.invalid", "internalTrafficPolicy": "Cluster"}
+    path = "/api/v1/namespaces/shop/services"
+    made = hooked.stage.send("POST", path, {"metadata": {"name": "s"}, "spec": spec})
+    assert made.code == 201
+    assert "internalTrafficPolicy" not in made.body["spec"]
+    assert hooked.asked[-1][1]["object"]["spec"]["internalTrafficPolicy"] == "Cluster"

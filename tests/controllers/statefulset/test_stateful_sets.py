@@ -217,7 +217,7 @@ def test_labels_that_were_edited_are_put_right(stage: WorkloadStage) -> None:
 def test_a_pod_that_is_refused_is_told_of_and_tried_ever_more_rarely(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, template=template(LABELS, priorityClassName="none-such")))
     stage.work()
-    assert stage.told.all[0].startswith("FailedCreate: create Pod db-0 in StatefulSet db failed error: ")
+    assert stage.told.all[0].startswith("FailedCreate: Create Pod db-0 in StatefulSet db failed error: ")
     before = len(stage.told.all)
     stage.pass_by(60)
     assert len(stage.told.all) - before < 15

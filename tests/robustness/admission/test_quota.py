@@ -1,4 +1,8 @@
-"""A quota under many callers, two processes, deletions and kills: never exceeded, and right when all is quiet."""
+"""A quota under many callers, two processes, deletions and kills: never exceeded, and right when all is quiet.
+
+What a process leaves that is killed is the log up to one of its appends. That a quota is right after each of them is
+therefore looked for in the log itself.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,25 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import groupby
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from ctrlmgr.admission.plugins.resource_quota import QUOTAS
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import EventLog, EventType
+from ctrlmgr.eventlog.event import Event
+from ctrlmgr.eventlog.opening import open_log
 from tests.e2e.serving import Server, until
 
 CALLERS = 64
 LIMIT = 40
+CONFIGMAPS = Resource("", "configmaps")
 MAPS = "/api/v1/namespaces/shop/configmaps"
 QUOTA = "/api/v1/namespaces/shop/resourcequotas/q"
 
@@ -22,11 +36,16 @@ DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 @pytest.fixture(params=DATABASES)
-def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
-    """Two processes over one database."""
-    url = f"sqlite:///{tmp_path / 'quota.db'}"
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
+        found: str = request.getfixturevalue("postgres_url")
+        return found
+    return f"sqlite:///{tmp_path / 'quota.db'}"
+
+
+@pytest.fixture
+def servers(url: str, tmp_path: Path) -> Iterator[list[Server]]:
+    """Two processes over one database."""
     made = []
     for name in ("one", "two"):
         folder = tmp_path / name
@@ -104,8 +123,33 @@ def begin(server: Server) -> None:
     until(lambda: "used" in server.request("GET", QUOTA)[1].get("status", {}))
 
 
+def check_after_every_append(url: str) -> None:
+    """Check that at no time more was there than had been charged, nor more charged than the quota allows."""
+    there: set[str] = set()
+    used, appends = 0, 0
+    with closing(open_log(url, clock=SystemClock(), random=Random(1), migrate=False)) as log:
+        events = list(all_events(log))
+    for _, append in groupby(events, key=lambda event: event.append_id):
+        for event in append:
+            obj = event.object
+            if obj.resource == CONFIGMAPS and obj.namespace == "shop":
+                (there.discard if event.type is EventType.DELETED else there.add)(obj.name)
+            elif obj.resource == QUOTAS:
+                used = int(obj.to_dict().get("status", {}).get("used", {}).get("configmaps", "0"))
+        appends += 1
+        assert len(there) <= used <= LIMIT, f"after append {appends}"
+    assert appends > LIMIT
+
+
+def all_events(log: EventLog) -> Iterator[Event]:
+    revision = 0
+    while events := log.events_after(revision, limit=1000):
+        yield from events
+        revision = events[-1].revision
+
+
 @pytest.mark.slow
-def test_many_callers_at_a_limit(servers: list[Server]) -> None:
+def test_many_callers_at_a_limit(servers: list[Server], url: str) -> None:
     begin(servers[0])
     counts, seen = Counts(), list[int]()
     with ThreadPoolExecutor(CALLERS) as pool:
@@ -116,10 +160,11 @@ def test_many_callers_at_a_limit(servers: list[Server]) -> None:
     used, there = used_and_there(servers[1])
     assert used == there <= LIMIT
     assert counts.codes["POST", 201] - counts.codes["DELETE", 200] == there
+    check_after_every_append(url)
 
 
 @pytest.mark.slow
-def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server]) -> None:
+def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server], url: str) -> None:
     first, second = servers
     begin(second)
     stop = threading.Event()
@@ -149,3 +194,4 @@ def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(serv
         for item in second.request("GET", MAPS)[1]["items"]:
             second.request("DELETE", f"{MAPS}/{item['metadata']['name']}")
     until(lambda: used_and_there(second) == (0, 0))
+    check_after_every_append(url)

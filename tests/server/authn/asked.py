@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused
+from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.authn.parts import TokenAuthenticator, Told
 
 T = TypeVar("T")
@@ -38,3 +39,8 @@ def why(tokens: TokenAuthenticator, token: str, audiences: Audiences) -> str:
         return refusal.explanation
     assert found is None, "it gets through"
     return ""
+
+
+def failures(setting: str) -> float:
+    """Return how often a file that is followed could not be taken up."""
+    return REGISTRY.get_sample_value("ctrlmgr_file_reloads_total", {"setting": setting, "status": "failure"}) or 0.0

@@ -15,6 +15,7 @@ from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.limits import InFlight, InFlightLimits, Seat
+from tests.server.authn.asked import failures
 
 ADMIN = User("system:admin", "", ("system:masters",))
 KNOWN_ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))
@@ -66,8 +67,10 @@ def test_a_token_file_is_read_and_followed(tmp_path: Path) -> None:
 def test_a_token_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
     file = private(tmp_path / "tokens.csv", "open,jane,7\n")
     tokens = Tokens({}, file)
+    before = failures("authentication.token_auth_file")
     private(file, "broken\n")
     assert not tokens.reload()
+    assert failures("authentication.token_auth_file") == before + 1
     assert tokens.user("open") == User("jane", "7")
     file.unlink()
     assert tokens.reload()

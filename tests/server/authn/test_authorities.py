@@ -14,6 +14,7 @@ from ctrlmgr.server.authn.client_certificates import ClientCertificates
 from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, Made, authority, make, subject
+from tests.server.authn.asked import failures
 
 
 def written(path: Path, *authorities: Made) -> None:
@@ -41,8 +42,10 @@ def test_a_replaced_authority_is_not_trusted_besides(tmp_path: Path) -> None:
     assert who(certificates, bob) == "bob"
     with pytest.raises(CredentialsRefused):
         who(certificates, alice)
+    before = failures("client_ca_file")
     path.write_bytes(b"nonsense")
     assert not files.reload()
+    assert failures("client_ca_file") == before + 1
     assert who(certificates, bob) == "bob", "what cannot be read changes nothing"
 
 

@@ -20,6 +20,7 @@ from ctrlmgr.server.http.tls import (
 )
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, SERVER, authority, make, subject
+from tests.server.authn.asked import failures
 
 NAMES = ["localhost", "127.0.0.1", "::1"]
 
@@ -180,8 +181,10 @@ def test_new_files_are_taken_up(files: CertificateFiles, clock: FakeClock, tmp_p
 
 def test_files_that_cannot_be_used_leave_the_old_ones_in_force(files: CertificateFiles) -> None:
     serving = ServingContext(files)
+    before = failures("data_dir")
     files.serving.write_bytes(b"not a certificate")
     assert not serving.reload()
+    assert failures("data_dir") == before + 1
     handshake(serving.context, client_of(files))
 
 

@@ -23,8 +23,6 @@ from ctrlmgr.server.describe.openapi.v2 import TITLE
 from ctrlmgr.server.describe.version import git_version
 
 _V2_SCHEMAS, _V3_SCHEMAS = "#/definitions/", "#/components/schemas/"
-_KEPT = ("description", "operationId", "tags")
-"""What of an operation is the same in both versions."""
 _REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
 _UNTYPED_IN_V2: Mapping[str, Any] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},

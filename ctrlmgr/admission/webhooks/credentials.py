@@ -1,0 +1,79 @@
+"""Who this server is to a webhook: the users of a kubeconfig, each for the hosts that its name stands for.
+
+Guarantees: the most exact name wins: `name.namespace.svc:8443`, then `*.namespace.svc:8443`, `*.svc:8443` and so on;
+for port 443 the same without the port. A host that no name stands for is told nothing. Files with tokens are read anew
+for each call.
+
+Rules come from apiserver's `pkg/admission/plugin/webhook/config` and `pkg/util/webhook/authentication.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ctrlmgr.engine.calls.call import ANONYMOUS, Credentials
+from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.kubeconfig import certificate_of, headers_of, users_of
+
+_VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1")
+
+
+class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
+    kubeconfig: str = msgspec.field(name="kubeConfigFile", default="")
+
+
+class HookCredentials:
+    """What is told to which host."""
+
+    def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take users as a kubeconfig has them, by name; raises `SettingsError`."""
+        self._users = {name: (dict(fields), certificate_of(dict(fields))) for name, fields in users.items()}
+
+    def of(self, url: str) -> Credentials:
+        """Return who this server is to the host of a URL."""
+        if not self._users:
+            return ANONYMOUS
+        for name in _names(url):
+            if name in self._users:
+                fields, certificate = self._users[name]
+                return Credentials(headers_of(fields), certificate)
+        return ANONYMOUS
+
+
+NO_CREDENTIALS: Final = HookCredentials({})
+
+
+def _names(url: str) -> Iterator[str]:
+    """Yield the names of users that a URL's host may be meant by, the most exact first."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 443
+    for target in (f"{host}:{port}", host) if port == 443 else (f"{host}:{port}",):
+        yield target
+        steps = target.split(".")
+        yield from (f"*.{'.'.join(steps[at:])}" for at in range(1, len(steps)))
+
+
+def read_credentials(document: Document | None) -> HookCredentials:
+    """Return what a WebhookAdmissionConfiguration says; raises `SettingsError`."""
+    if document is None:
+        return NO_CREDENTIALS
+    found = document.value.get("kind") if isinstance(document.value, dict) else None
+    kind = "WebhookAdmission" if found == "WebhookAdmission" else "WebhookAdmissionConfiguration"
+    name = document.read(kind, _VERSIONS, _Configuration).kubeconfig
+    if not name:
+        return NO_CREDENTIALS
+    file = document.file.parent / Path(name).expanduser()
+    if not file.is_file():
+        raise document.refuse(f"kubeConfigFile must name a file, not {name!r}", "kubeConfigFile")
+    users = users_of(file)
+    for user, fields in users.items():
+        if "exec" in fields:
+            raise document.refuse(
+                f"user {user!r} has a credential plugin, which no webhook is asked with", "kubeConfigFile"
+            )
+    return HookCredentials(users)

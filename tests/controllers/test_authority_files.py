@@ -1,0 +1,42 @@
+"""The authority that signs certificates, from files that change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.controllers.csr_signing.authority_files import AuthorityFiles
+from ctrlmgr.errors import SettingsError
+from tests.authentication.authorities import Made, authority
+from tests.server.authn.asked import failures
+
+
+def written(made: Made, certificate: Path, key: Path) -> None:
+    certificate.write_bytes(made.pem)
+    key.write_bytes(made.key_pem)
+
+
+def test_what_becomes_unusable_is_counted_and_the_last_good_one_stays(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
+    first, second = authority("one"), authority("other one")
+    written(first, certificate, key)
+    files = AuthorityFiles(certificate, key)
+    assert files.current().certificate == first.certificate
+    written(second, certificate, key)
+    assert files.current().certificate == second.certificate
+    good = files.current()
+    before = failures("controllers.cluster_signing_cert_file")
+    certificate.write_bytes(b"nonsense")
+    assert files.current() is good
+    assert failures("controllers.cluster_signing_cert_file") == before + 1
+    assert files.current() is good
+    assert failures("controllers.cluster_signing_cert_file") == before + 1, "once for each change"
+
+
+def test_a_pair_that_is_none_is_refused(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "ca.crt", tmp_path / "ca.key"
+    certificate.write_bytes(authority("one").pem)
+    key.write_bytes(authority("other").key_pem)
+    with pytest.raises(SettingsError, match="the key is not the certificate's"):
+        AuthorityFiles(certificate, key)
