@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.admission.configuration import read_configuration
 from ctrlmgr.admission.podsecurity.configuration import read_pod_security
-from ctrlmgr.admission.registry import enabled, new_chain
+from ctrlmgr.admission.registry import PLUGINS, enabled, new_chain
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
@@ -138,3 +138,14 @@ def test_a_broken_configuration_of_pod_security(tmp_path: Path, text: str, probl
 def test_a_plugin_that_cannot_do_its_work_is_not_run(name: str) -> None:
     with pytest.raises(SettingsError, match=rf"^{name} has no .*: --admission-control-config-file must "):
         new_chain(KINDS, FakeClock(), AdmissionSettings(enable_plugins=(name,)), AlwaysAllow())
+
+
+def test_the_page_lists_every_plugin_where_it_belongs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "admission.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith("| NamespaceLifecycle,")]
+    default, optional = ({name.strip() for name in cell.split(",")} for cell in row.strip("| ").split(" | "))
+    made = [entry for entry in PLUGINS if entry.make is not None]
+    assert default == {entry.name for entry in made if entry.is_default}
+    assert optional == {entry.name for entry in made if not entry.is_default}
+    for entry in PLUGINS:
+        assert entry.name in page or entry.name.replace("Policy", "Policies") in page
