@@ -8,7 +8,8 @@ Guarantees:
 - Pieces are begun in the order in which they came.
 
 How it ends: `PyThreadState_SetAsyncExc` has the interpreter raise `_Overdue` in the thread. It is a `BaseException`, so
-no handler of errors takes it for one.
+no handler of errors takes it for one. What has been sent is always raised, never taken back: in CPython 3.11 and 3.12
+the interpreter would go on to look for it at every step of every thread, and a traced program would not go on at all.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class _Piece:
         self._lock = threading.Lock()
         self._began_at: float | None = None
         self._thread: int | None = None  # the one that is at it, and that may be told to end; guarded by _lock
+        self._is_told = False  # whether it has been told, and may not have heard yet
 
     def __call__(self) -> Any:
         try:
@@ -107,6 +109,7 @@ class _Piece:
         """Have the thread give it up, if it is still at it."""
         with self._lock:
             if self._thread is not None:
+                self._is_told = True
                 _raise_in(self._thread, _Overdue)
 
     def _work(self) -> Any:
@@ -119,19 +122,21 @@ class _Piece:
             self._leave()
 
     def _leave(self) -> None:
-        """See that the thread is told nothing from here on; it may just be."""
+        """See that the thread is told nothing from here on, and has heard what it was told, which may be just now."""
         while True:
             try:
                 with self._lock:
-                    if self._thread is not None:
-                        _raise_in(self._thread, None)
-                        self._thread = None
+                    self._thread = None
+                if self._is_told:
+                    self._is_told = False
+                    _raise_in(threading.get_ident(), _Overdue)  # instead of what it was told, if that is still to come
+                    while True:  # it comes at the next step
+                        pass
                 return
             except _Overdue:
                 continue
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have the interpreter raise `error` in a thread before long; None takes back what has not been raised yet."""
-    what = ctypes.py_object(error) if error is not None else ctypes.c_void_p(None)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Have the interpreter raise `error` in a thread before long."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

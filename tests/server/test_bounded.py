@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -92,6 +94,29 @@ def test_the_end_never_strikes_what_comes_next() -> None:
         return done
 
     assert run(main, deadline=0.001) == 200
+
+
+TRACED = """
+import asyncio, sys
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.server.bounded import BoundedWork
+from tests.server.test_bounded import Endless, run
+
+async def main(work):
+    await work.run(int)
+    await asyncio.gather(work.run(Endless()), return_exceptions=True)
+    await asyncio.gather(*[work.run(lambda: SystemClock().monotonic()) for _ in range(500)])
+
+run(main, deadline=0.05)
+sys.settrace(lambda *_: None)
+print(int("7"), (lambda: "goes on")())
+"""
+
+
+def test_a_traced_program_goes_on_after_work_that_ended_and_that_was_ended() -> None:
+    """CPython 3.11 loops for ever where an exception for a thread was taken back, as soon as it traces."""
+    ended = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout.splitlines()[-1] == "7 goes on", ended.stderr
 
 
 def test_others_are_answered_while_a_large_body_is_worked_on() -> None:

@@ -24,6 +24,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
+from ctrlmgr.kinds.core.pod.token_volume import token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -158,20 +159,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
             mounts = True
             attributes.changed(ServiceAccount.name)
     if mounts and not own:
-        spec["volumes"] = [*volumes, {"name": name, "projected": _token_volume()}]
-
-
-def _token_volume() -> dict[str, Any]:
-    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
-    return {
-        "sources": [
-            # The seconds by which TokenRequests know that a pod did not ask for a token itself.
-            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
-        ],
-        "defaultMode": 0o644,
-    }
+        spec["volumes"] = [*volumes, {"name": name, "projected": token_source()}]
 
 
 def _check_mirror(attributes: Attributes, spec: Mapping[str, Any]) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from ctrlmgr.admission.plugins.service_account import MOUNT_PATH, ServiceAccount
+from ctrlmgr.api.field import Path
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.operations import Await
 from ctrlmgr.errors import Forbidden
+from ctrlmgr.kinds.core.pod.token_volume import token_source
+from ctrlmgr.kinds.core.pod.volumes import _validate_projected, validate_volumes
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
 
@@ -189,3 +192,12 @@ def test_the_default_account_is_waited_for() -> None:
 def test_but_not_for_ever() -> None:
     with pytest.raises(Forbidden, match='serviceaccount "default" not found'):
         waiting(1000)
+
+
+def test_the_volume_that_is_mounted_is_valid_by_the_rules_for_all() -> None:
+    """It is not validated again in each pod; with one field more it is."""
+    volume = {"name": "kube-api-access-x", "projected": token_source()}
+    for given, problems in ((volume, 0), ({**volume, "emptyDir": {}}, 1)):
+        _, errors = validate_volumes([given], "p", Path("spec.volumes"), is_pod=True)
+        assert len(errors) == problems
+    assert _validate_projected(token_source(), Path("projected")) == []

@@ -18,6 +18,7 @@ from ctrlmgr.kinds.core.pod.downward_api import (
     validate_field_reference,
     validate_resource_reference,
 )
+from ctrlmgr.kinds.core.pod.token_volume import TOKEN_SOURCE
 from ctrlmgr.kinds.core.volume_sources import (
     ONLY_ONE,
     SOURCES,
@@ -62,6 +63,8 @@ def validate_volumes(
 
 
 def _validate_source(volume: Source, name: str, pod_name: str, path: Path, is_pod: bool) -> list[FieldError]:
+    if len(volume) == 2 and volume.get("projected") == TOKEN_SOURCE:
+        return []
     errors: list[FieldError] = []
     given = [field for field in (*SOURCES, *_POD_SOURCES) if volume.get(field) is not None]
     for field in given[1:]:

@@ -212,7 +212,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     made = document(tmp_path)
     broken: dict[str, Callable[[], str]] = {
         "has no current context": lambda: "{}",
-        "is no kubeconfig": lambda: "[",
+        "kubeconfig:1: not valid YAML": lambda: "[",
         "certificate-authority-data is no base64": lambda: json.dumps(
             {
                 **KUBECONFIG,
