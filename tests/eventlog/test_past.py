@@ -27,14 +27,6 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty log on each database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/log.db"
-    return str(request.getfixturevalue("postgres_url"))
-
-
 @pytest.fixture
 def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
     """The log, with a history, as those have it who write to it."""
