@@ -24,7 +24,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
-from ctrlmgr.kinds.core.pod.token_volume import token_source
+from ctrlmgr.kinds.core.pod.volume_defaults import token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

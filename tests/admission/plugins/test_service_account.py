@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.operations import Await
 from ctrlmgr.errors import Forbidden
-from ctrlmgr.kinds.core.pod.token_volume import token_source
+from ctrlmgr.kinds.core.pod.volume_defaults import token_source
 from ctrlmgr.kinds.core.pod.volumes import _validate_projected, validate_volumes
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write

@@ -163,6 +163,7 @@ def test_many_callers_at_a_limit(servers: list[Server], url: str) -> None:
     check_after_every_append(url)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
 @pytest.mark.slow
 def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server], url: str) -> None:
     first, second = servers

@@ -1,14 +1,15 @@
-"""What a volume of a pod is where its author left it open.
+"""What a volume of a pod is where its author left it open; and the volume that a pod is given for its account's token.
 
 Guarantees: in place, twice changes nothing more.
 
-Rules come from Kubernetes' `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go`.
+Rules come from Kubernetes' `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
+`plugin/pkg/admission/serviceaccount/admission.go` (`TokenVolumeSource`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 
@@ -104,3 +105,21 @@ def default_volume_source(spec: dict[str, Any]) -> None:
     for field, default in _DEFAULTS.items():
         if spec.get(field) is not None:
             default(spec[field])
+
+
+def token_source() -> dict[str, Any]:
+    """Return what is projected into the volume of an account's token."""
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    return {
+        "sources": [
+            # The seconds by which TokenRequests know that a pod did not ask for a token itself.
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+        ],
+        "defaultMode": 0o644,
+    }
+
+
+TOKEN_SOURCE: Final = token_source()
+"""The same, to compare with: it is valid, and need not be looked at again in every pod."""

@@ -18,7 +18,7 @@ from ctrlmgr.kinds.core.pod.downward_api import (
     validate_field_reference,
     validate_resource_reference,
 )
-from ctrlmgr.kinds.core.pod.token_volume import TOKEN_SOURCE
+from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_SOURCE
 from ctrlmgr.kinds.core.volume_sources import (
     ONLY_ONE,
     SOURCES,
