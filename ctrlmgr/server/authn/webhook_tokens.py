@@ -10,14 +10,14 @@ Rules: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authe
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import structlog
 
+from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.parts import Told
@@ -48,11 +48,6 @@ class _Review(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-class _Said(NamedTuple):
-    status: _Status
-    until: float
-
-
 class WebhookTokens:
     """Asks another server about tokens: a `TokenAuthenticator`; used on one event loop."""
 
@@ -64,19 +59,16 @@ class WebhookTokens:
         self._server = ReviewServer(config, patience=_PATIENCE)
         self._own = own
         self._keep_for = keep_for
-        self._clock = clock
-        self._said: OrderedDict[bytes, _Said] = OrderedDict()
+        self._said: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
         """Return whom a token stands for, None if the other server does not know it; raises `CredentialsRefused`."""
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
-        said = self._said.get(key)
-        if said is None or said.until <= self._clock.monotonic():
+        status = self._said.get(key)
+        if status is None:
             status = await self._ask(token, audiences)
-            said = self._said[key] = _Said(status, self._clock.monotonic() + self._keep_for)
-            if len(self._said) > _REMEMBERED:
-                self._said.popitem(last=False)
-        return self._judge(said.status, audiences)
+            self._said.keep(key, status, self._keep_for)
+        return self._judge(status, audiences)
 
     def _judge(self, status: _Status, audiences: Audiences) -> Authenticated | None:
         if not status.authenticated:

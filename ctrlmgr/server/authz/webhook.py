@@ -13,7 +13,6 @@ Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
+from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
@@ -63,11 +63,6 @@ class _Review(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-class _Said(NamedTuple):
-    verdict: Verdict
-    until: float
-
-
 _read = msgspec.json.Decoder(_Review).decode
 
 
@@ -78,17 +73,16 @@ class WebhookAuthorizer:
         """Ask the server of `webhook`; raises `SettingsError`."""
         self._server = ReviewServer(webhook.config, patience=_PATIENCE)
         self._webhook = webhook
-        self._clock = clock
-        self._said: OrderedDict[bytes, _Said] = OrderedDict()
+        self._said: Believed[Verdict] = Believed(_REMEMBERED, clock=clock)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
         """Return the verdict that is known, None if the other server has to be asked."""
-        return self._known(self._question(user, attributes))
+        return self._said.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict that is known, or what the other server says."""
         question = self._question(user, attributes)
-        if (known := self._known(question)) is not None:
+        if (known := self._said.get(question)) is not None:
             return known
         try:
             status = _read(await self._server.ask(question)).status
@@ -100,7 +94,7 @@ class WebhookAuthorizer:
         verdict = _verdict(status)
         if _length(attributes) < _LONGEST:
             keep_for = self._webhook.authorized_ttl if status.allowed else self._webhook.unauthorized_ttl
-            self._keep(question, _Said(verdict, self._clock.monotonic() + keep_for))
+            self._said.keep(question, verdict, keep_for)
         return verdict
 
     def rules(self, user: User, namespace: str) -> RuleListing:
@@ -110,16 +104,6 @@ class WebhookAuthorizer:
     async def close(self) -> None:
         """Close the connections."""
         await self._server.close()
-
-    def _known(self, question: bytes) -> Verdict | None:
-        said = self._said.get(question)
-        return said.verdict if said is not None and said.until > self._clock.monotonic() else None
-
-    def _keep(self, question: bytes, said: _Said) -> None:
-        self._said[question] = said
-        self._said.move_to_end(question)
-        if len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
 
     def _question(self, user: User, attributes: Attributes) -> bytes:
         version = self._webhook.version

@@ -9,7 +9,6 @@ Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.believed import Believed
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -88,11 +88,6 @@ class _Review(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-class _Believed(NamedTuple):
-    status: _Status
-    until: float
-
-
 class ImagePolicyWebhook(Plugin):
     """Refuses pods whose images another server does not allow."""
 
@@ -110,8 +105,7 @@ class ImagePolicyWebhook(Plugin):
         self._tries = Tries(_TRIES, _duration(document, "retryBackoff", policy.retry_backoff), _FACTOR)
         self._fails_open = policy.default_allow
         self._access = _access(document, policy.kubeconfig)
-        self._clock = clock
-        self._believed: OrderedDict[bytes, _Believed] = OrderedDict()
+        self._believed: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new and changed pods, and at containers that are added to them."""
@@ -121,7 +115,7 @@ class ImagePolicyWebhook(Plugin):
         """Refuse with `Forbidden` what the server does not allow."""
         spec = _spec(attributes)
         key = _encode(spec)
-        status = self._known(key)
+        status = self._believed.get(key)
         if status is None:
             reply = yield from self._asked(spec)
             try:
@@ -129,7 +123,7 @@ class ImagePolicyWebhook(Plugin):
             except _NoAnswer as problem:
                 self._fail(attributes, f'Post "{self._url}": {problem}' if reply.problem else str(problem))
                 return
-            self._believe(key, status)
+            self._believed.keep(key, status, self._ttl[status.allowed])
         for suffix, value in (status.annotations or {}).items():
             if not qualified_name(_PREFIX + suffix):
                 attributes.annotations.setdefault(_PREFIX + suffix, value)
@@ -167,16 +161,6 @@ class ImagePolicyWebhook(Plugin):
         metadata = attributes.fields.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), FAILED_OPEN: "true"}
         attributes.changed(self.name)
-
-    def _known(self, key: bytes) -> _Status | None:
-        found = self._believed.get(key)
-        return found.status if found is not None and self._clock.monotonic() < found.until else None
-
-    def _believe(self, key: bytes, status: _Status) -> None:
-        self._believed[key] = _Believed(status, self._clock.monotonic() + self._ttl[status.allowed])
-        self._believed.move_to_end(key)
-        if len(self._believed) > _REMEMBERED:
-            self._believed.popitem(last=False)
 
 
 def _spec(attributes: Attributes) -> dict[str, Any]:
