@@ -20,7 +20,7 @@ from yarl import URL
 from ctrlmgr import __version__
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.server.go_words import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
-from ctrlmgr.settings.kubeconfig import show
+from ctrlmgr.settings.kubeconfig import trusting
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are read."""
@@ -92,22 +92,11 @@ class Connections:
         key = (call.ca_bundle, call.credentials.certificate, call.is_checked)
         context = self._contexts.get(key)
         if context is None:
-            context = self._contexts[key] = _trusting(*key)
+            context = self._contexts[key] = trusting(*key)
             if len(self._contexts) > _REMEMBERED:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(key)
         return context
-
-
-def _trusting(ca_bundle: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=ca_bundle.decode("ascii") if ca_bundle else None)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if not is_checked:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if certificate:
-        show(context, certificate)
-    return context
 
 
 def _in_go_words(error: Exception, call: Call) -> str:

@@ -74,7 +74,7 @@ def load(files: Sequence[Path], context: str = "") -> Access:
     authority, certificate = _data(cluster, "certificate-authority"), certificate_of(user)
     is_checked = not cluster.get("insecure-skip-tls-verify")
     try:
-        trust = _context(authority, certificate, is_checked) if server.startswith("https:") else None
+        trust = trusting(authority, certificate, is_checked) if server.startswith("https:") else None
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise SettingsError(f"{shown}: the certificates of context {name!r} cannot be used: {error}") from error
     return Access(
@@ -186,13 +186,18 @@ def _names(entries: Fields) -> str:
     return ", ".join(entries) or "none"
 
 
-def _context(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
+def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
+    """Return what trusts authorities in PEM, empty for the system's, or does not look, and shows a certificate.
+
+    Raises `OSError` and `ValueError` for what is none.
+    """
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not is_checked:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate:
-        show(context, certificate)
+        _show(context, certificate)
     return context
 
 
@@ -206,7 +211,7 @@ def certificate_of(user: Fields) -> bytes:
     return certificate + b"\n" + key if certificate and key else b""
 
 
-def show(context: ssl.SSLContext, certificate: bytes) -> None:
+def _show(context: ssl.SSLContext, certificate: bytes) -> None:
     """Have a context show a certificate, which stands before its key in PEM; raises `ssl.SSLError`."""
     with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL reads them from files alone
         both.write(certificate)
