@@ -3,7 +3,7 @@
 Guarantees:
 - However many backends want it, each form is made once.
 - What is larger than a backend takes goes without the bodies of request and answer, and says so
-  (`audit.k8s.io/truncated`); what is too large even so goes nowhere.
+  (`audit.k8s.io/truncated`); what is too large even so goes nowhere, and is counted.
 
 Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """
@@ -19,9 +19,10 @@ from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import format_time
+from ctrlmgr.metrics import AUDIT_ERRORS
 
 
-class Told:
+class Telling:
     """An event; used on one thread."""
 
     __slots__ = ("_line", "now", "record", "stage")
@@ -70,7 +71,7 @@ class Told:
         return f'{_nanoseconds(record.received)} AUDIT: {said} response="{code}"\n'.encode()
 
 
-Form: TypeAlias = Callable[[Told], bytes | None]
+Form: TypeAlias = Callable[[Telling], bytes | None]
 """Returns what a backend keeps of an event, None for nothing."""
 
 
@@ -78,9 +79,15 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     """Return the form of a backend that takes JSON or the old format, and events of `largest` bytes at most."""
     if largest is None:
         return (lambda event: event.text()) if legacy else lambda event: event.line
-    if legacy:
-        return lambda event: event.text() if event.fitting(largest) is not None else None
-    return lambda event: event.fitting(largest)
+
+    def fitting(event: Telling) -> bytes | None:
+        line = event.fitting(largest)
+        if line is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return None
+        return event.text() if legacy else line
+
+    return fitting
 
 
 WHOLE: Final = form()

@@ -22,7 +22,7 @@ from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Forbidden
-from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog import EventLog, Reconcile
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.eventlog.opening import open_log
 from ctrlmgr.framework.admission import plugin_of
@@ -135,17 +135,23 @@ def test_a_refusal_knows_the_plugin() -> None:
     assert refused.value.refused_by == "Priority"
 
 
-def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
-    stage = WorkedStage(refusing)
-    stage.namespace("shop")
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}
-    stage.log_client.create(Object.from_dict(secret))
+def worked(stage: WorkedStage) -> Reconcile:
+    """Have the controller work once, and return what the log knows of the one reconcile that wrote."""
     stage.hear()
     stage.controller.process_next(timeout=0)
     stage.log.flush()
     (made,) = [each for each in stage.log.events_after(0, limit=100) if each.reconcile]
     ended = stage.log.reconcile(made.reconcile)
     assert ended is not None
+    return ended
+
+
+def test_a_reconcile_that_was_refused_says_by_which_plugin() -> None:
+    stage = WorkedStage(refusing)
+    stage.namespace("shop")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}
+    stage.log_client.create(Object.from_dict(secret))
+    ended = worked(stage)
     assert ended.outcome is not None
     assert ended.outcome.message == "Forbidden: there is no such class (admission plugin Priority)"
 
@@ -154,12 +160,7 @@ def test_a_reconcile_whose_objects_were_changed_says_by_which_plugins() -> None:
     stage = WorkedStage(creating)
     stage.namespace("shop")
     stage.log_client.create(Object.from_dict({"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}))
-    stage.hear()
-    stage.controller.process_next(timeout=0)
-    stage.log.flush()
-    (made,) = [each for each in stage.log.events_after(0, limit=100) if each.reconcile]
-    ended = stage.log.reconcile(made.reconcile)
-    assert ended is not None
+    ended = worked(stage)
     assert ended.outcome is not None
     told = "changed on its way by plugin Priority, plugin DefaultTolerationSeconds"
     assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", told)

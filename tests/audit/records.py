@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Handling, Level, Stage
-from ctrlmgr.audit.telling import Told
+from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import parse_time
@@ -18,7 +18,7 @@ def told(
     level: Level = Level.REQUEST_RESPONSE,
     stage: Stage = Stage.RESPONSE_COMPLETE,
     user: User | None = ANN,
-) -> Told:
+) -> Telling:
     """Return an event of a request that created a config map."""
     about = Attributes("create", "/api/v1/namespaces/n/configmaps", "", "v1", "configmaps", "", "n", "c")
     record = Record(
@@ -33,4 +33,4 @@ def told(
     )
     record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))
-    return Told(record, stage, record.received + 5)
+    return Telling(record, stage, record.received + 5)

@@ -13,7 +13,7 @@ import pytest
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import Stage, read_policy
-from ctrlmgr.audit.telling import Told, form
+from ctrlmgr.audit.telling import Telling, form
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
@@ -37,11 +37,11 @@ class Deaf:
         self.fails = False
         self.stages: list[Stage] = []
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         self.stages.append(event.stage)
         return not self.fails
 
-    async def store(self, event: Told) -> bool:
+    async def store(self, event: Telling) -> bool:
         await asyncio.sleep(0)
         return self.tell(event)
 

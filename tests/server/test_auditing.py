@@ -13,7 +13,7 @@ import pytest
 
 from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import read_policy
-from ctrlmgr.audit.telling import Told
+from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
@@ -57,7 +57,7 @@ class Kept:
 
     is_strict = False
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         line = event.line
         assert line.endswith(b"}\n")
         assert line.count(b"\n") == 1

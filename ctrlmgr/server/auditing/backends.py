@@ -12,7 +12,7 @@ import structlog
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.event import DECISION, REASON, Record
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.telling import WHOLE, Form, Told
+from ctrlmgr.audit.telling import WHOLE, Form, Telling
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -32,11 +32,10 @@ class ToFile:
         self._fails = False
         self.is_strict = is_strict
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         """Append a line; return whether that could be done."""
         line = self._form(event)
         if line is None:
-            AUDIT_ERRORS.labels("truncate").inc()
             return False
         self.write([line])
         return not self._fails
@@ -74,11 +73,10 @@ class ToFileInBatches:
         self._form = form
         self._batches = Batches(batching, file.write, name="audit log", clock=clock, dropped=_dropped)
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         """Have a line appended soon; return whether it is small enough."""
         line = self._form(event)
         if line is None:
-            AUDIT_ERRORS.labels("truncate").inc()
             return False
         self._batches.add(line)
         return True

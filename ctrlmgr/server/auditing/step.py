@@ -17,7 +17,7 @@ from typing import Protocol
 
 from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Level, Policy, Stage
-from ctrlmgr.audit.telling import Told
+from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import Clock
@@ -39,7 +39,7 @@ class Backend(Protocol):
     def is_strict(self) -> bool:
         """Whether a request may not be made whose first event is not kept."""
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         """Take an event; return whether it is kept, as far as that is known."""
 
 
@@ -50,7 +50,7 @@ class SlowBackend(Protocol):
     def is_strict(self) -> bool:
         """Whether a request may not be made whose first event is not kept."""
 
-    async def store(self, event: Told) -> bool:
+    async def store(self, event: Telling) -> bool:
         """Take an event; return whether it is kept."""
 
 
@@ -116,7 +116,7 @@ class Auditing:
         """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""
         if stage in record.handling.omitted:
             return True
-        event = Told(record, stage, self._clock.now())
+        event = Telling(record, stage, self._clock.now())
         kept = [(await backend.store(event)) or not backend.is_strict for backend in self._slow]
         return all(kept)
 
@@ -150,7 +150,7 @@ class Auditing:
         AUDIT_EVENTS.inc()
         may = True
         if self.backends:
-            event = Told(record, stage, self._clock.now())
+            event = Telling(record, stage, self._clock.now())
             for backend in self.backends:
                 if not backend.tell(event) and backend.is_strict:
                     may = False

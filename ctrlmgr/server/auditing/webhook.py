@@ -19,7 +19,7 @@ import httpx
 import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
-from ctrlmgr.audit.telling import WHOLE, Form, Told, portions
+from ctrlmgr.audit.telling import WHOLE, Form, Telling, portions
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
 from ctrlmgr.server.workers import Workers
@@ -77,20 +77,18 @@ class ToWebhook:
         context = self._access.context
         self._client = httpx.Client(verify=context if context is not None else True, timeout=_PATIENCE, trust_env=False)
 
-    def tell(self, event: Told) -> bool:
+    def tell(self, event: Telling) -> bool:
         """Have an event sent soon; return whether it is small enough."""
         line = self._form(event)
         if line is None:
-            AUDIT_ERRORS.labels("truncate").inc()
             return False
         self._batches.add(line)
         return True
 
-    def send(self, event: Told) -> bool:
+    def send(self, event: Telling) -> bool:
         """Send an event now; return whether the other server has it. Any thread may call that."""
         line = self._form(event)
         if line is None:
-            AUDIT_ERRORS.labels("truncate").inc()
             return False
         return self._deliver([line])
 
@@ -156,7 +154,7 @@ class Blocking:
         self._workers = Workers(_AT_A_TIME)
         self.is_strict = is_strict
 
-    async def store(self, event: Told) -> bool:
+    async def store(self, event: Telling) -> bool:
         """Send an event, and return whether the other server has it."""
         return await self._workers.run(lambda: self._webhook.send(event))
 
