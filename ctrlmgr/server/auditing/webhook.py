@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import httpx
 import structlog
+import urllib3
 
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines, portions
@@ -74,8 +74,8 @@ class ToWebhook:
         self._stopping = threading.Condition()
         self._is_stopping = False
         self._batches = Batches(batching, self._send, name="audit webhook", clock=clock, dropped=_lost)
-        context = self._access.context
-        self._client = httpx.Client(verify=context if context is not None else True, timeout=_PATIENCE, trust_env=False)
+        options = self._access.pool_options()
+        self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
     def tell(self, events: Sequence[Telling]) -> bool:
         """Have events sent soon; return whether they are small enough."""
@@ -100,7 +100,7 @@ class ToWebhook:
             self._is_stopping = True
             self._stopping.notify_all()
         self._batches.stop()
-        self._client.close()
+        self._pool.clear()
 
     def _send(self, said: Sequence[bytes]) -> None:
         for portion in portions(said, self._largest):
@@ -124,13 +124,13 @@ class ToWebhook:
         """Return why a body could not be sent, None if it was; what the other server refuses is not sent again."""
         headers = {"content-type": "application/json", **self._access.headers()}
         try:
-            answer = self._client.post(self._access.server, content=body, headers=headers)
-        except httpx.HTTPError as error:
+            answer = self._pool.request("POST", self._access.server, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
             return _Problem(str(error) or type(error).__name__)
-        if answer.status_code < 300:
+        if answer.status < 300:
             return None
-        passes = answer.status_code >= 500 or answer.status_code in _WORTH_A_RETRY
-        return _Problem(f"it answered {answer.status_code}", passes)
+        passes = answer.status >= 500 or answer.status in _WORTH_A_RETRY
+        return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
         """Wait; return whether there is to be another try."""
