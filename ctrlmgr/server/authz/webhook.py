@@ -71,7 +71,7 @@ class WebhookAuthorizer:
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
         """Ask the server of `webhook`; raises `SettingsError`."""
-        self._server = ReviewServer(webhook.config, patience=_PATIENCE)
+        self._server = ReviewServer(webhook.config, patience=_PATIENCE, clock=clock)
         self._webhook = webhook
         self._said: Believed[Verdict] = Believed(_REMEMBERED, clock=clock)
 
