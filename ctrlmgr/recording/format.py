@@ -3,10 +3,11 @@
     {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
     {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
 
-That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time. Guarantees of the
-reader: every entry it yields continues the ones before it (revisions ascend; what is added did not exist, what is
-modified or deleted did), it holds one line at a time, and the first thing that is wrong ends it with a
-`RecordingError` naming file, line and reason. Guarantee of the writer: the same events make the same bytes.
+That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time and, where a log was
+recorded that knows it, the user who made the change (`"actor"`). Guarantees of the reader: every entry it yields
+continues the ones before it (revisions ascend; what is added did not exist, what is modified or deleted did), it
+holds one line at a time, and the first thing that is wrong ends it with a `RecordingError` naming file, line and
+reason. Guarantee of the writer: the same events make the same bytes.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
 
-    `recorded_at` is in microseconds since 1970, 0 when the line does not say.
+    `recorded_at` is in microseconds since 1970, 0 when the line does not say, and so is `decided_at`, when
+    the reconcile began that made the change; `actor` is empty then.
     """
 
     line: int
     type: EventType
     object: Object
     recorded_at: int = 0
+    actor: str = ""
+    decided_at: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +174,8 @@ class RecordingReader:
             still = type_ is EventType.ADDED and not line.recorded_at
             self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
-        return Change(self.line, type_, obj, self._time(line.recorded_at))
+        decided_at = self._time(line.reconcile.started_at) if line.reconcile is not None else 0
+        return Change(self.line, type_, obj, self._time(line.recorded_at), line.actor, decided_at)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
         """Refuse what is no text: msgspec passes over strings that are not asked for, so it would reach the log."""
@@ -225,10 +230,14 @@ class RecordingWriter:
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored
         )
 
-    def change(self, type: EventType, obj: Object, recorded_at: int = 0) -> None:
-        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out."""
-        time = f',"recordedAt":"{format_time(recorded_at)}"' if recorded_at else ""
-        self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), time.encode()))
+    def change(self, type: EventType, obj: Object, recorded_at: int = 0, actor: str = "", decided_at: int = 0) -> None:
+        """Append one change; times in microseconds since 1970, 0 to leave them out, and `actor` the same."""
+        more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
+        if actor:
+            more += b',"actor":' + msgspec.json.encode(actor)
+        if decided_at:
+            more += f',"reconcile":{{"startedAt":"{format_time(decided_at)}"}}'.encode()
+        self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:
         """Append a checkpoint: everything up to `revision` stands above it."""

@@ -1,4 +1,4 @@
-"""Our own log as a recording: the same lines as a recorder watching from outside would have written.
+"""Our own log as a recording: the lines of a recorder watching from outside, and who made each change.
 
 Guarantees: what exists at the beginning comes first, as ADDED, then every event in its order, each once.
 """
@@ -6,6 +6,7 @@ Guarantees: what exists at the beginning comes first, as ADDED, then every event
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
@@ -20,6 +21,12 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
 
     Raises `Expired` when the log no longer has everything since `start`.
     """
+
+    @lru_cache(maxsize=1000)
+    def begun(id: int) -> int:
+        known = log.reconcile(id)
+        return known.cause.started_at if known is not None else 0
+
     revision = log.floor() if start is None else start
     head = log.head().revision
     there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)]
@@ -28,7 +35,8 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
     while revision < head and (events := log.events_after(revision, limit=_PAGE)):
         for event in events:
             if event.revision <= head and wanted(event.object):
-                yield Recorded(event.type, event.object, event.recorded_at)
+                decided_at = begun(event.reconcile) if event.reconcile else 0
+                yield Recorded(event.type, event.object, event.recorded_at, event.actor, decided_at)
         revision = events[-1].revision
 
 

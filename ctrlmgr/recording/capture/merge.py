@@ -26,6 +26,10 @@ class Recorded(NamedTuple):
     object: Object
     recorded_at: int
     """Microseconds since 1970."""
+    actor: str = ""
+    """The user who made it; empty where a watch told of it, which does not say."""
+    decided_at: int = 0
+    """When the reconcile began that made it, microseconds since 1970; 0 the same."""
 
 
 class _Waiting(NamedTuple):

@@ -19,6 +19,8 @@ class Owned(Protocol):
     """One owned kind; for the thread of the replay."""
 
     resource: Resource
+    is_shared: bool
+    """Whether what happens to this kind may also be another controller's work, which that one's `expects` says."""
 
     def observe(self, change: Change) -> None:
         """Take note of any change before it is appended or taken; our controllers may have to act first."""
