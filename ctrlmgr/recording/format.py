@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,19 +31,28 @@ from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
 
 
+class Made(NamedTuple):
+    """How a change came about, as far as a log knows it and a line says it."""
+
+    actor: str = ""
+    """The user who made it."""
+    decided_at: int = 0
+    """When the reconcile began that made it, microseconds since 1970."""
+    seen: Revision = 0
+    """The last revision that this reconcile answers."""
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
 
-    `recorded_at` is in microseconds since 1970, 0 when the line does not say, and so is `decided_at`, when
-    the reconcile began that made the change; `actor` is empty then.
+    `recorded_at` is in microseconds since 1970, 0 when the line does not say.
     """
 
     line: int
     type: EventType
     object: Object
     recorded_at: int = 0
-    actor: str = ""
-    decided_at: int = 0
+    made: Made = Made()
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
@@ -174,8 +183,10 @@ class RecordingReader:
             still = type_ is EventType.ADDED and not line.recorded_at
             self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
-        decided_at = self._time(line.reconcile.started_at) if line.reconcile is not None else 0
-        return Change(self.line, type_, obj, self._time(line.recorded_at), line.actor, decided_at)
+        made = Made(line.actor)
+        if line.reconcile is not None:
+            made = Made(line.actor, self._time(line.reconcile.started_at), max(line.reconcile.triggers, default=0))
+        return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
         """Refuse what is no text: msgspec passes over strings that are not asked for, so it would reach the log."""
@@ -230,13 +241,14 @@ class RecordingWriter:
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored
         )
 
-    def change(self, type: EventType, obj: Object, recorded_at: int = 0, actor: str = "", decided_at: int = 0) -> None:
-        """Append one change; times in microseconds since 1970, 0 to leave them out, and `actor` the same."""
+    def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: Made | None = None) -> None:
+        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out, and `made` the same."""
         more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
-        if actor:
-            more += b',"actor":' + msgspec.json.encode(actor)
-        if decided_at:
-            more += f',"reconcile":{{"startedAt":"{format_time(decided_at)}"}}'.encode()
+        if made is not None and made.actor:
+            more += b',"actor":' + msgspec.json.encode(made.actor)
+        if made is not None and made.decided_at:
+            reconcile = {"startedAt": format_time(made.decided_at), "triggers": [made.seen] if made.seen else []}
+            more += b',"reconcile":' + msgspec.json.encode(reconcile)
         self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:

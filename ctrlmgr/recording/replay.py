@@ -74,6 +74,7 @@ class Replay:
             self._stage.informer(resource)
         self._shared = SharedKinds(self._stage, controllers) if any(name in SHARED for name in controllers) else None
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
+        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
@@ -173,13 +174,15 @@ class Replay:
         self._events += 1
         moment = _moment(change)
         if self._shared is not None:
-            self._shared.before(moment)
+            self._shared.before(moment, change.object.revision)
         self._stage.advance_to(moment)
         owned = self._owned.get(change.object.resource)
         is_shared = owned is not None and owned.is_shared
-        expected = (owned is None or is_shared) and any(each.expects(change) for each in self._owned.values())
-        for each in self._owned.values():
+        expected = (owned is None or is_shared) and any(each.expects(change) for each in self._watching)
+        for each in self._watching:
             each.observe(change)
+        if owned is not None and is_shared:
+            owned.observe(change)
         if not expected and (owned is None or not owned.take(change)):
             self._stage.append(change.type, change.object)
 

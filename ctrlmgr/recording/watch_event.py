@@ -17,6 +17,7 @@ class Reconciled(msgspec.Struct, rename="camel"):
     """The reconcile that made a change, as far as our log says."""
 
     started_at: str = ""
+    triggers: list[int] = []
 
 
 class Line(msgspec.Struct, rename="camel", gc=False):

@@ -12,6 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.recording.capture.merge import Recorded
+from ctrlmgr.recording.format import Made
 
 _PAGE = 1000
 
@@ -23,9 +24,9 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
     """
 
     @lru_cache(maxsize=1000)
-    def begun(id: int) -> int:
+    def reconcile(id: int) -> tuple[int, Revision]:
         known = log.reconcile(id)
-        return known.cause.started_at if known is not None else 0
+        return (known.cause.started_at, max(known.cause.triggers, default=0)) if known is not None else (0, 0)
 
     revision = log.floor() if start is None else start
     head = log.head().revision
@@ -35,8 +36,8 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
     while revision < head and (events := log.events_after(revision, limit=_PAGE)):
         for event in events:
             if event.revision <= head and wanted(event.object):
-                decided_at = begun(event.reconcile) if event.reconcile else 0
-                yield Recorded(event.type, event.object, event.recorded_at, event.actor, decided_at)
+                began, seen = reconcile(event.reconcile) if event.reconcile else (0, 0)
+                yield Recorded(event.type, event.object, event.recorded_at, Made(event.actor, began, seen))
         revision = events[-1].revision
 
 

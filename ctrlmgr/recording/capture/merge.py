@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.format import Made
 
 
 class Recorded(NamedTuple):
@@ -26,10 +27,8 @@ class Recorded(NamedTuple):
     object: Object
     recorded_at: int
     """Microseconds since 1970."""
-    actor: str = ""
-    """The user who made it; empty where a watch told of it, which does not say."""
-    decided_at: int = 0
-    """When the reconcile began that made it, microseconds since 1970; 0 the same."""
+    made: Made | None = None
+    """How it came about; None where a watch told of it, which does not say."""
 
 
 class _Waiting(NamedTuple):

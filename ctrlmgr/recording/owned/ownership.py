@@ -20,7 +20,8 @@ class Owned(Protocol):
 
     resource: Resource
     is_shared: bool
-    """Whether what happens to this kind may also be another controller's work, which that one's `expects` says."""
+    """Whether clients and several controllers write it: what others expect of it goes before, and it is told of no
+    change of another kind."""
 
     def observe(self, change: Change) -> None:
         """Take note of any change before it is appended or taken; our controllers may have to act first."""

@@ -17,10 +17,11 @@ schedules) happens when it happened.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, Final
 
+from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER
@@ -55,6 +56,9 @@ _INSTANT = 0.05
 _AT_REST = 1.5
 """Virtual seconds that they may take at a checkpoint: what is gathered for a moment, and retries."""
 
+_LAG = 3_000
+"""Microseconds that a cache may be behind the log; what it showed of a key in time, a reconcile says it answers."""
+
 _SECOND = 1_000_000
 
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
@@ -62,6 +66,8 @@ _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ITEMS_BY = ("type", "uid", "name")
+_VERSION = "resourceVersion"
+"""Objects name each other's versions, which each side counts by itself."""
 
 
 class SharedKinds:
@@ -77,7 +83,7 @@ class SharedKinds:
         self._by_resource = {kind.resource: kind for kind in self.kinds}
         self._births = Births()
         self._is_there = False  # whether the recording has any workload so far
-        self._decisions: deque[int] = deque()  # when recorded reconciles began whose writes come later
+        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
         self._is_behind = False  # whether the recorded controllers have written since ours acted
         stage.in_time = names
         stage.writing = self
@@ -90,21 +96,26 @@ class SharedKinds:
         self._is_there = self._is_there or kind.resource not in _OTHERS_TOO
         if not self._is_there:
             return
-        if change.decided_at and change.actor in self._users:
-            self._decisions.append(change.decided_at)
+        if change.made.decided_at and change.made.actor in self._users:
+            heappush(self._decisions, (change.made.decided_at, change.made.seen))
         if change.type is EventType.ADDED and self._is_theirs(change, None):
             self._births.expect(change.object)
 
-    def before(self, moment: int) -> None:
-        """Let our controllers act in the pause that there is until the moment of the next change."""
+    def before(self, moment: int, revision: Revision) -> None:
+        """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
         is_due = False
-        while self._decisions and self._decisions[0] <= moment:
-            is_due = self._decisions.popleft() > self._stage.clock.now() or is_due
+        while self._decisions and self._is_before(self._decisions[0], moment, revision):
+            is_due = heappop(self._decisions)[0] + _LAG >= self._stage.clock.now() or is_due
         if is_due:
             self.act()
         pause = moment - self._stage.clock.now()
         if self._is_there and pause > _PAUSE:
             self.act((pause - _PAUSE) / _SECOND)
+
+    def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
+        """Whether a recorded reconcile did not know of a change: it began before, or its cache was a moment behind."""
+        began, seen = decision
+        return began <= moment + (_LAG if seen and revision > seen else 0)
 
     def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
         """Let our controllers do what there is to do now; also `again` what failed, if the recorded ones did."""
@@ -124,7 +135,7 @@ class SharedKinds:
         """Take note of what ours wrote."""
         for event in events:
             kind = self._by_resource.get(event.resource)
-            if kind is not None:
+            if kind is not None and self._is_there:
                 kind.note(event.key)
                 self._births.forget(event.object)
 
@@ -144,7 +155,7 @@ class SharedKinds:
 
     def _is_expected(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
         if _tells(change):
-            return change.actor in self._users
+            return change.made.actor in self._users
         going = change.type is EventType.DELETED or (
             change.object.is_terminating and old is not None and not old.is_terminating
         )
@@ -153,11 +164,24 @@ class SharedKinds:
     def _is_theirs(self, change: Change, old: Object | None) -> bool:
         """Whether a recorded controller made an object, or changed it."""
         if _tells(change):
-            return change.actor in self._users
+            return change.made.actor in self._users
         if change.object.resource in (_CLAIMS, _QUOTAS) and old is not None:
             return False  # other controllers write them, in the same name
+        if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
+            return False  # a binding, which managedFields do not tell of
+        if old is not None and self._is_orphaned(old, change.object):
+            return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
         return writer.manager == CONTROLLER_MANAGER and (writer.certain or old is not None)
+
+    def _is_orphaned(self, old: Object, new: Object) -> bool:
+        """Whether an object has lost an owner that is going, or gone: that is the garbage collector's work."""
+        kept = {each.uid for each in new.metadata.owner_references or ()}
+        lost = {each.uid for each in old.metadata.owner_references or ()} - kept
+        if not lost:
+            return False
+        staying = (kind.staying(new.namespace) for kind in self.kinds)
+        return not any(uid in lost for uids in staying for uid in uids)
 
     def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
         """Whether our controllers, too, have something go that went in the recording."""
@@ -208,6 +232,12 @@ class SharedKind:
         self.written.add(key)
         self._changed.add(key)
 
+    def staying(self, namespace: str) -> Iterator[str]:
+        """Yield the uids of what is recorded in a namespace and is not going."""
+        for obj in self._recorded.values():
+            if obj.namespace == namespace and not obj.is_terminating:
+                yield obj.uid
+
     def _note_change(self, key: Key) -> None:
         if key in self.written:
             self._changed.add(key)
@@ -229,8 +259,6 @@ class SharedKind:
 
     def observe(self, change: Change) -> None:
         """Note how the object was before, and is."""
-        if change.object.resource != self.resource:
-            return
         key = change.object.key
         if change.type is EventType.DELETED:
             self._old = self._recorded.pop(key, None)
@@ -255,9 +283,13 @@ class SharedKind:
         self._changed.clear()
 
 
+def _node(pod: Object) -> str:
+    return pod.view(Pod).spec.node_name
+
+
 def _tells(change: Change) -> bool:
     """Whether the recording says who made a change."""
-    return bool(change.actor) and change.actor != RECORDING.actor
+    return bool(change.made.actor) and change.made.actor != RECORDING.actor
 
 
 def _edited(old: Object, new: Object, ours: Object) -> Object:
@@ -270,18 +302,18 @@ def _comparable(obj: Object) -> dict[str, Any]:
     if isinstance(status, dict) and "observedGeneration" in status:
         behind = (obj.metadata.generation or 0) - status["observedGeneration"]
         fields["status"] = {**status, "observedGeneration": f"{behind} behind"}
-    compared: dict[str, Any] = _without_times(fields)
+    compared: dict[str, Any] = _likened(fields)
     return compared
 
 
-def _without_times(value: Any, field: str = "") -> Any:
+def _likened(value: Any, field: str = "") -> Any:
     if isinstance(value, str):
         text = _TIME.sub("<time>", value)
         return _RANDOM.sub("<random>", text) if field == "message" else text
     if isinstance(value, dict):
-        return {name: _without_times(each, name) for name, each in value.items()}
+        return {name: _likened(each, name) for name, each in value.items() if name != _VERSION}
     if isinstance(value, list):
-        return _ordered([_without_times(each) for each in value])
+        return _ordered([_likened(each) for each in value])
     return value
 
 
