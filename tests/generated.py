@@ -14,9 +14,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import create_engine
+
 from ctrlmgr.cli.operators.run import OPTIONS
 from ctrlmgr.cli.options import LEADER_ELECTION
 from ctrlmgr.controllers import registry
+from ctrlmgr.eventlog import schema
 from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, plain_default, variable
 
 ROOT = Path(__file__).parents[1]
@@ -29,10 +32,13 @@ _SETTINGS_HEAD = """\
 # Written by scripts/generate from what the settings declare.
 """
 
+_SCHEMA_HEAD = "The newest schema, for a new database. Written by scripts/generate from what the migrations make."
+
 
 def files() -> Iterator[tuple[Path, str]]:
     """Yield each generated file and what it should hold."""
     yield ROOT / "settings.toml", settings_toml()
+    yield ROOT / "migrations" / schema.SQLITE_SCHEMA, sqlite_schema()
     yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())
     cli = ROOT / "docs" / "cli.md"
     served = with_table(cli, "run", run_flags(), with_table(cli, "serve", serve_flags()))
@@ -47,6 +53,18 @@ def with_table(page: Path, name: str, table: str, text: str | None = None) -> st
     assert begin in text, f"{page} has no mark {begin!r}"
     head, _, rest = text.partition(begin)
     return head + begin + table + end + rest.partition(end)[2]
+
+
+def sqlite_schema() -> str:
+    """Return the statements that make what all migrations make."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        schema.run_migrations(connection)
+        made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+        statements = [str(statement).strip() for (statement,) in made]
+    engine.dispose()
+    version = f"INSERT INTO alembic_version (version_num) VALUES ('{schema.LATEST}')"
+    return f"-- {_SCHEMA_HEAD}\n" + schema.BETWEEN_STATEMENTS.join([*statements, version]) + "\n"
 
 
 def settings_toml() -> str:

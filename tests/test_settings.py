@@ -141,6 +141,7 @@ VALUES = {
     "authentication.requestheader_group_headers": "X-Group",
     "authentication.requestheader_extra_headers_prefix": "X-Extra-",
     "authorization.mode": "RBAC",
+    "authorization.config": "/etc/authorization.yaml",
     "authorization.webhook_config_file": "rights.kubeconfig",
     "authorization.webhook_version": "v1",
     "authorization.webhook_cache_authorized_ttl": "20s",

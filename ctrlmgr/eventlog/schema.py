@@ -1,6 +1,7 @@
 """The database schema: where its migrations are, whether a database has them, applying them.
 
-Alembic takes half a second to import, so it is imported only when there is something to apply.
+A new SQLite database is made from `migrations/sqlite.sql`, which is what all migrations together make: to load Alembic
+takes as long as all else that a start does. A database that has an older schema is brought up to date by Alembic.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from ctrlmgr.eventlog.tables import log_epoch, log_head
 
 LATEST = "0004"
 """The newest migration; a test holds it to what the folder has."""
+SQLITE_SCHEMA = "sqlite.sql"
+"""What makes that schema in SQLite, in the folder of migrations; written by scripts/generate, which runs those."""
+BETWEEN_STATEMENTS = ";\n\n"
 
 
 def migrations_folder() -> Path:
@@ -71,8 +75,9 @@ def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
         require_latest(engine)
     with engine.connect() as connection:
         _lock(connection)
-        if version(connection) != LATEST:
-            _run_migrations(connection)
+        if (now := version(connection)) != LATEST:
+            make = _make if now is None and connection.dialect.name == "sqlite" else run_migrations
+            make(connection)
             _found(connection, clock=clock, random=random)
         connection.commit()
     return found
@@ -91,7 +96,14 @@ def _lock(connection: Connection) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('ctrlmgr migrations'))")
 
 
-def _run_migrations(connection: Connection) -> None:
+def _make(connection: Connection) -> None:
+    """Make the newest schema in an empty SQLite database."""
+    for statement in (migrations_folder() / SQLITE_SCHEMA).read_text(encoding="utf-8").split(BETWEEN_STATEMENTS):
+        connection.exec_driver_sql(statement)
+
+
+def run_migrations(connection: Connection) -> None:
+    """Apply the migrations that a database lacks, in the transaction of `connection`."""
     from alembic import command
     from alembic.config import Config
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
@@ -19,8 +19,10 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.inspection.requests import FILE, Store
 from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
 from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
-from ctrlmgr.server.auditing.webhook import Blocking, ToWebhook
 from ctrlmgr.settings import Settings
+
+if TYPE_CHECKING:  # it loads an HTTP client, which a process without that webhook does not need
+    from ctrlmgr.server.auditing.webhook import ToWebhook
 
 
 class _Kept(Protocol):
@@ -55,6 +57,8 @@ class AuditLog:
             self.kept.append(file)
         slow: list[SlowBackend] = []
         if said.webhook_config_file:
+            from ctrlmgr.server.auditing.webhook import Blocking
+
             webhook = _webhook(settings, clock=clock)
             if said.webhook_mode == "batch":
                 backends.append(webhook)
@@ -75,6 +79,8 @@ class AuditLog:
         for each in self.kept:
             each.start()
         stop.wait()
+        if self.step is not None:
+            self.step.end_round()  # the event loop has ended, whatever it was about to do
         for each in self.kept:
             each.stop()
 
@@ -102,6 +108,8 @@ def _file(settings: Settings, *, clock: Clock) -> ToFile | ToFileInBatches:
 
 
 def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
+    from ctrlmgr.server.auditing.webhook import ToWebhook
+
     said = settings.audit
     batching = Batching(
         said.webhook_batch_buffer_size,

@@ -70,7 +70,8 @@ class Connections:
             headers["Host"] = urlsplit(call.url).netloc
             name = name or url.host or ""
             url = url.with_host(host).with_port(port)
-        async with self._session.post(
+        async with self._session.request(
+            call.method,
             url,
             data=call.body,
             headers=headers,
@@ -85,7 +86,8 @@ class Connections:
                     response.close()
                     return Reply(problem=f"http: response body of more than {MAX_ANSWER} bytes")
             media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
-            return Reply(response.status, media_type, bytes(body))
+            delay = "Retry-After" in response.headers
+            return Reply(response.status, media_type, bytes(body), suggests_delay=delay)
 
     def _context(self, call: Call) -> ssl.SSLContext:
         """Return what trusts the authorities of a call, and shows its certificate."""

@@ -7,8 +7,6 @@ import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
-import httpx
-
 DEADLINE: Final = "context deadline exceeded"
 EOF: Final = "EOF"
 RESET: Final = "read: connection reset by peer"
@@ -18,24 +16,6 @@ _EXPIRED = "certificate has expired or is not yet valid"
 _UNKNOWN = "certificate signed by unknown authority"
 _X509 = {9: _EXPIRED, 10: _EXPIRED, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN}
 """Words for what OpenSSL finds (`X509_V_ERR_…`)."""
-
-
-def in_go_words(error: Exception, url: str) -> str:
-    """Say what went wrong for httpx when it called `url`; what Go has no words for is told as it is."""
-    cause = root(error)
-    if words := of_tls(cause):
-        return words
-    if isinstance(error, httpx.RemoteProtocolError):
-        return EOF if "without sending" in str(error) or "disconnected" in str(error) else malformed(error)
-    if isinstance(error, httpx.ReadError | httpx.WriteError):
-        return RESET if isinstance(cause, ConnectionResetError) else EOF
-    if isinstance(error, httpx.ConnectError):
-        return unreachable(cause, url)
-    if isinstance(error, httpx.TooManyRedirects):
-        return TOO_MANY_REDIRECTS
-    if isinstance(error, httpx.TimeoutException):
-        return DEADLINE
-    return str(error) or type(error).__name__
 
 
 def of_tls(cause: BaseException) -> str:

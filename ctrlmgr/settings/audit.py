@@ -83,8 +83,9 @@ class AuditSettings:
         str,
         _MODE,
         Setting(
-            '"blocking": each event is in the file before the server goes on. "blocking-strict": and a request whose '
-            'first event cannot be written is refused. "batch": many at a time, on a thread of their own.',
+            '"blocking": each event is in the file before the server goes on, or sends the answer. "blocking-strict": '
+            "and a request whose first event cannot be written is refused. "
+            '"batch": many at a time, on a thread of their own.',
             flag="--audit-log-mode",
             metavar="MODE",
         ),

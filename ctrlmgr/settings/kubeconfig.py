@@ -57,6 +57,17 @@ class Access:
         """Return what says who we are, read or asked for anew."""
         return headers_of(self.user)
 
+    def pool_options(self) -> dict[str, Any]:
+        """Return what a pool of connections of urllib3 is told about TLS: certificates and the name to look for."""
+        if self.context is None:
+            return {}
+        options: dict[str, Any] = {"ssl_context": self.context}
+        if self.server_name:
+            options["server_hostname"] = options["assert_hostname"] = self.server_name
+        elif not self.context.check_hostname:
+            options["assert_hostname"] = False
+        return options
+
 
 def load(files: Sequence[Path], context: str = "") -> Access:
     """Return the access of a context, by default the current one; raises `SettingsError`."""

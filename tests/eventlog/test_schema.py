@@ -54,13 +54,13 @@ def test_processes_that_start_together_wait_for_the_one_that_migrates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience: list[int] = []
-    run = schema._run_migrations
+    run = schema._make
 
     def migrate(connection: Connection) -> None:
         patience.append(connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one())
         run(connection)
 
-    monkeypatch.setattr(schema, "_run_migrations", migrate)
+    monkeypatch.setattr(schema, "_make", migrate)
     migrate_log(f"sqlite:///{tmp_path / 'log.db'}", clock=FakeClock(), random=random.Random(1))
     assert patience == [60_000], "milliseconds: a loaded machine takes seconds to migrate"
 

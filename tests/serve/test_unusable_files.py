@@ -31,6 +31,8 @@ UNUSABLE = [
     (TOKENS, OPEN, "FILE:2: not valid YAML"),
     (TOKENS, "clusters: []\n", "FILE has no current context"),
     (RIGHTS, OPEN, "FILE:2: not valid YAML"),
+    ("--authorization-config", OPEN, "FILE:2: not valid YAML"),
+    ("--authorization-config", "\nkind: X\n", "FILE:2: kind must be AuthorizationConfiguration, not 'X'"),
     ("--audit-policy-file", OPEN, "FILE:2: not valid YAML"),
     ("--audit-policy-file", f"{POLICY[:-1]}, omit: 1}}", "FILE:1: Object contains unknown field `omit`"),
     ("--audit-webhook-config-file", OPEN, "FILE:2: not valid YAML"),

@@ -40,7 +40,7 @@ ONCE: Final = Tries(1, 0.0, 1.0)
 
 
 class Call(NamedTuple):
-    """An HTTP request to another process: a POST of JSON."""
+    """An HTTP request to another process: by default a POST of JSON."""
 
     url: str
     body: bytes
@@ -56,6 +56,7 @@ class Call(NamedTuple):
     is_checked: bool = True
     """Whether the server must have a certificate of those authorities."""
     tries: Tries = ONCE
+    method: str = "POST"
 
 
 class Reply(NamedTuple):
@@ -67,6 +68,8 @@ class Reply(NamedTuple):
     problem: str = ""
     """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
     seconds: float = 0.0
+    suggests_delay: bool = False
+    """Whether the answer says when to come again (`Retry-After`)."""
 
 
 class CallOut(NamedTuple):

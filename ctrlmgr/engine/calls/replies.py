@@ -29,7 +29,9 @@ def is_success(reply: Reply) -> bool:
 
 def is_passing(reply: Reply) -> bool:
     """Say whether to ask again after such a reply may help (apiserver `webhook.DefaultShouldRetry`)."""
-    return "connection reset by peer" in reply.problem or reply.code == 429 or (reply.code >= 500 and reply.code != 503)
+    if reply.suggests_delay or "connection reset by peer" in reply.problem:
+        return True
+    return reply.code == 429 or (reply.code >= 500 and reply.code != 503)
 
 
 def unexpected(reply: Reply) -> str:

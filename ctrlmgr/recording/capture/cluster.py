@@ -90,12 +90,7 @@ class Cluster:
         self._headers = {"user-agent": f"{program}/{__version__}", "accept": "application/json"}
         self._headers |= access.headers()
         options: dict[str, Any] = {"maxsize": 64, "block": False, "retries": False, "socket_options": _KEEPALIVE}
-        if access.context is not None:
-            options["ssl_context"] = access.context
-            if access.server_name:
-                options["server_hostname"] = options["assert_hostname"] = access.server_name
-            elif not access.context.check_hostname:
-                options["assert_hostname"] = False
+        options |= access.pool_options()
         self._pool: urllib3.PoolManager = (
             urllib3.ProxyManager(access.proxy, **options) if access.proxy else urllib3.PoolManager(**options)
         )

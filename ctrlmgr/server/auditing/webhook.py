@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import httpx
 import structlog
+import urllib3
 
 from ctrlmgr.audit.batches import Batches, Batching
-from ctrlmgr.audit.telling import WHOLE, Form, Telling, portions
+from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines, portions
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
 from ctrlmgr.server.workers import Workers
@@ -74,16 +74,14 @@ class ToWebhook:
         self._stopping = threading.Condition()
         self._is_stopping = False
         self._batches = Batches(batching, self._send, name="audit webhook", clock=clock, dropped=_lost)
-        context = self._access.context
-        self._client = httpx.Client(verify=context if context is not None else True, timeout=_PATIENCE, trust_env=False)
+        options = self._access.pool_options()
+        self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
-    def tell(self, event: Telling) -> bool:
-        """Have an event sent soon; return whether it is small enough."""
-        line = self._form(event)
-        if line is None:
-            return False
-        self._batches.add(line)
-        return True
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Have events sent soon; return whether they are small enough."""
+        said = lines(events, self._form)
+        self._batches.add(said)
+        return len(said) == len(events)
 
     def send(self, event: Telling) -> bool:
         """Send an event now; return whether the other server has it. Any thread may call that."""
@@ -102,14 +100,14 @@ class ToWebhook:
             self._is_stopping = True
             self._stopping.notify_all()
         self._batches.stop()
-        self._client.close()
+        self._pool.clear()
 
-    def _send(self, lines: Sequence[bytes]) -> None:
-        for portion in portions(lines, self._largest):
+    def _send(self, said: Sequence[bytes]) -> None:
+        for portion in portions(said, self._largest):
             self._deliver(portion)
 
-    def _deliver(self, lines: Sequence[bytes]) -> bool:
-        body, pause = _HEAD + b",".join(line.rstrip() for line in lines) + b"]}", self._backoff
+    def _deliver(self, said: Sequence[bytes]) -> bool:
+        body, pause = _HEAD + b",".join(each.rstrip() for each in said) + b"]}", self._backoff
         left = _TRIES
         while (problem := self._try(body)) is not None:
             left -= 1
@@ -118,23 +116,21 @@ class ToWebhook:
             pause *= _FACTOR
         else:
             return True
-        log.warning(
-            "audit events could not be sent", server=self._access.server, events=len(lines), error=problem.words
-        )
-        _lost(len(lines))
+        log.warning("audit events could not be sent", server=self._access.server, events=len(said), error=problem.words)
+        _lost(len(said))
         return False
 
     def _try(self, body: bytes) -> _Problem | None:
         """Return why a body could not be sent, None if it was; what the other server refuses is not sent again."""
         headers = {"content-type": "application/json", **self._access.headers()}
         try:
-            answer = self._client.post(self._access.server, content=body, headers=headers)
-        except httpx.HTTPError as error:
+            answer = self._pool.request("POST", self._access.server, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
             return _Problem(str(error) or type(error).__name__)
-        if answer.status_code < 300:
+        if answer.status < 300:
             return None
-        passes = answer.status_code >= 500 or answer.status_code in _WORTH_A_RETRY
-        return _Problem(f"it answered {answer.status_code}", passes)
+        passes = answer.status >= 500 or answer.status in _WORTH_A_RETRY
+        return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
         """Wait; return whether there is to be another try."""

@@ -9,12 +9,10 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import httpx
 import msgspec
 import structlog
 
@@ -24,10 +22,13 @@ from ctrlmgr.authentication.id_tokens import read_key_set, token_user
 from ctrlmgr.authentication.jwt_configuration import Configuration, TrustedIssuer, read_configuration
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.calls.call import Call
+from ctrlmgr.engine.calls.replies import is_success
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences
+from ctrlmgr.server.calling import Caller
 
 log = structlog.get_logger(__name__)
 
@@ -90,21 +91,24 @@ class IssuerTokens:
         return self._keys.get(wanted)
 
     async def _ask(self) -> None:
-        url = self.issuer.discovery_url
+        url, caller = self.issuer.discovery_url, Caller(self._clock)
         try:
-            trusted = ssl.create_default_context(cadata=self.issuer.authorities or None)
-            async with httpx.AsyncClient(verify=trusted, timeout=_PATIENCE, trust_env=False) as client:
-                document = await client.get(url)
-                document.raise_for_status()
-                told = msgspec.json.decode(document.content, type=_Discovery)
-                if told.issuer != self.issuer.url:
-                    raise ValueError(f"it says that it is {told.issuer!r}")
-                url = told.jwks_uri
-                answer = await client.get(url)
-                answer.raise_for_status()
-                self._keys = read_key_set(answer.content)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, msgspec.MsgspecError) as error:
+            told = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
+            if told.issuer != self.issuer.url:
+                raise ValueError(f"it says that it is {told.issuer!r}")
+            url = told.jwks_uri
+            self._keys = read_key_set(await self._get(caller, url))
+        except (ValueError, msgspec.MsgspecError) as error:
             log.warning("an issuer's keys cannot be had", issuer=self.issuer.url, url=url, error=str(error))
+        finally:
+            await caller.close()
+
+    async def _get(self, caller: Caller, url: str) -> bytes:
+        """Return what is at `url`; raises `ValueError`."""
+        (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
+        if reply.problem or not is_success(reply):
+            raise ValueError(reply.problem or f"it answered {reply.code}")
+        return reply.body
 
 
 class ConfiguredTokens(ForAllAudiences):

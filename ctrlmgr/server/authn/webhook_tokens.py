@@ -56,7 +56,7 @@ class WebhookTokens:
 
         A server that says nothing of audiences means `own`, which are this server.
         """
-        self._server = ReviewServer(config, patience=_PATIENCE)
+        self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
         self._keep_for = keep_for
         self._said: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
