@@ -57,7 +57,8 @@ def test_every_replay_makes_the_same_log(replay: Replayer, tmp_path: Path) -> No
 
 def test_a_watch_that_does_not_say_who_wrote_is_enough(replay: Replayer, tmp_path: Path) -> None:
     """But for quotas: what they have left is written in the name of no controller."""
-    lines = [{name: line[name] for name in ("type", "object", "recordedAt") if name in line} for line in recorded()]
+    told = {"type", "object", "recordedAt"}
+    lines = [{name: value for name, value in line.items() if name in told} for line in recorded()]
     assert {each.namespace for each in replay(write_lines(tmp_path / "watched.jsonl", lines)).divergences} <= {"wrs5"}
 
 
