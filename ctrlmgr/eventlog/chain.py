@@ -39,8 +39,8 @@ class Stamp(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _PIECE: Final = 2047
-"""Bytes of the longest piece for which hashlib keeps the interpreter's lock: in a busy process it takes longer to get that
-back than to hash such a piece a hundred times over."""
+"""Bytes of the longest piece for which hashlib keeps the interpreter's lock: in a busy process it takes longer to get
+that back than to hash such a piece a hundred times over."""
 _LONG: Final = 16 * _PIECE
 """Bytes from which on others may have the lock meanwhile."""
 _LINK = struct.Struct(">32sqq32s")
