@@ -22,7 +22,7 @@ from typing import cast
 from bench.api import SERVICE, load
 from bench.report import Claim, report
 from bench.support.served import Served, serving
-from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED

@@ -450,8 +450,13 @@ AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept
 
 AUTHORIZATION_WEBHOOK = Counter(
     "apiserver_authorization_webhook_evaluations",
-    "Questions put to the authorization webhook, by how they ended.",
-    ["result"],
+    "Questions put to authorization webhooks, by how they ended.",
+    ["name", "result"],
+)
+AUTHORIZATION_RELOADS = Counter(
+    "apiserver_authorization_config_controller_automatic_reloads",
+    "Times the authorization configuration was taken up anew, or could not be.",
+    ["status"],
 )
 FILE_RELOADS = Counter(
     "ctrlmgr_file_reloads",

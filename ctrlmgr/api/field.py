@@ -6,8 +6,9 @@ working (apimachinery `pkg/util/validation/field/errors.go` and `path.go`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,6 +35,8 @@ class Path(str):
         return Path(f"{self}[{key}]")
 
 
+T = TypeVar("T")
+
 ROOT = Path()
 
 MOST_ERRORS = 200
@@ -44,6 +47,14 @@ LONGEST_VALUE = 16 * 1024
 
 _LONGEST_REFUSAL = 128 * 1024
 """Characters of all errors of one object together; the first is always told."""
+
+MOST_FOUND = 1000
+"""Errors of one object that are looked for: what refuses it could not tell of more."""
+
+_LONGEST_BODY = _LONGEST_REFUSAL // 2
+"""Characters of one error: what may not change is told with all that was and all that is wanted instead."""
+
+_LONGEST_FOUND = 2 * _LONGEST_REFUSAL
 
 
 class FieldError(NamedTuple):
@@ -57,6 +68,51 @@ class FieldError(NamedTuple):
     def message(self) -> str:
         """The whole message: path and body."""
         return f"{self.field}: {self.body}"
+
+
+class Found(list[FieldError]):
+    """The errors that were found until there were `MOST_FOUND`: there may be more."""
+
+
+class _Enough(BaseException):
+    """Ends the search for errors; no handler of errors takes it for one."""
+
+
+class _Search(threading.local):
+    """What the search that this thread is at has found; `errors` is None where all errors are made."""
+
+    errors: Found | None = None
+    room = 0
+
+
+_search = _Search()
+
+
+def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
+    """Return the errors that `find` returns; of very many, as `Found`, the first that it made.
+
+    A body of a megabyte has room for 300,000 elements with three errors each, and telling of 200 is all that is done
+    with them. Errors that `find` makes and does not return must be made by way of `tentatively`.
+    """
+    before = _search.errors, _search.room
+    _search.errors = found = Found()
+    _search.room = _LONGEST_FOUND
+    try:
+        return find()
+    except _Enough:
+        return found
+    finally:
+        _search.errors, _search.room = before
+
+
+def tentatively(find: Callable[[], T]) -> T:
+    """Return what `find` returns, whose errors decide something and are not told."""
+    before = _search.errors
+    _search.errors = None
+    try:
+        return find()
+    finally:
+        _search.errors = before
 
 
 def _value(value: Any) -> str:
@@ -78,7 +134,15 @@ def _cut(shown: str, length: int) -> str:
 
 def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> FieldError:
     body = ": ".join([label, *(_value(value) for value in values), *([detail] if detail else [])])
-    return FieldError(reason, str(field), body)  # a plain text even of a `Path`: it is encoded as it is
+    if len(body) > _LONGEST_BODY:
+        body = f"{body[:_LONGEST_BODY]}... and {len(body) - _LONGEST_BODY} more"
+    error = FieldError(reason, str(field), body)  # a plain text even of a `Path`: it is encoded as it is
+    if (found := _search.errors) is not None:
+        found.append(error)
+        _search.room -= len(field) + len(body)
+        if len(found) >= MOST_FOUND or _search.room < 0:
+            raise _Enough
+    return error
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
@@ -131,7 +195,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
     told = _told(errors)
     seen = list(dict.fromkeys(error.message for error in told))
     if len(told) < len(errors):
-        seen.append(f"and {len(errors) - len(told)} more")
+        seen.append(f"and {'at least ' if isinstance(errors, Found) else ''}{len(errors) - len(told)} more")
     text = seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
     causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in told)
     qualified = f"{kind}.{group}" if group else kind

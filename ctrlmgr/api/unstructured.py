@@ -5,13 +5,33 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 Unstructured: TypeAlias = dict[str, Any]
 """A decoded API object: str keys; values are str, int, float, bool, None, list and dict."""
+
+_written: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def metadata_of(fields: Unstructured) -> dict[str, Any]:
     """Return the `metadata` of `fields`, made if it is missing, so that it can be written to."""
     metadata: dict[str, Any] = fields.setdefault("metadata", {})
     return metadata
+
+
+def repeated(values: Iterable[Any]) -> frozenset[int]:
+    """Return where a list has what it had before, in time that is linear in what it holds.
+
+    The values are of one type, as a schema has made them: texts or numbers, or all of them objects.
+    """
+    seen: set[Any] = set()
+    places: list[int] = []
+    for index, value in enumerate(values):
+        key = _written(value) if isinstance(value, dict | list) else value
+        if key in seen:
+            places.append(index)
+        seen.add(key)
+    return frozenset(places)

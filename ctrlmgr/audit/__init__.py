@@ -1,5 +1,5 @@
 """The audit log: which requests are written down, how much of each, and where to.
 
-`policy` decides, `event` says what is written, `log_file` and `batches` keep it. Nothing here knows of HTTP; the step
-that every request passes is `ctrlmgr.server.auditing`.
+`policy` decides, `record` notes what a request does, `event` says what is written, `log_file` and `batches` keep it.
+Nothing here knows of HTTP; the step that every request passes is `ctrlmgr.server.auditing`.
 """

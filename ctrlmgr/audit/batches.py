@@ -65,16 +65,20 @@ class Batches(Generic[T]):
         """Start the thread."""
         self._thread = threads.start(self._name, self._run)
 
-    def add(self, event: T) -> None:
-        """Have an event handed on, soon."""
+    def add(self, events: Sequence[T]) -> None:
+        """Have events handed on, soon."""
         with self._changed:
-            if len(self._waiting) >= self._batching.buffer_size:
-                self._dropped(1)
+            before = len(self._waiting)
+            room = self._batching.buffer_size - before
+            if len(events) > room:
+                self._dropped(len(events) - room)
+                events = events[:room]
+            if not events:
                 return
-            if not self._waiting:
+            if not before:
                 self._first = self._clock.monotonic()
-            self._waiting.append(event)
-            if len(self._waiting) in (1, self._batching.max_size):
+            self._waiting.extend(events)
+            if not before or before < self._batching.max_size <= len(self._waiting):
                 self._changed.notify()
 
     def stop(self) -> None:

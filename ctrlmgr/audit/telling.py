@@ -15,8 +15,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.event import line, reference
 from ctrlmgr.audit.policy import Stage
+from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import format_time
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -38,33 +39,33 @@ class Telling:
     def line(self) -> bytes:
         """All of it, as one line of JSON."""
         if self._line is None:
-            self._line = self.record.line(self.stage, self.now)
+            self._line = line(self.record, self.stage, self.now)
         return self._line
 
     def fitting(self, largest: int) -> bytes | None:
         """Return it as one line of JSON of no more than `largest` bytes, as far as that can be."""
-        line = self.line
-        if len(line) > largest and self.record.wants_request:
-            line = self.record.line(self.stage, self.now, truncated=True)
-        return line if len(line) <= largest else None
+        said = self.line
+        if len(said) > largest and self.record.wants_request:
+            said = line(self.record, self.stage, self.now, truncated=True)
+        return said if len(said) <= largest else None
 
     def text(self) -> bytes:
         """Return it in the old format, one line of text."""
-        record = self.record
+        record, head = self.record, self.record.head
         user, other = record.user or User(""), record.impersonated
         groups = _quoted(user.groups) if user.name and user.groups else "<none>"
         parts = {
-            "id": record.id,
+            "id": head.id,
             "stage": self.stage,
-            "ip": record.sources[0] if record.sources else "<unknown>",
+            "ip": head.sources[0] if head.sources else "<unknown>",
             "method": record.attributes.verb,
             "user": user.name or "<none>",
             "groups": groups,
             "as": other.name if other is not None else "<self>",
             "asgroups": _quoted(other.groups) if other is not None and other.groups else "<lookup>",
-            "user-agent": record.agent,
-            "namespace": record.reference().get("namespace", "<none>"),
-            "uri": record.uri,
+            "user-agent": head.agent,
+            "namespace": reference(record).namespace or "<none>",
+            "uri": head.uri,
         }
         code = record.code if self.stage is not Stage.REQUEST_RECEIVED else "<deferred>"
         said = " ".join(f"{name}={_quote(value)}" for name, value in parts.items())
@@ -81,11 +82,11 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
         return (lambda event: event.text()) if legacy else lambda event: event.line
 
     def fitting(event: Telling) -> bytes | None:
-        line = event.fitting(largest)
-        if line is None:
+        said = event.fitting(largest)
+        if said is None:
             AUDIT_ERRORS.labels("truncate").inc()
             return None
-        return event.text() if legacy else line
+        return event.text() if legacy else said
 
     return fitting
 
@@ -94,19 +95,24 @@ WHOLE: Final = form()
 """All of an event, in JSON."""
 
 
-def portions(lines: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
+def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
+    """Return what a backend keeps of events; fewer than there are if it does not take all."""
+    return [said for event in events if (said := wanted(event)) is not None]
+
+
+def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
     """Yield events in lists of no more than `largest` bytes, one that is larger by itself; None: in one list."""
     if largest is None:
-        yield lines
+        yield whole
         return
     portion: list[bytes] = []
     size = 0
-    for line in lines:
-        if portion and size + len(line) > largest:
+    for each in whole:
+        if portion and size + len(each) > largest:
             yield portion
             portion, size = [], 0
-        portion.append(line)
-        size += len(line)
+        portion.append(each)
+        size += len(each)
     if portion:
         yield portion
 

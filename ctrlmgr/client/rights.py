@@ -29,7 +29,7 @@ class Rights(Protocol):
 class _Known(NamedTuple):
     """Rights that were found, and the generation of what they were found in."""
 
-    generation: int
+    generation: object
     allowed: set[tuple[str, Kind, str, str]]
 
 
@@ -41,7 +41,7 @@ class UserRights:
         user: User,
         decide: Callable[[User, Attributes], Verdict],
         *,
-        generation: Callable[[], int | None] = lambda: 0,
+        generation: Callable[[], object | None] = lambda: 0,
         refresh: Callable[[], None] = lambda: None,
     ) -> None:
         """Have `decide` decide for `user`.

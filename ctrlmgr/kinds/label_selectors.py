@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.api.field import Path
+from ctrlmgr.api.field import Path, tentatively
 from ctrlmgr.engine.selectors.labels import LabelSelector, Requirement
 from ctrlmgr.engine.validation.labels import validate_label_selector
 
@@ -17,7 +17,7 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 
 def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
     """Return what a LabelSelector selects, None if it is not valid; an empty one selects everything."""
-    if validate_label_selector(selector, Path()):
+    if tentatively(lambda: validate_label_selector(selector, Path())):
         return None
     pairs = (selector.get("matchLabels") or {}).items()
     equal = [Requirement(key, "=", (value,)) for key, value in pairs]

@@ -134,7 +134,7 @@ class Application(Fronted):
             authorizer,
             kinds=served,
             delay=settings.server.shutdown_delay,
-            housekeeping=[self._turn],
+            housekeeping=[self._turn, *authorization.reloads],
             auditing=audit_log.step,
         )
         self._bootstrap = new_bootstrap(

@@ -79,6 +79,8 @@ class AuditLog:
         for each in self.kept:
             each.start()
         stop.wait()
+        if self.step is not None:
+            self.step.end_round()  # the event loop has ended, whatever it was about to do
         for each in self.kept:
             each.stop()
 

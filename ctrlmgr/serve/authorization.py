@@ -11,7 +11,8 @@ Rules: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from ctrlmgr.authorization.authorizer import (
     Verdict,
 )
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
+from ctrlmgr.authorization.configuration import WEBHOOK, Asked, Webhook
 from ctrlmgr.authorization.node.authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
@@ -38,7 +40,8 @@ from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
-from ctrlmgr.server.authz.webhook import Webhook, WebhookAuthorizer
+from ctrlmgr.server.authz.configured import ConfiguredAuthorizers
+from ctrlmgr.server.authz.webhook import WebhookAuthorizer
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")
@@ -53,13 +56,22 @@ class ServingAuthorization:
         """Put together what the settings name; raises `SettingsError`."""
         self.index = RbacIndex()
         self._graph = NodeGraph()
-        self._asks = "Webhook" in settings.mode
-        if bool(settings.webhook_config_file) != self._asks:
-            raise SettingsError("authorization.webhook_config_file is for the mode Webhook, which needs it")
-        made = self._makers(settings, clock)
-        self.authorizer: Authorizer = Union(
-            [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(made[mode]() for mode in settings.mode)]
-        )
+        self._clock = clock
+        self._configured: ConfiguredAuthorizers | None = None
+        self._named: Sequence[Asked] = ()
+        if settings.config:
+            _refuse_more(settings)
+            self._configured = ConfiguredAuthorizers(Path(settings.config).expanduser(), self._made)
+        else:
+            if bool(settings.webhook_config_file) != (WEBHOOK in settings.mode):
+                raise SettingsError("authorization.webhook_config_file is for the mode Webhook, which needs it")
+            self._named = _named(settings)
+        self.authorizer: Authorizer = self._configured or self._made(self._named)
+
+    @property
+    def reloads(self) -> Sequence[Callable[[], object]]:
+        """What looks at files that may have changed."""
+        return [self._configured.reload] if self._configured is not None else []
 
     def follow(self, cacher: Cacher) -> None:
         """Decide on what a cacher has, as it comes to have it."""
@@ -80,24 +92,48 @@ class ServingAuthorization:
         return UserRights(
             user,
             decide,
-            generation=lambda: None if self._asks else self.index.generation,
+            generation=self._generation,
             refresh=lambda: backend.wait_for(backend.catch_up()),
         )
 
-    def _makers(self, settings: AuthorizationSettings, clock: Clock) -> Mapping[str, Callable[[], Authorizer]]:
-        return {
+    def _generation(self) -> object | None:
+        """Return what changes with what is decided, None if another server may decide otherwise at any time."""
+        asked = self._configured.asked if self._configured is not None else self._named
+        if any(each.webhook is not None for each in asked):
+            return None
+        return asked, self.index.generation
+
+    def _made(self, asked: Sequence[Asked]) -> Authorizer:
+        """Return what asks these, after what is allowed whatever they say; raises `SettingsError`."""
+        return Union(
+            [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
+        )
+
+    def _authorizer_of(self, asked: Asked) -> Authorizer:
+        if asked.webhook is not None:
+            return WebhookAuthorizer(asked.webhook, clock=self._clock)
+        makers: Mapping[str, Callable[[], Authorizer]] = {
             "Node": lambda: NodeAuthorizer(self._graph, NODE_RULES),
             "RBAC": lambda: RbacAuthorizer(self.index),
-            "Webhook": lambda: WebhookAuthorizer(_webhook(settings), clock=clock),
             "AlwaysAllow": AlwaysAllow,
             "AlwaysDeny": AlwaysDeny,
         }
+        return makers[asked.type]()
 
 
-def _webhook(settings: AuthorizationSettings) -> Webhook:
-    return Webhook(
+def _refuse_more(settings: AuthorizationSettings) -> None:
+    """Raise `SettingsError` if settings say besides a file what only the file may say."""
+    only = AuthorizationSettings(config=settings.config)
+    for each in fields(settings):
+        if getattr(settings, each.name) != getattr(only, each.name):
+            raise SettingsError(f"authorization.{each.name} cannot be set where authorization.config names a file")
+
+
+def _named(settings: AuthorizationSettings) -> Sequence[Asked]:
+    webhook = Webhook(
         Path(settings.webhook_config_file).expanduser(),
         settings.webhook_version,
         settings.webhook_cache_authorized_ttl,
         settings.webhook_cache_unauthorized_ttl,
     )
+    return [Asked(mode, webhook if mode == WEBHOOK else None) for mode in settings.mode]

@@ -115,7 +115,7 @@ class PastApplication(Fronted):
         reader = Reader(settings.database_url, until=moment.revision)
         page = Site(reader, Process(reader, health, clock=clock, role="past"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
-        self.server = front.server(backend, pages, authorizer)
+        self.server = front.server(backend, pages, authorizer, housekeeping=authorization.reloads)
         self.manager.add(probe, Phase.LOG)
         self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
         self.manager.add(self.server, Phase.SERVERS)

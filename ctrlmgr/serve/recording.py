@@ -118,7 +118,7 @@ class PlayedApplication(Fronted):
         reader = Reader("memory:", reason=_NO_HISTORY)
         page = Site(reader, Process(reader, health, clock=clock, role="recording"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page})
-        self.server = front.server(backend, pages, authorizer)
+        self.server = front.server(backend, pages, authorizer, housekeeping=self._authorization.reloads)
         self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
         self.manager.add(self.server, Phase.SERVERS)
         self.manager.add(self.playback, Phase.MEMBERS)

@@ -9,7 +9,6 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -17,7 +16,6 @@ import msgspec
 from ctrlmgr.api import status
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.audit.event import Record
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
@@ -106,14 +104,7 @@ class Call:
     def heard(self, body: Body) -> Body:
         """Return a body that the audit log will hear of, if it wants to."""
         record = self.request.audit
-        return body if record is None else body._replace(heard=partial(_hear, record))
-
-
-def _hear(record: Record, fields: Unstructured, encode: Callable[[], bytes]) -> None:
-    """Tell the audit log of a body that was decoded."""
-    record.named(fields)
-    if record.wants_request:
-        record.asked(encode())
+        return body if record is None else Body(body.media_type, body.data, record.hear)
 
 
 def _as_json(body: Body) -> bytes:

@@ -71,6 +71,8 @@ class App:
         self._errors = Accepts(transforms=False)
         in_flight = InFlightLimits(max_reads, max_writes)
         self._auditing = auditing
+        if auditing is not None:
+            backend.tell_of_rounds(auditing)
         self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing)
 
     async def __call__(self, exchange: Exchange) -> None:
@@ -94,10 +96,11 @@ class App:
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
-            if request.audit is not None and self._auditing is not None:
-                stage = self._auditing.end(request, request.audit)
+            record, request.audit = request.audit, None  # each holds the other: nothing is left to be collected
+            if record is not None and self._auditing is not None:
+                stage = self._auditing.end(request, record)
                 if self._auditing.waits:
-                    await self._auditing.stored(request.audit, stage)
+                    await self._auditing.stored(record, stage)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -29,7 +29,7 @@ from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.connecting import Runtime
-from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.driver import Driver, Round
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.watch.follower import Followed, Follower
@@ -102,6 +102,10 @@ class Backend:
             tokens,
             runtime,
         )
+
+    def tell_of_rounds(self, around: Round) -> None:
+        """Have `around` told when several requests are answered one after the other."""
+        self._driver.round = around
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation of the engine and return its result; called on any thread but the event loop's.

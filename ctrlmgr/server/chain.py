@@ -28,8 +28,8 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from ctrlmgr.audit.event import DEPRECATED
 from ctrlmgr.audit.policy import Stage
+from ctrlmgr.audit.record import DEPRECATED
 from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -42,6 +42,7 @@ from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.authn.standing import Standing
+from ctrlmgr.server.driver import Round
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import Response, text, warnings
@@ -77,6 +78,9 @@ class Behind(Protocol):
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Be at work on the running event loop."""
+
+    def tell_of_rounds(self, around: Round) -> None:
+        """Have `around` told when several requests are answered one after the other."""
 
     def end_watches(self) -> None:
         """End all watches, and those that begin from now on as soon as they have begun."""
@@ -170,7 +174,7 @@ class Chain:
             if endpoint.headers and endpoint.serves(request.method):
                 request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
                 if request.audit is not None:
-                    request.audit.annotations[DEPRECATED] = "true"
+                    request.told.annotations[DEPRECATED] = "true"
             if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
                 await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:

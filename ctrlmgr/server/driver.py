@@ -14,7 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.brought import Brought
@@ -32,6 +32,17 @@ from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")
+
+
+class Round(Protocol):
+    """What is to know when several operations go on in one turn of the event loop, one after the other."""
+
+    def begin_round(self) -> None:
+        """Note that the first of them is next."""
+
+    def end_round(self) -> None:
+        """Note that the last of them has gone on, to its end or until it waits again."""
+
 
 WRITE_PATIENCE = 4.5
 """Seconds an append may take."""
@@ -73,6 +84,8 @@ class Driver:
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
+        self.round: Round | None = None
+        """Hears of operations whose appends ended together."""
 
     async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Return the result of an operation, or raise what it raises; its appends carry `cause` and `fence`."""
@@ -170,6 +183,16 @@ class Driver:
     def _settle(self) -> None:
         """Tell who waits for appends that have ended."""
         self._settling = False  # before looking: what comes from here on is settled next time
+        loop, around = asyncio.get_running_loop(), self.round
+        if around is not None:
+            loop.call_soon(around.begin_round)  # the loop calls those who wait in the order in which they are told
+        try:
+            self._tell_ended()
+        finally:
+            if around is not None:
+                loop.call_soon(around.end_round)
+
+    def _tell_ended(self) -> None:
         while self._ended:
             outcome, pending = self._ended.popleft()
             if outcome.done():

@@ -40,6 +40,17 @@ class AuthorizationSettings:
             metavar="LIST",
         ),
     ] = ("Node", "RBAC")
+    config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that says who is asked "
+            "instead of `mode` and the settings of its webhook: several other servers may be among them. The file is "
+            "followed as it changes.",
+            flag="--authorization-config",
+            metavar="FILE",
+        ),
+    ] = ""
     webhook_config_file: Annotated[
         str,
         TEXT,

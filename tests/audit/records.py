@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Handling, Level, Stage
+from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -11,6 +11,19 @@ from ctrlmgr.clock import parse_time
 
 RECEIVED = "2026-01-02T03:04:05.120000Z"
 ANN = User("ann", "7", ("dev", 'o"ps'))
+
+
+class Sent:
+    """A request, as it came."""
+
+    uri = "/api/v1/namespaces/n/configmaps?dryRun=All"
+    peer = "192.0.2.2"
+
+    def __init__(self, id: bytes) -> None:
+        self.id = id
+
+    def header(self, name: bytes) -> bytes:
+        return {b"user-agent": b'kubectl "x"', b"x-forwarded-for": b"192.0.2.1"}.get(name, b"")
 
 
 def told(
@@ -25,11 +38,9 @@ def told(
         Handling(level, frozenset(), without_managed_fields=False),
         about,
         user,
-        id=id,
-        uri="/api/v1/namespaces/n/configmaps?dryRun=All",
-        agent='kubectl "x"',
-        sources=["192.0.2.1", "192.0.2.2"],
-        received=parse_time(RECEIVED),
+        Sent(id.encode()),
+        parse_time(RECEIVED),
+        {},
     )
     record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))

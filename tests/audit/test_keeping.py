@@ -88,7 +88,7 @@ def test_a_batch_goes_when_it_is_full_and_what_is_left_at_the_end() -> None:
     batches = Batches(Batching(max_size=2, max_wait=60), taken, name="batches", clock=SystemClock())
     batches.start()
     for number in range(5):
-        batches.add(number)
+        batches.add([number])
     taken.wait_for(2)
     batches.stop()
     assert taken.batches == [[0, 1], [2, 3], [4]]
@@ -98,7 +98,7 @@ def test_a_batch_goes_when_its_first_event_has_waited_long_enough() -> None:
     taken = Taken()
     batches = Batches(Batching(max_size=100, max_wait=0.01), taken, name="batches", clock=SystemClock())
     batches.start()
-    batches.add(1)
+    batches.add([1])
     taken.wait_for(1)
     batches.stop()
     assert taken.batches == [[1]]
@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_dropped_and_told_of() -> None:
     batching = Batching(buffer_size=2, max_size=10, max_wait=60)
     batches = Batches(batching, taken, name="batches", clock=SystemClock(), dropped=dropped.append)
     for number in range(4):
-        batches.add(number)
+        batches.add([number])
     batches.start()
     batches.stop()
     assert (dropped, taken.batches) == ([1, 1], [[0, 1]])
@@ -120,7 +120,7 @@ def test_no_more_go_out_than_are_allowed() -> None:
     clock, taken = FakeClock(), Taken()
     batches = Batches(Batching(max_size=1, qps=1, burst=2), taken, name="batches", clock=clock)
     for number in range(3):
-        batches.add(number)
+        batches.add([number])
     batches.start()
     taken.wait_for(2)
     assert taken.batches == [[0], [1]]

@@ -105,17 +105,24 @@ class Server:
             until(lambda path=path: self.request("GET", f"/api/v1/namespaces/{name}/{path}")[0] == 200)
         return name
 
-    def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Send a request as the administrator; return the status and the body, decoded if it is JSON."""
+    def request(
+        self, method: str, path: str, body: object = None, *, media_type: str = "", accept: str = ""
+    ) -> tuple[int, Any]:
+        """Send a request as the administrator; return the status and the body, decoded if it is JSON.
+
+        A text is sent as it is, anything else as JSON; a patch is a merge patch unless `media_type` says otherwise.
+        """
         connection = http.client.HTTPSConnection(urlsplit(self.url).netloc, timeout=DEADLINE, context=self._trust)
         types = {"PATCH": "application/merge-patch+json"}
         headers = {
             "Authorization": f"Bearer {self.token}",
-            "Content-Type": types.get(method, "application/json"),
+            "Content-Type": media_type or types.get(method, "application/json"),
             "User-Agent": "tests",
+            **({"Accept": accept} if accept else {}),
         }
+        sent = body if isinstance(body, str | None) else json.dumps(body)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            connection.request(method, path, sent, headers)
             answer = connection.getresponse()
             text = answer.read().decode()
         finally:

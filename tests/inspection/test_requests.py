@@ -102,7 +102,7 @@ def test_where_none_are_kept(tmp_path: Path) -> None:
 
 def test_a_database_that_cannot_be_written_loses_requests_only(tmp_path: Path, clock: FakeClock) -> None:
     store = Store(tmp_path / FILE, 3600.0, clock=clock)
-    store._connection.execute("DROP TABLE requests")
+    store._connection.execute("DROP TABLE noted")
     assert not store.write([row("lost", 0)])
     store.close()
     with pytest.raises(SettingsError, match="cannot be written"):

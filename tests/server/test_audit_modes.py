@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -13,20 +14,36 @@ import pytest
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import Stage, read_policy
+from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling, form
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.auditing.backends import ToFile
 from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.http.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
-from tests.audit.records import told
+from tests.audit.records import Sent, told
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"
 BODY = {"metadata": {"name": "c"}}
+
+
+class Asked(Sent):
+    """A request before it is answered."""
+
+    code = 201
+    audit: Record | None = None
+
+    def __init__(self) -> None:
+        super().__init__(b"one")
+        self.told = Told()
 
 
 class Deaf:
@@ -36,14 +53,16 @@ class Deaf:
         self.is_strict = is_strict
         self.fails = False
         self.stages: list[Stage] = []
+        self.told: list[int] = []
 
-    def tell(self, event: Telling) -> bool:
-        self.stages.append(event.stage)
+    def tell(self, events: Sequence[Telling]) -> bool:
+        self.stages += [event.stage for event in events]
+        self.told.append(len(events))
         return not self.fails
 
     async def store(self, event: Telling) -> bool:
         await asyncio.sleep(0)
-        return self.tell(event)
+        return self.tell([event])
 
 
 @pytest.fixture
@@ -78,6 +97,33 @@ def test_a_strict_backend_that_fails_stops_requests(stage: tuple[Site, Deaf]) ->
     assert backend.stages[:2] == [Stage.REQUEST_RECEIVED, Stage.RESPONSE_COMPLETE]
 
 
+def test_requests_that_are_answered_together_are_told_of_together(policy: Path) -> None:
+    backend = Deaf(is_strict=True)
+    step = Auditing(read_policy(policy), [backend], clock=SystemClock())
+    about = Attributes("create", CONFIG_MAPS, "", "v1", "configmaps", "", "default")
+
+    def ask() -> tuple[Request, Record]:
+        request = cast(Request, Asked())
+        step.begin(request, about, User("ann"))
+        assert request.audit is not None
+        return request, request.audit
+
+    step.end(*ask())
+    assert backend.told == [1, 1], "a request by itself is told of when it comes and when it has been answered"
+    asked = [ask(), ask()]
+    step.begin_round()
+    for each in asked:
+        step.end(*each)
+    first = ask()
+    assert backend.stages[-1] is Stage.REQUEST_RECEIVED, "what is to be known before a request is made does not wait"
+    step.end_round()
+    assert backend.told == [1, 1, 1, 1, 1, 2]
+    step.end(*first)
+    assert backend.told[-1] == 1
+    step.end_round()
+    assert len(backend.stages) == 8
+
+
 def test_every_answer_says_what_its_request_is_called() -> None:
     """Whether or not it is written down, and whatever is asked."""
     with running(make()) as site:
@@ -90,9 +136,9 @@ def test_every_answer_says_what_its_request_is_called() -> None:
 def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
     log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
     file = ToFile(log, form(largest=1000), is_strict=True)
-    assert file.tell(told())
+    assert file.tell([told()])
     log.close()  # writing fails from now on
-    assert not file.tell(told())
+    assert not file.tell([told()])
 
 
 def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
@@ -101,7 +147,7 @@ def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
 
     before = count()
     file = ToFile(LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock()), form(largest=10))
-    assert not file.tell(told())
+    assert not file.tell([told()])
     file.stop()
     assert count() == before + 1
     assert (tmp_path / "audit.log").read_bytes() == b""
@@ -119,7 +165,7 @@ def test_settings_make_the_log(policy: Path, tmp_path: Path, mode: str, kind: st
     assert backend.is_strict is (mode == "blocking-strict")
     for each in log.kept:
         each.start()
-    assert backend.tell(told())
+    assert backend.tell([told()])
     for each in log.kept:
         each.stop()
     assert (b" AUDIT: id=" in (tmp_path / "a.log").read_bytes()) is (kind == "legacy")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import read_policy
+from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -57,16 +57,17 @@ class Kept:
 
     is_strict = False
 
-    def tell(self, event: Telling) -> bool:
-        line = event.line
-        assert line.endswith(b"}\n")
-        assert line.count(b"\n") == 1
-        self.events.append(json.loads(line))
+    def tell(self, events: Sequence[Telling]) -> bool:
+        for event in events:
+            line = event.line
+            assert line.endswith(b"}\n")
+            assert line.count(b"\n") == 1
+            self.events.append(json.loads(line))
         return True
 
-    def note(self, record: Record, now: int) -> None:
+    def note(self, events: Sequence[Telling]) -> None:
         with self._came:
-            self._records[record.id] = record
+            self._records.update({event.record.head.id: event.record for event in events})
             self._came.notify_all()
 
     def record(self, id: str) -> Record:

@@ -11,8 +11,9 @@ import pytest
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.authorization.authorizer import Decision, Verdict
+from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authz.webhook import Webhook, WebhookAuthorizer
+from ctrlmgr.server.authz.webhook import WebhookAuthorizer
 from ctrlmgr.testing import FakeClock
 from tests.server.reviewing import Answering, kubeconfig
 

@@ -122,6 +122,35 @@ def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_goes_on(ne
     assert cached is not None
 
 
+class Heard:
+    """Notes the rounds, and what happens within them."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def begin_round(self) -> None:
+        self.told.append("begin")
+
+    def end_round(self) -> None:
+        self.told.append("end")
+
+
+def test_operations_whose_appends_end_together_go_on_in_one_round(near: Parts) -> None:
+    heard = Heard()
+    near.driver.round = heard
+
+    def operation(name: str) -> Operation[None]:
+        yield Append(added(name), AUTHOR)
+        heard.told.append(name)
+
+    async def several() -> None:
+        await asyncio.gather(*(near.driver.run(operation(name)) for name in "abc"))
+        await near.driver.run(operation("d"))
+
+    near.run(several)
+    assert heard.told == ["begin", "a", "b", "c", "end", "begin", "d", "end"]
+
+
 def test_every_append_of_an_operation_carries_its_fence(near: Parts) -> None:
     near.log.append(added("lease"), author=AUTHOR, fence=Fence("l", 2, takeover=True))
 

@@ -137,7 +137,10 @@ def _recorder(access: Access, files: Files, namespace: str, names: list[str], re
     if not served:
         raise SettingsError("--resources: none of these is in namespaces, and -n asks for one")
     clock, random = SystemClock(), SystemRandom()
-    return Recorder(cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction)
+    follows = "*" in names and not namespace
+    return Recorder(
+        cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction, follows=follows
+    )
 
 
 def _files(output: Path, rotate: int) -> Files:

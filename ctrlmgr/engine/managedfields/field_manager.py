@@ -8,10 +8,11 @@ Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
+from ctrlmgr.api.field import MOST_ERRORS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
@@ -30,6 +31,8 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 _REMEMBERED = 64
 _LARGEST_REMEMBERED = 16 * 1024
+_LONGEST_TOLD = 64 * 1024
+"""Characters of what is wrong with an object that is applied."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -200,7 +203,7 @@ class FieldManager:
         try:
             return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
         except ShapeError as reason:
-            raise self._untyped("live", live or {}, list(self._shape.check(live, "")) or [str(reason)]) from reason
+            raise self._untyped("live", live or {}, _first(self._shape.check(live, "")) or [str(reason)]) from reason
 
     def _laid_over(
         self,
@@ -244,7 +247,7 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
-        if problems := list(self._shape.check(applied, "")):
+        if problems := _first(self._shape.check(applied, "")):
             raise self._untyped("patch", applied, problems)
 
     def _untyped(self, what: str, fields: Unstructured, problems: list[str]) -> UnknownError:
@@ -307,6 +310,18 @@ class FieldManager:
         gone = field_set.intersection(field_set.difference(everything, rest), last)
         pruned: Unstructured = shape.remove(merged, gone)
         return pruned
+
+
+def _first(problems: Iterator[str]) -> list[str]:
+    """Return the problems that an answer has room for; of more it says so."""
+    told: list[str] = []
+    room = _LONGEST_TOLD
+    for each in problems:
+        if told and (len(told) >= MOST_ERRORS or len(each) > room):
+            return [*told, "and more"]
+        told.append(each if len(each) <= room else f"{each[:room]}... and {len(each) - room} more")
+        room -= len(each)
+    return told
 
 
 def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import Path, invalid, refuse
+from ctrlmgr.api.field import Path, errors_of, invalid, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -210,7 +210,7 @@ class _Workload:
 def _validate(scale: Unstructured) -> None:
     """Check a Scale as Kubernetes checks that of its own kinds; custom ones are checked as a whole."""
     metadata = metadata_of(scale)
-    errors = validate_metadata(metadata, namespaced=True, name_check=subdomain_name)
+    errors = errors_of(lambda: validate_metadata(metadata, namespaced=True, name_check=subdomain_name))
     if _replicas(scale) < 0:
         errors.append(invalid(Path("spec.replicas"), _replicas(scale), "must be greater than or equal to 0"))
     if errors:

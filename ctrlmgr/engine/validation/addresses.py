@@ -17,7 +17,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple, TypeAlias
 
-from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.api.field import FieldError, Path, invalid, tentatively
 from ctrlmgr.api.go_text import quote
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
@@ -109,7 +109,9 @@ def _has_leading_zeros(text: str) -> bool:
 @lru_cache(maxsize=16384)
 def _is_usual(text: str) -> bool:
     path = Path()
-    return not (validate_ip(path, text) or validate_endpoint_ip(path, text) or ip_warnings(path, text))
+    return not tentatively(
+        lambda: validate_ip(path, text) or validate_endpoint_ip(path, text) or ip_warnings(path, text)
+    )
 
 
 def is_usual(text: str) -> bool:

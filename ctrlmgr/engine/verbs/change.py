@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ctrlmgr.api.field import invalid, refuse
+from ctrlmgr.api.field import FieldError, errors_of, invalid, refuse
 from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -216,17 +216,20 @@ def _keep_system_metadata(metadata: dict[str, Any], old: Mapping[str, Any]) -> N
 
 def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, new["metadata"]
-    errors = update_errors(
-        metadata,
-        old["metadata"],
-        namespaced=kind.namespaced,
-        name_check=strategy.name_check,
-        revalidated=strategy.revalidates and not ctx.subresource,
-        any_finalizer=strategy.any_finalizer,
-    )
-    errors += strategy.validate(ctx, new)
-    errors += strategy.validate_update(ctx, new, old)
-    if errors:
+
+    def find() -> list[FieldError]:
+        errors = update_errors(
+            metadata,
+            old["metadata"],
+            namespaced=kind.namespaced,
+            name_check=strategy.name_check,
+            revalidated=strategy.revalidates and not ctx.subresource,
+            any_finalizer=strategy.any_finalizer,
+        )
+        errors += strategy.validate(ctx, new)
+        return errors + strategy.validate_update(ctx, new, old)
+
+    if errors := errors_of(find):
         raise refuse(new["kind"], kind.resource.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, new, old)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.api.field import refuse
+from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -89,14 +89,17 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
 
 def _validate(ctx: Context, fields: Unstructured) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
-    errors = validate_metadata(
-        metadata,
-        namespaced=kind.namespaced,
-        name_check=strategy.name_check,
-        any_finalizer=strategy.any_finalizer,
-    )
-    errors += strategy.validate(ctx, fields)
-    if errors:
+
+    def find() -> list[FieldError]:
+        errors = validate_metadata(
+            metadata,
+            namespaced=kind.namespaced,
+            name_check=strategy.name_check,
+            any_finalizer=strategy.any_finalizer,
+        )
+        return errors + strategy.validate(ctx, fields)
+
+    if errors := errors_of(find):
         raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, fields, None)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctrlmgr.api.unstructured import repeated
+
 _WARNING = (
     "metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
     "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
@@ -16,14 +18,8 @@ def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_a
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return
-    kept: list[dict[str, Any]] = []
-    dropped: list[str] = []
-    for owner in owners:
-        if owner in kept:
-            dropped.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
-    if dropped:
-        metadata["ownerReferences"] = kept
+    if dropped := repeated(owners):
+        metadata["ownerReferences"] = [owner for index, owner in enumerate(owners) if index not in dropped]
+        uids = ", ".join(owners[index].get("uid", "") for index in sorted(dropped))
         start = _AFTER_ADMISSION if after_admission else _WARNING
-        warnings.append(start + ", ".join(dropped))
+        warnings.append(start + uids)

@@ -20,14 +20,17 @@ _REFERENCE = "#/definitions/"
 _STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autoscaling.v1.Scale"
 
 _TYPE_META: Mapping[str, Node] = {
-    "apiVersion": {"description": "The group and version of the API that the object is written in.", "type": "string"},
+    "apiVersion": {
+        "description": "APIVersion defines the group and the version that the object is written in.",
+        "type": "string",
+    },
     "kind": {
-        "description": "The kind of the object: what sort of thing the rest of it describes.",
+        "description": "Kind is a word for what sort of thing the object describes.",
         "type": "string",
     },
 }
-_OBJECT_META = "What every object has: its name, labels and annotations, owners and finalizers."
-_LIST_META = "What every list has: the version it is of, and where its next page begins."
+_OBJECT_META = "Standard object's metadata: its name, labels and annotations, owners and finalizers."
+_LIST_META = "Standard list metadata: the version it is of, and where its next page begins."
 _JSON_OR_YAML = ["application/json", "application/yaml"]
 _PATCHES = ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "not")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.webhooks import validate_ca_bundle, validate_service, validate_url
 from ctrlmgr.extensions.structural import Raw
@@ -64,8 +65,9 @@ def _review_versions(versions: Sequence[str], path: Path, known_review: bool) ->
     if not versions:
         yield required(path)
         return
+    again = repeated(versions)
     for at, version in enumerate(versions):
-        if version in versions[:at]:
+        if at in again:
             yield invalid(path.at(at), version, "duplicate version")
             continue
         for problem in names.dns1035_label(version):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
 from ctrlmgr.extensions.approval import approval_errors
@@ -31,7 +31,7 @@ _SCOPES = ("Cluster", "Namespaced")
 def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
     """Return what is wrong with a definition that was defaulted, and prepared as its strategy prepares it."""
     spec = internal_spec(new.get("spec") or {})
-    needed = requirements(spec, old)
+    needed = tentatively(lambda: requirements(spec, old))
     errors: list[FieldError] = []
     if old is None:
         errors += _name(new)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
@@ -85,10 +85,11 @@ def _param_errors(reference: Raw | None) -> Iterator[FieldError]:
 
 def _action_errors(actions: Sequence[str]) -> Iterator[FieldError]:
     path = _SPEC.child("validationActions")
+    again = repeated(actions)
     for at, action in enumerate(actions):
         if action not in _ACTIONS:
             yield not_supported(path.at(at), action, _ACTIONS)
-        if action in actions[:at]:
+        if at in again:
             yield duplicate(path.at(at), action)
     if "Deny" in actions and "Warn" in actions:
         yield invalid(path, list(actions), _TWICE_TOLD)

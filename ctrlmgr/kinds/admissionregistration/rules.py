@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_many
+from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
 
@@ -50,11 +51,12 @@ def match_errors(match: Raw, path: Path) -> Iterator[FieldError]:
 
 def _named_rule(rule: Raw, path: Path) -> Iterator[FieldError]:
     resource_names: Sequence[str] = rule.get("resourceNames") or ()
+    again = repeated(resource_names)
     for at, name in enumerate(resource_names):
         there = path.child("resourceNames").at(at)
         for problem in names.path_segment_name(name):
             yield invalid(there, name, problem)
-        if name in resource_names[:at]:
+        if at in again:
             yield duplicate(there, name)
     yield from rule_errors(rule, path)
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_many
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
@@ -119,8 +119,9 @@ def _validate_versions(versions: Sequence[str], path: Path) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {known}")]
     errors: list[FieldError] = []
+    again = repeated(versions)
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in again:
             errors.append(invalid(path.at(index), version, "duplicate version"))
             continue
         errors += [invalid(path.at(index), version, problem) for problem in names.dns1035_label(version)]

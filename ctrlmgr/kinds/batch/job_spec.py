@@ -10,6 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
 from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_name
 from ctrlmgr.kinds.batch.job_indexes import count_indexes
@@ -172,10 +173,11 @@ def _validate_exit_codes(requirement: Mapping[str, Any], containers: Iterable[An
         errors.append(invalid(below, [], "at least one value is required"))
     elif len(values) > _MOST_EXIT_CODES:
         errors.append(too_many(below, len(values), _MOST_EXIT_CODES))
+    again = repeated(values)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             errors.append(invalid(below.at(index), value, "must not be 0 for the In operator"))
-        if value in values[:index]:
+        if index in again:
             errors.append(duplicate(below.at(index), value))
     return errors if values == sorted(values) else [*errors, invalid(below, values, "must be ordered")]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_cidr
@@ -135,11 +135,10 @@ def _validate_pod_cidrs(cidrs: Sequence[str], held: Sequence[str]) -> list[Field
         return errors
     if len(cidrs) > 2 or len({is_ipv6(each.partition("/")[0]) for each in cidrs}) < 2:
         errors.append(invalid(_POD_CIDRS, list(cidrs), "may specify no more than one CIDR for each IP family"))
-    errors += [duplicate(_POD_CIDRS.at(at), each) for at, each in enumerate(cidrs) if each in cidrs[:at]]
-    return errors
+    return errors + [duplicate(_POD_CIDRS.at(at), cidrs[at]) for at in sorted(repeated(cidrs))]
 
 
 def _validate_addresses(addresses: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     shown = [{"Type": each.get("type", ""), "Address": each.get("address", "")} for each in addresses]
     path = Path("status.addresses")
-    return [duplicate(path.at(at), each) for at, each in enumerate(shown) if each in shown[:at]]
+    return [duplicate(path.at(at), shown[at]) for at in sorted(repeated(shown))]

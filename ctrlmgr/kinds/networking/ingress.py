@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
@@ -74,6 +74,10 @@ def _points(obj: Unstructured) -> list[dict[str, Any]]:
     return ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
 
 
+def _has_bad_wildcards(spec: Mapping[str, Any]) -> bool:
+    return any("*" in (each.get("host") or "") and _validate_http(each, SPEC) for each in spec.get("rules") or ())
+
+
 def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     """Check a spec; what was allowed in `before` still is."""
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
@@ -82,7 +86,7 @@ def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[F
         errors.append(invalid(SPEC, spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
     if backend is not None:
         errors += _validate_backend(backend, SPEC.child("defaultBackend"))
-    lenient = any("*" in (each.get("host") or "") and _validate_http(each, SPEC) for each in before.get("rules") or ())
+    lenient = tentatively(lambda: _has_bad_wildcards(before))
     for index, rule in enumerate(rules):
         errors += _validate_rule(rule, SPEC.child("rules").at(index), lenient=lenient)
     odd_secrets = any(_secret_problems(each) for each in before.get("tls") or ())

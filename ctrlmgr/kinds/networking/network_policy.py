@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.warned import told
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import Network, cidr_warnings, parse_cidr, validate_legacy_cidr
@@ -43,7 +44,8 @@ class NetworkPolicyStrategy(Strategy):
         """Check the spec; networks that were in it before may stay as they are."""
         spec = obj.get("spec") or {}
         existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
-        lenient = bool(validate_label_selector(((ctx.old or {}).get("spec") or {}).get("podSelector"), Path()))
+        before = ((ctx.old or {}).get("spec") or {}).get("podSelector")
+        lenient = bool(tentatively(lambda: validate_label_selector(before, Path())))
         errors = validate_label_selector(
             spec.get("podSelector"), SPEC.child("podSelector"), invalid_values_allowed=lenient
         )
@@ -58,8 +60,8 @@ class NetworkPolicyStrategy(Strategy):
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of networks that are written in an odd way."""
-        networks = [each for path, block in _blocks(obj) for each in _networks(block, path)]
-        return [warning for path, network in networks for warning in cidr_warnings(path, network)]
+        networks = (each for path, block in _blocks(obj) for each in _networks(block, path))
+        return told(warning for path, network in networks for warning in cidr_warnings(path, network))
 
 
 def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, required
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_labels
@@ -46,8 +46,6 @@ class RuntimeClassStrategy(Strategy):
 def _validate_scheduling(scheduling: Mapping[str, Any], path: Path) -> list[FieldError]:
     tolerations: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
     errors = validate_labels(scheduling.get("nodeSelector") or {}, path.child("nodeSelector"))
-    for index, toleration in enumerate(tolerations):
-        at = path.child("tolerations").at(index)
-        if toleration in tolerations[:index]:
-            errors.append(duplicate(at, toleration))
-    return errors + validate_tolerations(tolerations, path.child("tolerations"))
+    below = path.child("tolerations")
+    errors += [duplicate(below.at(index), tolerations[index]) for index in sorted(repeated(tolerations))]
+    return errors + validate_tolerations(tolerations, below)

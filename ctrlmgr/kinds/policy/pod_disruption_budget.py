@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, tentatively, too_long
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_name, validate_label_selector
@@ -52,7 +52,7 @@ class PodDisruptionBudgetStrategy(Strategy):
             if (amount := spec.get(field)) is not None:
                 errors += int_or_percent(amount, SPEC.child(field)) + at_most_all(amount, SPEC.child(field))
         before = ((ctx.old or {}).get("spec") or {}).get("selector")
-        lenient = bool(validate_label_selector(before, Path()))
+        lenient = bool(tentatively(lambda: validate_label_selector(before, Path())))
         path = SPEC.child("selector")
         errors += validate_label_selector(spec.get("selector"), path, invalid_values_allowed=lenient)
         policy = spec.get("unhealthyPodEvictionPolicy")
@@ -82,9 +82,10 @@ def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _validate_conditions(conditions: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
     """Check meta/v1 Conditions."""
     types = [each.get("type") or "" for each in conditions]
+    again = repeated(types)
     errors: list[FieldError] = []
     for index, condition in enumerate(conditions):
-        if types[index] in types[:index]:
+        if index in again:
             errors.append(duplicate(path.at(index).child("type"), types[index]))
         errors += _validate_condition(condition, path.at(index))
     return errors

@@ -6,6 +6,7 @@ Guarantees (what goes in is what one cluster's watches say, each in its own orde
 - An object comes first as ADDED, then as it changes; what a resumed watch says again is left out.
 - When a watch has lost its place, what its new list differs in comes out as changes. Objects that are gone were
   deleted at a revision that is not known any more: they get free ones, the last before the list.
+- A watch may begin and end on the way, with a kind that comes and goes.
 """
 
 from __future__ import annotations
@@ -51,11 +52,25 @@ class Merger:
         self._streams = {resource: _Stream() for resource in resources}
         self._waiting: list[_Waiting] = []
         self._number = 0
+        self._told: Revision = 0  # everything up to here has come out
+        self._ended: Revision = 0  # of the watch that ended last
 
     @property
     def complete(self) -> Revision:
         """The revision up to which everything is known; 0 before everything has been listed."""
-        return min((stream.progress or 0 for stream in self._streams.values()), default=0)
+        return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
+
+    def begin(self, resource: Resource, revision: Revision) -> None:
+        """Expect changes of one more resource, of which there was nothing up to `revision`; 0: its list comes first."""
+        stream = self._streams[resource] = _Stream()
+        stream.progress = revision or None
+
+    def end(self, resource: Resource, revision: Revision, recorded_at: int) -> None:
+        """Expect no more of a resource: of its objects none were left at `revision`."""
+        stream = self._streams.pop(resource)
+        self._ended = max(revision, stream.progress or 0)
+        for old in stream.objects.values():
+            self._expect(Recorded(EventType.DELETED, old, recorded_at), self._ended, sure=False)
 
     def progress(self, resource: Resource) -> Revision:
         """Return how far one watch has got."""
@@ -76,7 +91,8 @@ class Merger:
                 old = None
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
-                self._expect(Recorded(type_, obj, recorded_at), obj.revision)
+                is_late = obj.revision <= self._told  # of a resource that was found when others were long recorded
+                self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
             if key not in now:
                 self._expect(Recorded(EventType.DELETED, old, recorded_at), revision, sure=False)
@@ -106,6 +122,7 @@ class Merger:
     def ready(self) -> Iterator[Recorded]:
         """Yield what can come out now, in order."""
         bound = self.complete
+        self._told = max(self._told, bound)
         batch: list[_Waiting] = []
         while self._waiting and self._waiting[0].revision <= bound:
             batch.append(heappop(self._waiting))

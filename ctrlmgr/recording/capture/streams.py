@@ -1,7 +1,8 @@
 """One resource of a cluster, followed for as long as the recording lasts.
 
 Guarantees: whatever ends a watch, it goes on where it was; where the server no longer can, it lists again and says so.
-What it tells goes to one queue, in the order in which the server said it.
+A kind that is not served any more is asked for again and again, until it is told to stop. What it tells goes to one
+queue, in the order in which the server said it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, ServiceUnavailable
+from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, NotFound, ServiceUnavailable
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
 from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
@@ -56,6 +57,12 @@ class Progressed(NamedTuple):
     revision: Revision
 
 
+class Missing(NamedTuple):
+    """A resource that was there is not served now; all that was told of it before has been passed on."""
+
+    resource: Resource
+
+
 class Failed(NamedTuple):
     """A resource cannot be recorded at all, and why."""
 
@@ -63,7 +70,7 @@ class Failed(NamedTuple):
     error: CtrlmgrError
 
 
-Message: TypeAlias = Listed | Changed | Progressed | Failed
+Message: TypeAlias = Listed | Changed | Progressed | Missing | Failed
 
 
 class _Status(msgspec.Struct):
@@ -85,21 +92,30 @@ class Stream:
         *,
         clock: Clock,
         random: Random,
+        begin: Revision | None = None,
     ) -> None:
-        """Follow `served`, in one namespace or ("") everywhere, and put what it says on `queue`."""
+        """Follow `served`, in one namespace or ("") everywhere, and put what it says on `queue`.
+
+        `begin` is for a kind that may not be served yet: nothing was there of it at that revision, or it is not known
+        what (0).
+        """
+        self.served = served
+        """Where it is asked for; may be replaced when another version is served."""
+        self.leave = threading.Event()
+        """Ends this stream alone."""
         self._cluster = cluster
-        self._served = served
+        self._comes_and_goes = begin is not None
         self._namespace = namespace
         self._queue = queue
         self._clock = clock
         self._random = random
-        self._revision: Revision = 0  # everything up to here has been put on the queue; 0: list first
+        self._revision: Revision = begin or 0  # everything up to here has been put on the queue; 0: list first
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until `stop` is set."""
-        resource, delay = self._served.resource, _FIRST_DELAY
+        """Follow until `stop` or `leave` is set."""
+        resource, delay = self.served.resource, _FIRST_DELAY
         pause = threading.Condition()
-        while not stop.is_set():
+        while not stop.is_set() and not self.leave.is_set():
             before = self._revision
             try:
                 self._follow(stop)
@@ -109,6 +125,11 @@ class Stream:
                 self._revision = 0
             except ServiceUnavailable as error:
                 log.info("trying again", resource=str(resource), error=str(error), delay=delay)
+            except NotFound as error:
+                if not self._revision and not self._comes_and_goes:
+                    self._queue.put(Failed(resource, error))
+                    return
+                self._put(Missing(resource))
             except CtrlmgrError as error:
                 self._queue.put(Failed(resource, error))
                 return
@@ -118,22 +139,26 @@ class Stream:
 
     def _follow(self, stop: threading.Event) -> None:
         if not self._revision:
-            revision, objects = self._cluster.list(self._served, self._namespace)
-            self._queue.put(Listed(self._served.resource, revision, objects, self._clock.now()))
+            revision, objects = self._cluster.list(self.served, self._namespace)
+            self._put(Listed(self.served.resource, revision, objects, self._clock.now()))
             self._revision = revision
         seconds = _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH)
-        for line in self._cluster.watch(self._served, self._namespace, self._revision, seconds):
-            if stop.is_set():
+        for line in self._cluster.watch(self.served, self._namespace, self._revision, seconds):
+            if stop.is_set() or self.leave.is_set():
                 return
             self._tell(line)
 
+    def _put(self, message: Message) -> None:
+        if not self.leave.is_set():
+            self._queue.put(message)
+
     def _tell(self, data: bytes) -> None:
-        resource = self._served.resource
+        resource = self.served.resource
         try:
             line = decode_line(data)
             if line.type == "BOOKMARK":
                 self._revision = int(decode_bookmark(line.object).metadata.resource_version)
-                self._queue.put(Progressed(resource, self._revision))
+                self._put(Progressed(resource, self._revision))
                 return
             if line.type == "ERROR":
                 status = bytes(line.object)
@@ -142,4 +167,4 @@ class Stream:
         except (msgspec.MsgspecError, BadRequest) as error:
             raise ServiceUnavailable(f"the watch of {resource} said what is no event: {error}") from error
         self._revision = obj.revision
-        self._queue.put(Changed(resource, CHANGES[line.type], obj, self._clock.now()))
+        self._put(Changed(resource, CHANGES[line.type], obj, self._clock.now()))

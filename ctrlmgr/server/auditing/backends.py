@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
-from ctrlmgr.audit.event import DECISION, REASON, Record
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.telling import WHOLE, Form, Telling
+from ctrlmgr.audit.record import DECISION, REASON
+from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -23,7 +23,7 @@ _TO_STORE = Batching(buffer_size=20_000, max_size=1_000, max_wait=0.25)
 
 
 class ToFile:
-    """Writes each event before the server goes on: a `Backend`."""
+    """Writes events before the server goes on: a `Backend`."""
 
     def __init__(self, file: LogFile, form: Form = WHOLE, *, is_strict: bool = False) -> None:
         """Write to `file`, events as `form` has them; if it `is_strict`, what cannot be written may not be done."""
@@ -32,20 +32,19 @@ class ToFile:
         self._fails = False
         self.is_strict = is_strict
 
-    def tell(self, event: Telling) -> bool:
-        """Append a line; return whether that could be done."""
-        line = self._form(event)
-        if line is None:
-            return False
-        self.write([line])
-        return not self._fails
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Append a line for each; return whether that could be done."""
+        said = lines(events, self._form)
+        if said:
+            self.write(said)
+        return len(said) == len(events) and not self._fails
 
-    def write(self, lines: Sequence[bytes]) -> None:
+    def write(self, said: Sequence[bytes]) -> None:
         """Append lines; says once that it cannot, and once that it can again."""
         try:
-            self._file.write(b"".join(lines))
+            self._file.write(b"".join(said))
         except OSError as error:
-            AUDIT_ERRORS.labels("log").inc(len(lines))
+            AUDIT_ERRORS.labels("log").inc(len(said))
             if not self._fails:
                 log.error("audit events are lost", error=str(error))
             self._fails = True
@@ -73,13 +72,11 @@ class ToFileInBatches:
         self._form = form
         self._batches = Batches(batching, file.write, name="audit log", clock=clock, dropped=_dropped)
 
-    def tell(self, event: Telling) -> bool:
-        """Have a line appended soon; return whether it is small enough."""
-        line = self._form(event)
-        if line is None:
-            return False
-        self._batches.add(line)
-        return True
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Have lines appended soon; return whether they are small enough."""
+        said = lines(events, self._form)
+        self._batches.add(said)
+        return len(said) == len(events)
 
     def start(self) -> None:
         """Start the thread."""
@@ -99,34 +96,9 @@ class ToStore:
         self._store = store
         self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit store", clock=clock, dropped=_dropped)
 
-    def note(self, record: Record, now: int) -> None:
-        """Have a request noted soon."""
-        asked, status = record.attributes, record.status
-        user, other = record.user, record.impersonated
-        self._batches.add(
-            Row(
-                record.id,
-                record.received,
-                (now - record.received) / 1_000_000,
-                user.name if user is not None else None,
-                other.name if other is not None else None,
-                asked.verb,
-                asked.group if asked.is_resource else None,
-                asked.resource if asked.is_resource else None,
-                asked.subresource,
-                asked.namespace,
-                record.name,
-                record.uri,
-                record.code,
-                status.reason if status is not None else "",
-                status.message if status is not None and record.code >= 400 else "",
-                record.annotations.get(DECISION),
-                record.annotations.get(REASON),
-                record.sources[0] if record.sources else "",
-                record.agent,
-                record.revision or None,
-            )
-        )
+    def note(self, events: Sequence[Telling]) -> None:
+        """Have requests noted soon whose last events these are."""
+        self._batches.add([_row(event) for event in events])
 
     def _write(self, rows: Sequence[Row]) -> None:
         if not self._store.write(rows):
@@ -140,6 +112,35 @@ class ToStore:
         """Write what is left, and close the database."""
         self._batches.stop()
         self._store.close()
+
+
+def _row(event: Telling) -> Row:
+    record = event.record
+    asked, head, status = record.attributes, record.head, record.status
+    user, other, said = record.user, record.impersonated, record.annotations
+    is_resource = asked.is_resource
+    return Row(
+        head.id,
+        record.received,
+        (event.now - record.received) / 1_000_000,
+        user.name if user is not None else None,
+        other.name if other is not None else None,
+        asked.verb,
+        asked.group if is_resource else None,
+        asked.resource if is_resource else None,
+        asked.subresource,
+        asked.namespace,
+        record.name,
+        head.uri,
+        record.code,
+        status.reason if status is not None else "",
+        status.message if status is not None and record.code >= 400 else "",
+        said.get(DECISION),
+        said.get(REASON),
+        head.sources[0] if head.sources else "",
+        head.agent,
+        record.revision or None,
+    )
 
 
 def _dropped(count: int) -> None:

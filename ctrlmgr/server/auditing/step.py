@@ -4,6 +4,8 @@ Guarantees:
 - A request that the policy does not want costs the look at the policy, and nothing from then on.
 - A backend that fails is counted, and loses the event; the request is answered all the same, unless the backend is
   strict and knows nothing of the request yet: then it is not made.
+- A backend that does not batch has an event before its answer leaves the process; the last events of requests that are
+  answered in one turn of the loop it has as one, which is what makes them cheap.
 
 Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
@@ -11,12 +13,11 @@ Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Sequence
 from typing import Protocol
 
-from ctrlmgr.audit.event import Record
 from ctrlmgr.audit.policy import Level, Policy, Stage
+from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -28,9 +29,6 @@ _LASTING_VERBS = frozenset({"watch", "proxy"})
 _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
 
-_FORWARDED = b"x-forwarded-for"
-_REAL = b"x-real-ip"
-
 
 class Backend(Protocol):
     """What keeps audit events; it neither raises nor waits for another process."""
@@ -39,8 +37,8 @@ class Backend(Protocol):
     def is_strict(self) -> bool:
         """Whether a request may not be made whose first event is not kept."""
 
-    def tell(self, event: Telling) -> bool:
-        """Take an event; return whether it is kept, as far as that is known."""
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Take events; return whether all are kept, as far as that is known."""
 
 
 class SlowBackend(Protocol):
@@ -57,8 +55,8 @@ class SlowBackend(Protocol):
 class Register(Protocol):
     """What keeps how requests ended, to be asked about them."""
 
-    def note(self, record: Record, now: int) -> None:
-        """Take a request that has been answered."""
+    def note(self, events: Sequence[Telling]) -> None:
+        """Take the last events of requests that have been answered."""
 
 
 class Auditing:
@@ -85,6 +83,8 @@ class Auditing:
         self.backends = backends
         self._registers = registers
         self._clock = clock
+        self._in_round = False
+        self._ended: list[Telling] = []  # the last events of requests of this round
 
     def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
         """Begin the record of a request by `user`, None if it is not known who sends it; if it is to have one.
@@ -94,23 +94,16 @@ class Auditing:
         handling = self._policy.handling(user, attributes)
         if handling.level is Level.NONE:
             return True
-        request.audit = record = Record(
-            handling,
-            attributes,
-            user,
-            id=request.id.decode("utf-8", "replace"),
-            uri=request.uri,
-            agent=request.header(b"user-agent").decode("utf-8", "replace"),
-            sources=_sources(request),
-            received=self._clock.now(),
-            lasts=attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS,
-            started=self._started,
-        )
-        AUDIT_LEVELS[record.level].inc()
-        if user is not None:
-            return self._tell(record, Stage.REQUEST_RECEIVED)
-        record.lasts = False  # its one event is told of when it has been answered
-        return True
+        lasts = attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS
+        now = self._clock.now()
+        request.audit = record = Record(handling, attributes, user, request, now, request.told.annotations)
+        if user is None:
+            return True  # its one event is told of when it has been answered
+        if lasts:
+            record.started = self._started
+        if Stage.REQUEST_RECEIVED in handling.omitted:
+            return True
+        return self._tell([Telling(record, Stage.REQUEST_RECEIVED, now)])
 
     async def stored(self, record: Record, stage: Stage) -> bool:
         """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""
@@ -122,55 +115,50 @@ class Auditing:
 
     def end(self, request: Request, record: Record) -> Stage:
         """Tell of a request that has been answered, or whose client has gone away; return the stage that this is."""
-        record.annotations.update(request.told.annotations)
         record.code = record.code or request.code or _CLIENT_CLOSED
         if record.user is None:
             stage = Stage.RESPONSE_STARTED
         else:
             stage = Stage.PANIC if record.panicked else Stage.RESPONSE_COMPLETE
-        self._tell(record, stage)
-        if stage not in record.handling.omitted:
-            now = self._clock.now()
-            for register in self._registers:
-                register.note(record, now)
+        self._ended.append(Telling(record, stage, self._clock.now()))
+        if not self._in_round:
+            self._tell_ended()
         return stage
 
+    def begin_round(self) -> None:
+        """Note that several requests are answered from here to `end_round`, in one turn of the event loop."""
+        self._in_round = True
+
+    def end_round(self) -> None:
+        """Tell of the requests that have been answered in this round."""
+        self._in_round = False
+        if self._ended:
+            self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        levels = [event.record.level for event in ended]
+        for level in set(levels):
+            AUDIT_LEVELS[level].inc(levels.count(level))
+        told = [event for event in ended if event.stage not in event.record.handling.omitted]
+        if told:
+            self._tell(told)
+            for register in self._registers:
+                register.note(told)
+
     def _started(self, record: Record) -> None:
-        record.lasts = False
-        self._tell(record, Stage.RESPONSE_STARTED)
+        if Stage.RESPONSE_STARTED not in record.handling.omitted:
+            self._tell([Telling(record, Stage.RESPONSE_STARTED, self._clock.now())])
         if self._slow:  # the head of an answer is sent at once, whatever becomes of this
             task = asyncio.get_running_loop().create_task(self.stored(record, Stage.RESPONSE_STARTED))
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
-    def _tell(self, record: Record, stage: Stage) -> bool:
-        """Tell of an event; return whether all backends have it that have to."""
-        if stage in record.handling.omitted:
-            return True
-        AUDIT_EVENTS.inc()
+    def _tell(self, events: Sequence[Telling]) -> bool:
+        """Tell of events; return whether all backends have them that have to."""
+        AUDIT_EVENTS.inc(len(events))
         may = True
-        if self.backends:
-            event = Telling(record, stage, self._clock.now())
-            for backend in self.backends:
-                if not backend.tell(event) and backend.is_strict:
-                    may = False
+        for backend in self.backends:
+            if not backend.tell(events) and backend.is_strict:
+                may = False
         return may
-
-
-def _sources(request: Request) -> list[str]:
-    """Return where a request came from, through which proxies, as far as they say so (apimachinery `SourceIPs`)."""
-    found: list[str] = []
-    if forwarded := request.header(_FORWARDED):
-        found += [each for part in forwarded.split(b",") if (each := _address(part))]
-    if (real := request.header(_REAL)) and (address := _address(real)) and address not in found:
-        found.append(address)
-    if request.peer and (not found or found[-1] != request.peer):
-        found.append(request.peer)
-    return found
-
-
-def _address(text: bytes) -> str:
-    try:
-        return str(ipaddress.ip_address(text.decode("ascii").strip()))
-    except ValueError:
-        return ""

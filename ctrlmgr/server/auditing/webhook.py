@@ -19,7 +19,7 @@ import structlog
 import urllib3
 
 from ctrlmgr.audit.batches import Batches, Batching
-from ctrlmgr.audit.telling import WHOLE, Form, Telling, portions
+from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines, portions
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
 from ctrlmgr.server.workers import Workers
@@ -77,13 +77,11 @@ class ToWebhook:
         options = self._access.pool_options()
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
-    def tell(self, event: Telling) -> bool:
-        """Have an event sent soon; return whether it is small enough."""
-        line = self._form(event)
-        if line is None:
-            return False
-        self._batches.add(line)
-        return True
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Have events sent soon; return whether they are small enough."""
+        said = lines(events, self._form)
+        self._batches.add(said)
+        return len(said) == len(events)
 
     def send(self, event: Telling) -> bool:
         """Send an event now; return whether the other server has it. Any thread may call that."""
@@ -104,12 +102,12 @@ class ToWebhook:
         self._batches.stop()
         self._pool.clear()
 
-    def _send(self, lines: Sequence[bytes]) -> None:
-        for portion in portions(lines, self._largest):
+    def _send(self, said: Sequence[bytes]) -> None:
+        for portion in portions(said, self._largest):
             self._deliver(portion)
 
-    def _deliver(self, lines: Sequence[bytes]) -> bool:
-        body, pause = _HEAD + b",".join(line.rstrip() for line in lines) + b"]}", self._backoff
+    def _deliver(self, said: Sequence[bytes]) -> bool:
+        body, pause = _HEAD + b",".join(each.rstrip() for each in said) + b"]}", self._backoff
         left = _TRIES
         while (problem := self._try(body)) is not None:
             left -= 1
@@ -118,10 +116,8 @@ class ToWebhook:
             pause *= _FACTOR
         else:
             return True
-        log.warning(
-            "audit events could not be sent", server=self._access.server, events=len(lines), error=problem.words
-        )
-        _lost(len(lines))
+        log.warning("audit events could not be sent", server=self._access.server, events=len(said), error=problem.words)
+        _lost(len(said))
         return False
 
     def _try(self, body: bytes) -> _Problem | None:

@@ -5,8 +5,8 @@ Guarantees:
   no answer is asked again. Whoever sends very long questions has each of them asked anew, so that the memory is not
   filled by them.
 - No other request waits for an answer, and none at all for one that is known.
-- Without an answer there is no opinion, and the error is told: it is for the request's sender to see that the refusal
-  is no judgement.
+- Without an answer there is no opinion, or a denial if so configured, and the error is told: it is for the request's
+  sender to see that the refusal is no judgement.
 
 Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -14,8 +14,7 @@ Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -24,32 +23,19 @@ from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
+from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
 from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
 
-_PATIENCE: Final = 30.0
-"""Seconds that the other server may take to answer."""
 _REMEMBERED: Final = 8192
 _LONGEST: Final = 10_000
 """Characters of a question, as far as its sender chooses them, from which on its answer is not kept."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
 _GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
 """What each version calls the groups of a user."""
-
-
-class Webhook(NamedTuple):
-    """How another server is asked."""
-
-    config: Path
-    """A kubeconfig."""
-    version: str = "v1beta1"
-    """Of `authorization.k8s.io`."""
-    authorized_ttl: float = 300.0
-    unauthorized_ttl: float = 30.0
-    """Seconds for which an answer is believed."""
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -71,7 +57,7 @@ class WebhookAuthorizer:
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
         """Ask the server of `webhook`; raises `SettingsError`."""
-        self._server = ReviewServer(webhook.config, patience=_PATIENCE, clock=clock)
+        self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
         self._said: Believed[Verdict] = Believed(_REMEMBERED, clock=clock)
 
@@ -81,19 +67,19 @@ class WebhookAuthorizer:
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict that is known, or what the other server says."""
-        question = self._question(user, attributes)
+        question, webhook = self._question(user, attributes), self._webhook
         if (known := self._said.get(question)) is not None:
             return known
         try:
             status = _read(await self._server.ask(question)).status
         except (NoAnswer, ValueError, msgspec.MsgspecError) as error:
-            AUTHORIZATION_WEBHOOK.labels("error").inc()
+            AUTHORIZATION_WEBHOOK.labels(webhook.name, "error").inc()
             log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
-            return Verdict(Decision.NO_OPINION, "", str(error))
-        AUTHORIZATION_WEBHOOK.labels("success").inc()
+            return Verdict(Decision.DENY if webhook.denies_unasked else Decision.NO_OPINION, "", str(error))
+        AUTHORIZATION_WEBHOOK.labels(webhook.name, "success").inc()
         verdict = _verdict(status)
-        if _length(attributes) < _LONGEST:
-            keep_for = self._webhook.authorized_ttl if status.allowed else self._webhook.unauthorized_ttl
+        keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl
+        if keep_for and _length(attributes) < _LONGEST:
             self._said.keep(question, verdict, keep_for)
         return verdict
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
-from ctrlmgr.audit.event import Record
+from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import (

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from ctrlmgr.api import status
+from ctrlmgr.api.warned import LONGEST, LONGEST_TOGETHER
 from ctrlmgr.errors import ApiError
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.presenting.negotiation import PLAIN, Representation
@@ -25,8 +26,6 @@ JSON_TYPE: Header = (b"content-type", b"application/json")
 YAML_TYPE: Header = (b"content-type", b"application/yaml")
 TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
 
-_WARNINGS = 4096  # characters of all warnings together, beyond which each is cut
-_WARNING = 256  # characters of one that is
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -70,7 +69,7 @@ def warnings(texts: Sequence[str]) -> list[Header]:
     much even so is left out (apiserver `pkg/endpoints/filters/warning.go`).
     """
     told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
-    if sum(map(len, told)) > _WARNINGS:
+    if sum(map(len, told)) > LONGEST_TOGETHER:
         told = _cut(told)
     return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
 
@@ -78,9 +77,9 @@ def warnings(texts: Sequence[str]) -> list[Header]:
 def _cut(texts: Iterable[str]) -> list[str]:
     cut, written = [], 0
     for each in texts:
-        if written >= _WARNINGS:
+        if written >= LONGEST_TOGETHER:
             break
-        cut.append(each[:_WARNING])
+        cut.append(each[:LONGEST])
         written += len(cut[-1])
     return cut
 

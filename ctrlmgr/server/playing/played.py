@@ -19,6 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.backend import Backend
+from ctrlmgr.server.driver import Round
 from ctrlmgr.server.watch.watcher import Parting
 from ctrlmgr.server.workers import Workers
 
@@ -82,6 +83,9 @@ class PlayedBackend:
     @property
     def _eras(self) -> list[_Era]:
         return [self._now, *self._apart.values()]
+
+    def tell_of_rounds(self, around: Round) -> None:
+        """Tell nothing: what is recorded takes no writes, and only writes are answered several at a time."""
 
     def end_watches(self) -> None:
         """End all watches, and those that begin from now on as soon as they have begun."""

@@ -93,6 +93,37 @@ def test_a_new_list_is_told_as_the_changes_that_were_missed() -> None:
     assert order.index(("DELETED", "c")) < order.index(("ADDED", "c"))
 
 
+def test_a_watch_that_begins_later_holds_up_the_others_from_where_it_begins() -> None:
+    merger = listed([PODS])
+    merger.changed(PODS, ADDED, thing(PODS, "p", 12), 0)
+    merger.begin(SERVICES, 12)
+    merger.changed(PODS, MODIFIED, thing(PODS, "p", 15), 0)
+    assert told(merger) == [("ADDED", 12, "p")]
+    merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 14), 0)
+    merger.progressed(SERVICES, 15)
+    assert told(merger) == [("ADDED", 14, "s"), ("MODIFIED", 15, "p")]
+
+
+def test_what_is_found_late_comes_after_what_has_come_out() -> None:
+    merger = listed([PODS])
+    merger.progressed(PODS, 20)
+    assert told(merger) == []
+    merger.begin(SERVICES, 0)
+    merger.listed(SERVICES, 22, [thing(SERVICES, "old", 3), thing(SERVICES, "new", 22)], 0)
+    merger.progressed(PODS, 30)
+    assert told(merger) == [("ADDED", 21, "old"), ("ADDED", 22, "new")]
+
+
+def test_what_is_left_of_a_watch_that_ends_was_deleted_before() -> None:
+    merger = listed()
+    merger.changed(SERVICES, ADDED, thing(SERVICES, "s", 12), 0)
+    merger.changed(PODS, ADDED, thing(PODS, "p", 20), 0)
+    merger.end(SERVICES, 20, 0)
+    assert told(merger) == [("ADDED", 12, "s"), ("DELETED", 19, "s"), ("ADDED", 20, "p")]
+    merger.end(PODS, 25, 0)
+    assert told(merger) == [("DELETED", 25, "p")]
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[tuple[Resource, EventType, Object]], list[Any]]:
     """A cluster's history, and in which order its watches tell of it."""

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import structlog
 
-from ctrlmgr.api.field import LONGEST_VALUE, MOST_ERRORS, ROOT, invalid, refuse
+from ctrlmgr.api.field import (
+    LONGEST_VALUE,
+    MOST_ERRORS,
+    MOST_FOUND,
+    ROOT,
+    FieldError,
+    errors_of,
+    forbidden,
+    invalid,
+    refuse,
+    tentatively,
+)
 from ctrlmgr.authentication import jwt
 from ctrlmgr.engine.patch import strategic_merge_patch
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
@@ -17,19 +29,24 @@ from ctrlmgr.engine.selectors.tokens import LONGEST as LONGEST_SELECTOR
 from ctrlmgr.engine.validation import certificate_requests
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_managed_fields, validate_owner_references
+from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.logging import LONGEST, configure, mask
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.parser import Malformed
-from tests.engine.stage import Stage, builtin_kinds
+from tests.engine.stage import Response, Stage, builtin_kinds
 from tests.robustness.attack.growth import WORST, growth
 from tests.server.http.test_parser import CHUNKED, GET, Heard
 
 STAGE = Stage()
 STAGE.namespace("n")
 KINDS = builtin_kinds()
+NAMED: dict[str, Any] = {"metadata": {"name": "a"}}
+DRY = {"dryRun": "All"}
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 POD = next(kind for kind in KINDS if kind.name == "Pod")
 
 
@@ -90,6 +107,36 @@ def ordered(count: int) -> dict[str, Any]:
 def retaining(count: int) -> dict[str, Any]:
     names = [f"n{at}" for at in range(count)]
     return {"metadata": {"annotations": {"$retainKeys": names, **dict.fromkeys(names, "x")}}}
+
+
+def overlapping(count: int) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}] * count}]}}
+
+
+def on_host_ports(count: int) -> dict[str, Any]:
+    """Return ports in no conflict with each other, which an address or a number tells apart."""
+    ports = [{"containerPort": 80, "hostPort": at % 2 + 1, "hostIP": f"{at}"} for at in range(count)]
+    return {"spec": {"containers": [{"name": "c", "ports": ports}]}}
+
+
+def claiming(count: int) -> dict[str, Any]:
+    claims = [{"name": f"c-{at}", "request": "r"} for at in range(count)]
+    resource_claims = [{"name": f"c-{at}", "resourceClaimName": "c"} for at in range(count)]
+    return {
+        "resourceClaims": resource_claims,
+        "containers": [{"name": "c", "image": "x", "resources": {"claims": claims}}],
+    }
+
+
+def sent(resource: str, spec: dict[str, Any]) -> Response:
+    return STAGE.send("POST", f"/api/v1/{resource}", {**NAMED, "spec": spec}, query=DRY)
+
+
+def applied(metadata: dict[str, Any]) -> Response:
+    fields = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    query = {**DRY, "fieldManager": "m"}
+    place = "/api/v1/namespaces/n/configmaps/a"
+    return STAGE.send("PATCH", place, fields, query=query, media_type="application/apply-patch+yaml")
 
 
 def received(data: bytes, piece: int = 65_536) -> None:
@@ -178,6 +225,30 @@ WORK: dict[str, Case] = {
     "headers": (lambda count: b"GET / HTTP/1.1\r\nhost: x\r\n" + b"a: b\r\n" * count + b"\r\n", received, 1000),
     "trailers": (lambda count: CHUNKED + b"0\r\n" + b"a: b\r\n" * count, received, 1000),
     "chunks of one byte": (lambda count: CHUNKED + b"1\r\na\r\n" * count + b"0\r\n\r\n", received, 1000),
+    "owners that are no others'": (owners, lambda given: deduplicate_owners({"ownerReferences": given}, []), 200),
+    "networks of a node": (
+        lambda count: {"podCIDRs": [f"10.0.{at >> 8}.{at & 255}/32" for at in range(count)]},
+        lambda given: sent("nodes", given),
+        500,
+    ),
+    "scopes of a quota": (
+        lambda count: {"scopes": [""] * count},
+        lambda given: sent("namespaces/n/resourcequotas", given),
+        500,
+    ),
+    "ports that all overlap": (overlapping, lambda given: pod_warnings(given, ROOT), 500),
+    "ports that do not overlap": (on_host_ports, lambda given: pod_warnings(given, ROOT), 500),
+    "claims of a container": (claiming, lambda given: sent("namespaces/n/pods", given), 500),
+    "tolerations of a class": (
+        lambda count: {"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(count)]},
+        lambda given: STAGE.send("POST", CLASSES, {**NAMED, "handler": "h", "scheduling": given}, query=DRY),
+        500,
+    ),
+    "a list applied that holds one thing over and over": (
+        lambda count: {"finalizers": ["example.com/a"] * count},
+        lambda given: applied({**NAMED["metadata"], **given}),
+        500,
+    ),
     "requests in one go": (lambda count: GET * count, received, 500),
 }
 
@@ -206,6 +277,48 @@ def test_a_refusal_tells_of_so_many_errors_and_of_how_many_more() -> None:
     assert len(error.details.causes) == MOST_ERRORS
     assert str(error).endswith(f", and {100_000 - MOST_ERRORS} more]")
     assert len(str(error)) < 64 * 1024
+
+
+def test_no_more_errors_are_looked_for_than_are_worth_it() -> None:
+    looked_at = itertools.count()
+
+    def find() -> list[FieldError]:
+        return [invalid(f"a{at}", next(looked_at), "bad") for at in range(100_000)]
+
+    error = refuse("Pod", "", "p", errors_of(find))
+    assert next(looked_at) == MOST_FOUND
+    assert str(error).endswith(f", and at least {MOST_FOUND - MOST_ERRORS} more]")
+    assert len(find()) == 100_000  # where no search goes on
+
+
+def test_errors_that_decide_something_are_not_counted() -> None:
+    def find() -> list[FieldError]:
+        assert len(tentatively(lambda: [invalid("a", at, "bad") for at in range(2 * MOST_FOUND)])) == 2 * MOST_FOUND
+        return [invalid("b", "x", "bad")]
+
+    assert [error.field for error in errors_of(find)] == ["b"]
+
+
+def test_large_errors_are_not_made_over_and_over() -> None:
+    made = itertools.count()
+    errors = errors_of(lambda: [invalid("a", "x" * LONGEST_VALUE, str(next(made))) for _ in range(1000)])
+    assert 1 < len(errors) == next(made) < 50
+
+
+def test_an_error_says_no_more_than_helps() -> None:
+    assert len(forbidden("spec", "x" * 1_000_000).body) < 100_000
+
+
+def test_no_more_warnings_are_looked_for_than_a_client_is_told_of() -> None:
+    assert 10 < len(pod_warnings(overlapping(10_000), ROOT)) < 1000
+    assert pod_warnings(on_host_ports(100), ROOT) == []
+
+
+def test_an_apply_is_told_of_so_many_problems() -> None:
+    finalizers = {"name": "a", "finalizers": ["example.com/a"] * 10_000}
+    assert len(applied(finalizers).message) < 100_000
+    assert applied(finalizers).message.endswith("and more")
+    assert len(applied({"name": "a", "labels": ["x" * 1_000_000]}).message) < 100_000
 
 
 def test_a_refusal_is_not_much_larger_than_its_bounds() -> None:

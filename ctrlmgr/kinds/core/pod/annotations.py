@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.api.field import ROOT, FieldError, Path, forbidden, invalid
+from ctrlmgr.api.field import ROOT, FieldError, Path, forbidden, invalid, tentatively
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.security import validate_apparmor
 from ctrlmgr.kinds.core.volume_sources import descending_path
@@ -141,4 +141,5 @@ def _apparmor_field(annotation: str) -> dict[str, str] | None:
     if annotation == "runtime/default":
         return {"type": "RuntimeDefault"}
     profile = {"type": "Localhost", "localhostProfile": annotation.removeprefix(_LOCALHOST)}
-    return profile if annotation.startswith(_LOCALHOST) and not validate_apparmor(profile, ROOT) else None
+    is_valid = annotation.startswith(_LOCALHOST) and not tentatively(lambda: validate_apparmor(profile, ROOT))
+    return profile if is_valid else None

@@ -213,6 +213,8 @@ def _pod_resource_name(name: str, path: Path) -> list[FieldError]:
 def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
+    requested: set[str] = set()
+    there = set(known)
     for index, claim in enumerate(claims):
         name, request = claim.get("name") or "", claim.get("request") or ""
         at = path.at(index)
@@ -222,10 +224,12 @@ def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path
         if request:
             errors += each_problem(names.dns1123_label, request, at.child("request"))
         key = f"{name}/{request}" if request else name
-        if name in seen or key in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
+        if name in seen or key in seen or (not request and name in requested):
             errors.append(duplicate(at, name if name in seen or not request else key))
         seen.add(key)
-        if name not in known:
+        if request:
+            requested.add(name)
+        if name not in there:
             listed = f": {', '.join(known)}" if known else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
             errors.append(not_found(at, name, detail))

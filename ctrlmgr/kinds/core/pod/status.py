@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported
-from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.api.unstructured import Unstructured, metadata_of, repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_ip
 from ctrlmgr.kinds.core.pod.annotations import validate_annotation_update, validate_pod_annotations
@@ -162,8 +162,7 @@ def _validate_addresses(addresses: Sequence[Mapping[str, Any]], path: Path) -> l
     if len(texts) > 1:
         if len(texts) > 2 or is_ipv6(texts[0]) == is_ipv6(texts[1]):
             errors.append(invalid(path, [{"IP": text} for text in texts], _ONE_PER_FAMILY))
-        repeated = [index for index, text in enumerate(texts) if text in texts[:index]]
-        errors += [duplicate(path.at(index), {"IP": texts[index]}) for index in repeated]
+        errors += [duplicate(path.at(index), {"IP": texts[index]}) for index in sorted(repeated(texts))]
     return errors
 
 

@@ -5,12 +5,15 @@ Rules come from Kubernetes' `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.quantity import WHOLE, parse
+from ctrlmgr.api.unstructured import repeated
+from ctrlmgr.api.warned import told
 from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.scheduling import PREFERRED, REQUIRED
@@ -46,24 +49,26 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a pod, or for a template at `path` (the empty path for a pod)."""
+    """Return the warnings for a pod, or for a template at `path` (the empty path for a pod), see `warned.told`."""
+    return told(_found(owner, path))
+
+
+def _found(owner: Mapping[str, Any], path: Path) -> Iterator[str]:
     spec, metadata = owner.get("spec") or {}, owner.get("metadata") or {}
     below = path.child("spec")
-    found: list[str] = []
     for warn in (_placement, _volumes, _repetitions):
-        found += warn(spec, below)
+        yield from warn(spec, below)
     if annotations := metadata.get("annotations"):
-        found += _annotations(annotations, spec, path)
+        yield from _annotations(annotations, spec, path)
     if overhead := spec.get("overhead"):
-        found += _fractions(overhead, below.child("overhead"))
+        yield from _fractions(overhead, below.child("overhead"))
     for kind, index, container in containers_of(dict(spec)):
         if container.get("resources") or container.get("env"):
-            found += _container(container, below.child(kind).at(index))
-    found += _ports(spec, below)
+            yield from _container(container, below.child(kind).at(index))
+    yield from _ports(spec, below)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         where = below.child("terminationGracePeriodSeconds")
-        found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
-    return found
+        yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
 
 
 def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
@@ -134,9 +139,8 @@ def _volumes(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
 def _repetitions(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
     for field, key in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
         values = [each.get(key) or "" for each in spec.get(field) or ()]
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield f"{path.child(field).at(index).child(key)}: duplicate {key} {quote(value)}"
+        for index in sorted(repeated(values)):
+            yield f"{path.child(field).at(index).child(key)}: duplicate {key} {quote(values[index])}"
         if key == "name":
             for index in (index for index, value in enumerate(values) if not value):
                 yield f'{path.child(field).at(index).child(key)}: invalid empty name ""'
@@ -170,22 +174,58 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Warn of ports that are there twice, which is harmless until they are applied or exposed."""
-    taken: dict[tuple[int, str], list[tuple[Path, str, int]]] = {}
+    taken: dict[tuple[int, str], _Taken] = {}
     for kind, number, container in containers_of(dict(spec)):
         for index, port in enumerate(container.get("ports") or ()):
             at = Path(f"{path}.{kind}[{number}].ports[{index}]")
             address, host_port = port.get("hostIP") or "", port.get("hostPort") or 0
             if address and not host_port:
                 yield f"{at}: hostIP set without hostPort: {_shown(port)}"
-            same = taken.setdefault((port.get("containerPort") or 0, port.get("protocol") or ""), [])
-            for other, other_address, other_host_port in same:
-                if (address, host_port) == (other_address, other_host_port):
-                    yield f"{at}: duplicate port definition with {other}"
-                elif not host_port or not other_host_port:
-                    yield f"{at}: overlapping port definition with {other}"
-                elif host_port == other_host_port and bool(address) != bool(other_address):
-                    yield f"{at}: dangerously ambiguous port definition with {other}"
-            same.append((at, address, host_port))
+            key = (port.get("containerPort") or 0, port.get("protocol") or "")
+            if key not in taken:
+                taken[key] = _Taken()
+            yield from taken[key].take(_Port(at, address, host_port))
+
+
+class _Port(NamedTuple):
+    at: Path
+    address: str
+    host_port: int
+
+
+class _Taken:
+    """The definitions of one port of a pod: a new one is held against those alone that it is in conflict with."""
+
+    def __init__(self) -> None:
+        self._all: list[_Port] = []
+        self._on_no_host: list[int] = []
+        self._with_address: dict[int, list[int]] = {}
+        self._without: dict[int, list[int]] = {}
+        self._same: dict[tuple[str, int], list[int]] = {}
+
+    def take(self, port: _Port) -> Iterator[str]:
+        """Yield what is to be said of one more, in the order of those before it."""
+        at, address, host_port = port
+        for each in map(self._all.__getitem__, self._conflicts(address, host_port)):
+            if (address, host_port) == (each.address, each.host_port):
+                yield f"{at}: duplicate port definition with {each.at}"
+            elif not host_port or not each.host_port:
+                yield f"{at}: overlapping port definition with {each.at}"
+            else:
+                yield f"{at}: dangerously ambiguous port definition with {each.at}"
+        number = len(self._all)
+        self._all.append(port)
+        if not host_port:
+            self._on_no_host.append(number)
+            return
+        (self._with_address if address else self._without).setdefault(host_port, []).append(number)
+        self._same.setdefault((address, host_port), []).append(number)
+
+    def _conflicts(self, address: str, host_port: int) -> Iterable[int]:
+        if not host_port:
+            return range(len(self._all))
+        others = self._without if address else self._with_address
+        return merge(self._on_no_host, others.get(host_port, ()), self._same.get((address, host_port), ()))
 
 
 def _shown(port: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_ip
 from ctrlmgr.kinds.allocators.ranges import IPV4, IPV6
 from ctrlmgr.kinds.core.service.spec import (
@@ -62,10 +62,11 @@ def _linked(address: str, addresses: Sequence[str]) -> list[FieldError]:
 def _families(spec: Unstructured) -> list[FieldError]:
     errors: list[FieldError] = []
     policy, families = spec.get("ipFamilyPolicy"), items(spec, "ipFamilies")
+    again = repeated(families)
     for index, family in enumerate(families):
         if family not in _SUPPORTED_FAMILIES:
             errors.append(not_supported(_FAMILIES.at(index), family, _SUPPORTED_FAMILIES))
-        if index and family in families[:index]:
+        if index in again:
             errors.append(duplicate(_FAMILIES.at(index), family))
     if policy is not None and policy not in _SUPPORTED_POLICIES:
         errors.append(not_supported(_POLICY, policy, _SUPPORTED_POLICIES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.warned import told
 from ctrlmgr.engine.validation.addresses import canonical_ip, cidr_warnings, ip_warnings
 from ctrlmgr.kinds.core.service.spec import CLUSTER_IP, EXTERNAL_NAME, NONE, items
 from ctrlmgr.kinds.core.service.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
@@ -26,18 +27,19 @@ def service_warnings(service: Unstructured) -> list[str]:
         found += _spelling(spec, "externalIPs")
     if spec.get("loadBalancerIP"):
         found += ip_warnings(_SPEC.child("loadBalancerIP"), spec["loadBalancerIP"])
-    for index, text in enumerate(items(spec, "loadBalancerSourceRanges")):
-        found += cidr_warnings(_SPEC.child("loadBalancerSourceRanges").at(index), text)
+    ranges = enumerate(items(spec, "loadBalancerSourceRanges"))
+    path = _SPEC.child("loadBalancerSourceRanges")
+    found += told(each for index, text in ranges for each in cidr_warnings(path.at(index), text))
     return found + _of_another_type(spec)
 
 
 def _spelling(spec: Unstructured, field: str) -> list[str]:
-    return [
+    return told(
         each
         for index, text in enumerate(items(spec, field))
         if text != canonical_ip(text)  # as good as always: what is allocated is spelled well
         for each in ip_warnings(_SPEC.child(field).at(index), text)
-    ]
+    )
 
 
 def _ignored_when_headless(spec: Unstructured) -> list[str]:

@@ -1,6 +1,7 @@
 """The few words that our OpenAPI documents say about kinds, for `kubectl explain`.
 
-The structure comes without prose and we make none up: a kind is named, and the fields that all kinds share are told.
+The structure comes without prose and we make none up: a kind is named, and the fields that all kinds share are told,
+some in sentences that begin as Kubernetes' do, which scripts and tests look for.
 """
 
 from __future__ import annotations
@@ -9,30 +10,53 @@ from collections.abc import Mapping
 from typing import Any
 
 _FIELDS = {
-    "apiVersion": "The group and version of the API that the object is written in.",
-    "kind": "The kind of the object.",
-    "metadata": "What every object has: name, namespace, labels, annotations, owners.",
+    "apiVersion": "APIVersion defines the group and the version that the object is written in.",
+    "kind": "Kind is a word for what sort of thing the object describes.",
+    "metadata": "Standard object's metadata: name, namespace, labels, annotations, owners.",
     "spec": "What is desired.",
     "status": "What was observed last.",
     "items": "The objects of the list.",
 }
+_METADATA = {
+    "annotations": "Texts that tools keep with the object; nothing is selected by them.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of when the server stored the object for the first time.",
+    "deletionGracePeriodSeconds": "The seconds that the object has before it is removed, once it is being deleted.",
+    "deletionTimestamp": "When the object is to be removed; set when it is deleted.",
+    "finalizers": "What still has to be done before the object may go; who has done it takes its word out of the list.",
+    "generateName": "What a name begins with that the server is to make up.",
+    "generation": "Counts the changes of what is desired of the object.",
+    "labels": "Short texts by which objects are grouped and selected.",
+    "managedFields": "Who has set which fields, and in which version.",
+    "name": "The object goes by this name, which no other of its kind has in its namespace.",
+    "namespace": "The part of the cluster that the object is in; some kinds are in none.",
+    "ownerReferences": "The objects that this one belongs to: it is removed when all of them have gone.",
+    "resourceVersion": "Changes whenever the object does; a write that names an old one is refused.",
+    "selfLink": "Deprecated: it is always empty.",
+    "uid": "Tells the object from others of its name, before it and after it.",
+}
 _KIND = "x-kubernetes-group-version-kind"
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def described(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI v2 definition with descriptions if it is that of a kind; others are returned as they are."""
+def described(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI v2 definition with descriptions if it is that of a kind or of what every object has.
+
+    Others are returned as they are.
+    """
     kinds = definition.get(_KIND, ())
+    if name == _OBJECT_META:
+        return _with_words({**definition}, _METADATA)
     if len(kinds) != 1:
         return dict(definition)
-    properties = definition.get("properties", {})
-    return {
-        "description": _sentence(**kinds[0]),
-        **definition,
-        "properties": {
-            name: {"description": _FIELDS[name], **field} if name in _FIELDS else field
-            for name, field in properties.items()
-        },
+    return _with_words({"description": _sentence(**kinds[0]), **definition}, _FIELDS)
+
+
+def _with_words(definition: dict[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
+    fields = {
+        name: {"description": words[name], **field} if name in words else field
+        for name, field in definition.get("properties", {}).items()
     }
+    return {**definition, "properties": fields}
 
 
 def _sentence(group: str, version: str, kind: str) -> str:

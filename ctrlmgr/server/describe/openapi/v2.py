@@ -22,7 +22,7 @@ def swagger(kinds: Kinds) -> dict[str, Any]:
         "info": {"title": TITLE, "version": git_version()},
         "paths": {**served_paths(kinds), **{path: item for each in custom for path, item in each.paths().items()}},
         "definitions": {
-            **{name: described(definitions.raw(name)) for name in definitions},
+            **{name: described(name, definitions.raw(name)) for name in definitions},
             **{name: node for each in custom for name, node in each.definitions(v2=True).items()},
         },
         "parameters": shipped["parameters"],

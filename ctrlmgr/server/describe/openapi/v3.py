@@ -106,7 +106,7 @@ class Sections:
 
     def _schema(self, name: str) -> msgspec.Raw:
         if name not in self._schemas:
-            definition = _UNTYPED_IN_V2.get(name) or _schema(described(self._kinds.definitions.raw(name)))
+            definition = _UNTYPED_IN_V2.get(name) or _schema(described(name, self._kinds.definitions.raw(name)))
             self._schemas[name] = msgspec.Raw(msgspec.json.encode(definition))
         return self._schemas[name]
 

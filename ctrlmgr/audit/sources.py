@@ -1,0 +1,32 @@
+"""Where a request came from, as it and its connection say.
+
+Rules: apimachinery `pkg/util/net/http.go` (`SourceIPs`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+
+def sources(forwarded: bytes, real: bytes, peer: str) -> Sequence[str]:
+    """Return the addresses that a request passed, as far as that is known: the client first, the connection last.
+
+    `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, empty if there are none; what is no address in
+    them is left out. `peer` is the address at the other end of the connection, empty if it has none.
+    """
+    if not forwarded and not real:
+        return (peer,) if peer else ()
+    found = [each for part in forwarded.split(b",") if (each := _address(part))]
+    if (address := _address(real)) and address not in found:
+        found.append(address)
+    if peer and (not found or found[-1] != peer):
+        found.append(peer)
+    return tuple(found)
+
+
+def _address(text: bytes) -> str:
+    try:
+        return str(ipaddress.ip_address(text.decode("ascii").strip()))
+    except ValueError:
+        return ""

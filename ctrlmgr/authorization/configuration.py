@@ -1,0 +1,179 @@
+"""Reads `--authorization-config`: who is asked whether a request may be made, several other servers among them.
+
+Guarantees: what is wrong with a file ends in one line that says where. What this server does not evaluate, conditions
+in CEL, is refused as well: another server would be asked, or not, against what the file says.
+
+Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
+apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.authentication.names import is_subdomain
+from ctrlmgr.settings.authorization import MODES
+from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.kinds import parse_duration
+
+WEBHOOK: Final = "Webhook"
+_VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1")
+_REVIEWS: Final = ("v1", "v1beta1")
+_LONGEST: Final = 30.0
+"""Seconds that another server may be given at most."""
+_NO_CEL: Final = "conditions are expressions, which are not evaluated by this server"
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of what the file has."""
+
+
+class _Connection(_Part, frozen=True):
+    type: str = ""
+    kube_config_file: str | None = None
+
+
+class _Condition(_Part, frozen=True):
+    expression: str = ""
+
+
+class _Webhook(_Part, frozen=True):
+    timeout: str = ""
+    authorized_ttl: str = msgspec.field(default="5m", name="authorizedTTL")
+    cache_authorized_requests: bool = True
+    unauthorized_ttl: str = msgspec.field(default="30s", name="unauthorizedTTL")
+    cache_unauthorized_requests: bool = True
+    subject_access_review_version: str = ""
+    match_condition_subject_access_review_version: str = ""
+    failure_policy: str = ""
+    connection_info: _Connection = _Connection()
+    match_conditions: tuple[_Condition, ...] = ()
+
+
+class _Authorizer(_Part, frozen=True):
+    type: str = ""
+    name: str = ""
+    webhook: _Webhook | None = None
+
+
+class _Configuration(_Part, frozen=True):
+    authorizers: tuple[_Authorizer, ...] = ()
+
+
+class Webhook(NamedTuple):
+    """How another server is asked."""
+
+    config: Path
+    """A kubeconfig."""
+    version: str = "v1beta1"
+    """Of `authorization.k8s.io`."""
+    authorized_ttl: float = 300.0
+    unauthorized_ttl: float = 30.0
+    """Seconds for which an answer is believed; 0: not at all."""
+    name: str = "default"
+    """What it is called in metrics."""
+    patience: float = _LONGEST
+    """Seconds that it may take to answer."""
+    denies_unasked: bool = False
+    """Whether what it does not answer is denied, whoever else might allow it."""
+
+
+class Asked(NamedTuple):
+    """Who is asked, in its turn."""
+
+    type: str
+    """One of `MODES`."""
+    webhook: Webhook | None = None
+    """The other server; there is one with the type Webhook, and with no other."""
+
+
+def read_configuration(file: Path) -> tuple[Asked, ...]:
+    """Read who is asked, in their order; raises `SettingsError` with the line and the reason."""
+    document = read_document(file)
+    said = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
+    if not said.authorizers:
+        raise document.refuse("at least one authorizer must be named", "authorizers")
+    types: set[str] = set()
+    names: set[str] = set()
+    for index, each in enumerate(said.authorizers):
+        _check(document, each, index, types, names)
+        types.add(each.type)
+        names.add(each.name)
+    return tuple(
+        Asked(each.type, _webhook(document, each.webhook, each.name, index) if each.webhook is not None else None)
+        for index, each in enumerate(said.authorizers)
+    )
+
+
+def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
+    """Raise what is wrong with an authorizer, but for its webhook."""
+    at = ("authorizers", index)
+    if said.type not in MODES:
+        raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
+    if said.type != WEBHOOK and said.type in types:
+        raise document.refuse(f"the type {said.type} may be there once", *at, "type")
+    if not is_subdomain(said.name):
+        raise document.refuse(f"name must be a lower-case RFC 1123 subdomain, not {said.name!r}", *at, "name")
+    if said.name in names:
+        raise document.refuse(f"{said.name} is named twice", *at, "name")
+    if said.type != WEBHOOK and said.name != said.type.lower():
+        raise document.refuse(f"the type {said.type} must have the name {said.type.lower()}", *at, "name")
+    if (said.type == WEBHOOK) is (said.webhook is None):
+        raise document.refuse("webhook is for the type Webhook, which needs it", *at, "webhook")
+
+
+def _webhook(document: Document, said: _Webhook, name: str, index: int) -> Webhook:
+    at = ("authorizers", index, "webhook")
+    for number, condition in enumerate(said.match_conditions):
+        raise document.refuse(f"{_NO_CEL}: {condition.expression}", *at, "matchConditions", number)
+    if said.match_condition_subject_access_review_version not in ("", "v1"):
+        raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
+    if said.subject_access_review_version not in _REVIEWS:
+        problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
+        raise document.refuse(problem, *at, "subjectAccessReviewVersion")
+    if said.failure_policy not in ("NoOpinion", "Deny"):
+        problem = f"failurePolicy must be NoOpinion or Deny, not {said.failure_policy!r}"
+        raise document.refuse(problem, *at, "failurePolicy")
+    patience = _seconds(document, said.timeout, *at, "timeout")
+    if patience > _LONGEST:
+        raise document.refuse("timeout must be 30s at most", *at, "timeout")
+    authorized = _seconds(document, said.authorized_ttl, *at, "authorizedTTL")
+    unauthorized = _seconds(document, said.unauthorized_ttl, *at, "unauthorizedTTL")
+    return Webhook(
+        _kubeconfig(document, said.connection_info, *at, "connectionInfo"),
+        said.subject_access_review_version,
+        authorized if said.cache_authorized_requests else 0.0,
+        unauthorized if said.cache_unauthorized_requests else 0.0,
+        name,
+        patience,
+        said.failure_policy == "Deny",
+    )
+
+
+def _seconds(document: Document, said: str, *at: str | int) -> float:
+    """Return a duration, which must be more than nothing."""
+    try:
+        seconds = parse_duration(said)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise document.refuse(f"{at[-1]} must be a duration such as 3s, not {said!r}", *at)
+    return seconds
+
+
+def _kubeconfig(document: Document, said: _Connection, *at: str | int) -> Path:
+    if said.type == "InClusterConfig":
+        raise document.refuse("this server runs in no other cluster: the type must be KubeConfigFile", *at, "type")
+    if said.type != "KubeConfigFile":
+        raise document.refuse(f"type must be KubeConfigFile, not {said.type!r}", *at, "type")
+    file = Path(said.kube_config_file or "")
+    if not file.is_absolute():
+        problem = f"kubeConfigFile must be an absolute path, not {said.kube_config_file!r}"
+        raise document.refuse(problem, *at, "kubeConfigFile")
+    if not file.is_file():
+        raise document.refuse(f"there is no file {file}", *at, "kubeConfigFile")
+    return file

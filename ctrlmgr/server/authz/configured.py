@@ -1,0 +1,88 @@
+"""The authorizers that `--authorization-config` names; the file is followed as it changes.
+
+Guarantees:
+- A request is decided by one configuration, the one that counted when it was asked about.
+- A file that becomes unusable is logged, counted and ignored: what it said before stays in force. So does one that
+  leaves out, or adds, who decides by what is followed in the log (Node, RBAC): that takes a restart, as in Kubernetes.
+
+Rules: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from ctrlmgr.authentication.file_stamps import stamp_of
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
+from ctrlmgr.authorization.configuration import WEBHOOK, Asked, read_configuration
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import AUTHORIZATION_RELOADS
+
+log = structlog.get_logger(__name__)
+
+_AT_START_ONLY: Final = frozenset({"Node", "RBAC"})
+
+
+class ConfiguredAuthorizers:
+    """An `Authorizer`: see the module's docstring."""
+
+    def __init__(self, file: Path, make: Callable[[Sequence[Asked]], Authorizer]) -> None:
+        """Read `file`, and have an authorizer made of what it says now and later; raises `SettingsError`."""
+        self._file = file
+        self._make = make
+        self._stamp = stamp_of(file)
+        self.asked = read_configuration(file)
+        """Who is asked now."""
+        self._now = make(self.asked)
+        self._types = _decided_here(self.asked)
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
+        """Return the verdict, None if another process has to be asked for it."""
+        return self._now.authorize(user, attributes)
+
+    async def ask(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict, wherever it comes from."""
+        return await self._now.ask(user, attributes)
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return what `user` may do."""
+        return self._now.rules(user, namespace)
+
+    def reload(self) -> bool:
+        """Take up the file if it has changed; return whether it was."""
+        stamp = stamp_of(self._file)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            asked = read_configuration(self._file)
+            if asked == self.asked:
+                return False
+            self._check(asked)
+            self._now = self._make(asked)
+        except SettingsError as error:
+            AUTHORIZATION_RELOADS.labels("failure").inc()
+            log.warning("authorization configuration not reloaded, the old one stays in force", error=str(error))
+            return False
+        self.asked = asked
+        AUTHORIZATION_RELOADS.labels("success").inc()
+        log.info("authorization configuration reloaded", file=str(self._file), authorizers=len(asked))
+        return True
+
+    def _check(self, asked: Sequence[Asked]) -> None:
+        """Raise `SettingsError` if what was there at the start is missing, or what can begin only there was added."""
+        types = _decided_here(asked)
+        if missing := sorted(self._types - types):
+            raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be left out while the server runs")
+        if added := sorted((types - self._types) & _AT_START_ONLY):
+            raise SettingsError(f"{self._file}: {', '.join(added)} was not there when the server started")
+
+
+def _decided_here(asked: Sequence[Asked]) -> frozenset[str]:
+    return frozenset(each.type for each in asked if each.type != WEBHOOK)

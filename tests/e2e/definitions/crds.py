@@ -1,0 +1,78 @@
+"""Definitions as Kubernetes' conformance tests make them: an odd name each, in a group of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tests.e2e.serving import Server
+from tests.e2e.widgets import DEFINITIONS, defined
+
+Schema = Mapping[str, Any]
+
+ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of what is not validated at all."""
+
+JSON_PATCH = "application/json-patch+json"
+
+_numbers = itertools.count(1)
+
+
+class Crd(NamedTuple):
+    """A definition that is served."""
+
+    group: str
+    plural: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def path(self) -> str:
+        return f"{DEFINITIONS}/{self.name}"
+
+    def objects(self, version: str = "v1", namespace: str = "") -> str:
+        """Return the path of its objects."""
+        where = f"/namespaces/{namespace}" if namespace else ""
+        return f"/apis/{self.group}/{version}{where}/{self.plural}"
+
+    def object(self, name: str, version: str = "v1", **fields: Any) -> dict[str, Any]:
+        """Return one of its objects, as a client writes it."""
+        return {"apiVersion": f"{self.group}/{version}", "kind": self.kind, "metadata": {"name": name}, **fields}
+
+
+def version(name: str = "v1", schema: Schema = ANYTHING, *, storage: bool = True) -> dict[str, Any]:
+    """Return a version that is served."""
+    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+
+@contextmanager
+def served(
+    server: Server,
+    *versions: Mapping[str, Any],
+    scope: str = "Cluster",
+    group: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[Crd]:
+    """Have a definition while the block runs, of one version that takes anything unless some are given."""
+    number = next(_numbers)
+    crd = Crd(group or f"group{number}.example.com", f"oddities{number}", f"Oddity{number}")
+    with defined(server, fields(crd, versions or [version()], scope, labels)):
+        yield crd
+
+
+def fields(
+    crd: Crd, versions: Sequence[Mapping[str, Any]], scope: str, labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the definition itself."""
+    names = {"plural": crd.plural, "singular": crd.kind.lower(), "kind": crd.kind, "listKind": f"{crd.kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": crd.name, "labels": {**(labels or {})}},
+        "spec": {"group": crd.group, "scope": scope, "names": names, "versions": [*versions]},
+    }

@@ -1,0 +1,19 @@
+"""The table of Kubernetes' conformance tests names a test here for each, and each once."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "custom-resources.md"
+ROW = re.compile(r"^\| (.+) \| `(test_\w+)\.py::(test_\w+)` \|$", re.MULTILINE)
+TITLES = 22
+"""Those about definitions among the conformance tests of Kubernetes 1.36 that need no node."""
+
+
+def test_every_conformance_test_has_one_here() -> None:
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(rows) == len({title for title, _, _ in rows}) == len({name for _, _, name in rows}) == TITLES
+    for _, module, name in rows:
+        assert callable(getattr(importlib.import_module(f"{__package__}.{module}"), name))
