@@ -142,6 +142,10 @@ class _Parts(NamedTuple):
     def root_ca(self) -> str:
         raise SettingsError("root-ca-certificate-publisher-controller publishes the control plane's own authority")
 
+    @property
+    def at_once(self) -> int:
+        return 1
+
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
         return self.writer(_manager(descriptor), fenced=True)
 
