@@ -13,7 +13,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Immediate, Ver
 from ctrlmgr.inspection.database import Database
 from tests.ui.conftest import NewTab
 from tests.ui.looking import go, head
-from tests.ui.site import ADMIN, Served, page
+from tests.ui.site import ADMIN, TOKEN, Served, page
 
 ANN = User("ann", "", (AUTHENTICATED,))
 """May open the page and see none of it."""
@@ -82,9 +82,5 @@ def test_administrators_are_told_nothing_of_rights(new_tab: NewTab, guarded: Ser
     tab = new_tab()
     tab.goto(guarded.link)
     tab.locator("main[data-at]").wait_for()
-    assert (
-        tab.evaluate("fetch('api/status', {headers: {authorization: 'Bearer a-token-for-tests'}}).then(r => r.json())")[
-            "unseen"
-        ]
-        == ""
-    )
+    asked = "fetch('api/status', {headers: {authorization: 'Bearer TOKEN'}}).then(answer => answer.json())"
+    assert tab.evaluate(asked.replace("TOKEN", TOKEN))["unseen"] == ""

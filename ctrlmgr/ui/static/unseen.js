@@ -7,10 +7,11 @@ import { h } from "./dom.js";
  * @param {{unseen: string}} moment
  */
 export function unseen(moment) {
+  const missing = h("span", { class: "reason" }, moment.unseen);
   return h(
     "div",
     { class: "empty" },
     h("h2", null, "Nothing that is for you to see"),
-    h("p", null, "What is here is shown to users who may get or list it. ", h("span", { class: "reason" }, moment.unseen)),
+    h("p", null, "What is here is shown to users who may get or list it. ", missing),
   );
 }
