@@ -321,6 +321,10 @@ class QueryRefused(LogError):
     """The database refused the query."""
 
 
+class UnknownRelation(QueryRefused):
+    """There is no table or view that is called so."""
+
+
 class LogClosed(LogError):
     """The event log is closed."""
 

@@ -113,6 +113,8 @@ class TrustedIssuer(NamedTuple):
     uid: str
     required: tuple[tuple[str, str], ...]
     """Claims and the values that they must have."""
+    algorithms: tuple[str, ...] = ()
+    """Those that its tokens may be signed with; none: all that are known here."""
 
 
 class Configuration(NamedTuple):
@@ -170,7 +172,7 @@ def _issuer(document: Document, said: _Authenticator, index: int, own: Collectio
         raise document.refuse(_NO_CEL, *at, "userValidationRules")
     return TrustedIssuer(
         issuer.url,
-        issuer.discovery_url or f"{issuer.url.rstrip('/')}/.well-known/openid-configuration",
+        issuer.discovery_url or discovery_of(issuer.url),
         issuer.certificate_authority,
         issuer.audiences,
         username,
@@ -203,15 +205,27 @@ def _check_issuer(document: Document, issuer: _Issuer, own: Collection[str], *at
             raise document.refuse(f"no certificates (PEM): {error}", *at, "certificateAuthority") from error
 
 
-def _check_url(document: Document, url: str, *at: str | int) -> None:
+def discovery_of(url: str) -> str:
+    """Return where an issuer tells of itself that says nothing else."""
+    return f"{url.rstrip('/')}/.well-known/openid-configuration"
+
+
+def url_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of an issuer, None if it can be one."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise document.refuse(f"no URL: {error}", *at) from error
+        return f"no URL: {error}"
     if parts.scheme != "https" or not parts.netloc:
-        raise document.refuse(f"it must be an https URL, not {url!r}", *at)
+        return f"it must be an https URL, not {url!r}"
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise document.refuse("it must have no user, no query and no fragment", *at)
+        return "it must have no user, no query and no fragment"
+    return None
+
+
+def _check_url(document: Document, url: str, *at: str | int) -> None:
+    if problem := url_problem(url):
+        raise document.refuse(problem, *at)
 
 
 def _mapping(document: Document, said: _Prefixed, *at: str | int) -> Mapping:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from ctrlmgr.clock import Clock, SystemClock
-from ctrlmgr.errors import LogUnavailable, QueryRefused, RequestTimeout, SchemaOutdated, SettingsError
+from ctrlmgr.errors import LogUnavailable, QueryRefused, RequestTimeout, SchemaOutdated, SettingsError, UnknownRelation
 from ctrlmgr.eventlog import schema, views
 from ctrlmgr.inspection.reading import require_question
 
@@ -184,7 +184,7 @@ def _sqlite_failure(error: Exception) -> BaseException:
         return QueryRefused(f"only queries may be asked here ({text})")
     if isinstance(error, sqlite3.OperationalError) and ("locked" in text or "unable to open" in text):
         return LogUnavailable(f"the event log cannot be read: {text}")
-    return QueryRefused(text)
+    return UnknownRelation(text) if text.startswith("no such table") else QueryRefused(text)
 
 
 _PATIENCE = 10.0
@@ -192,6 +192,9 @@ _PATIENCE = 10.0
 
 _CANCELLED = "57014"
 """PostgreSQL's code for a statement that was cancelled: its `statement_timeout` had passed."""
+
+_NO_RELATION = "42P01"
+"""PostgreSQL's code for a table or view that there is none of."""
 
 _IS_READER = (
     "SELECT 1 FROM pg_roles WHERE rolname = 'ctrlmgr_reader' AND rolname <> current_user"
@@ -279,4 +282,4 @@ def _postgres_failure(error: psycopg.Error, connection: psycopg.Connection[Any])
         return LogUnavailable(f"the event log cannot be read: {text}")
     if error.sqlstate == "25006":
         return QueryRefused(f"only queries may be asked here ({text})")
-    return QueryRefused(text)
+    return UnknownRelation(text) if error.sqlstate == _NO_RELATION else QueryRefused(text)

@@ -70,6 +70,15 @@ def require_question(statement: str) -> None:
         before = token
 
 
+def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the names in a statement as a database reads them, each with where it begins and ends."""
+    for found in _TOKEN.finditer(statement):
+        if found.lastgroup == "name":
+            yield found["name"].lower(), found.start(), found.end()
+        elif found.lastgroup == "quoted":
+            yield found["quoted"].replace('""', '"'), found.start(), found.end()
+
+
 def _tokens(statement: str) -> Iterator[str]:
     """Yield names in lower case and single other characters; texts, comments and white space are left out."""
     for found in _TOKEN.finditer(statement):

@@ -14,13 +14,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from datetime import UTC
-from typing import TypeVar
-
-from apscheduler.executors.debug import DebugExecutor
-from apscheduler.jobstores.memory import MemoryJobStore
-from apscheduler.schedulers.background import BackgroundScheduler
+from typing import TYPE_CHECKING, TypeVar
 
 from ctrlmgr.workqueue import WorkQueue
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
 
 K = TypeVar("K", bound=Hashable)
 
@@ -62,6 +61,11 @@ class Periodic:
             scheduler.shutdown()
 
     def _scheduler(self) -> BackgroundScheduler:
+        # Loaded on the thread that runs it: it takes longer than all of our own controllers, and no request needs it.
+        from apscheduler.executors.debug import DebugExecutor
+        from apscheduler.jobstores.memory import MemoryJobStore
+        from apscheduler.schedulers.background import BackgroundScheduler
+
         scheduler = BackgroundScheduler(
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},

@@ -22,12 +22,13 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.serve.openid import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.bootstrap_tokens import BootstrapTokens
 from ctrlmgr.server.authn.client_certificates import ClientCertificates, FrontProxies
 from ctrlmgr.server.authn.issuer_pages import issuer_pages
-from ctrlmgr.server.authn.openid import ConfiguredTokens
+from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.parts import Authenticator, TokenAuthenticator
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.server.authn.token_requests import TokenRequests
@@ -104,9 +105,14 @@ class ServingAuthentication:
         self._configured = self._read_configured(audiences, clock=clock)
         if self._configured is not None:
             tokens.append(self._configured)
+        if (issuer := issuer_of(settings)) is not None:
+            named = IssuersTokens(audiences, clock=clock)
+            named.trust([issuer])
+            tokens.append(named)
         if said := self._settings.token_webhook_config_file:
-            keep_for = self._settings.token_webhook_cache_ttl
-            tokens.append(WebhookTokens(Path(said).expanduser(), audiences, keep_for=keep_for, clock=clock))
+            keep_for, version = self._settings.token_webhook_cache_ttl, self._settings.token_webhook_version
+            asked = WebhookTokens(Path(said).expanduser(), audiences, keep_for=keep_for, version=version, clock=clock)
+            tokens.append(asked)
         self.authenticator = Authentication(
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
             TokenUnion(tokens),

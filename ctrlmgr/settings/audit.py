@@ -118,6 +118,15 @@ class AuditSettings:
             metavar="FORMAT",
         ),
     ] = "json"
+    log_version: Annotated[
+        str,
+        one_of("audit.k8s.io/v1"),
+        Setting(
+            "The version of the events in that file; there is one.",
+            flag="--audit-log-version",
+            metavar="VERSION",
+        ),
+    ] = "audit.k8s.io/v1"
     log_batch_throttle_enable: Annotated[
         bool,
         SWITCH,
@@ -193,6 +202,15 @@ class AuditSettings:
             metavar="MODE",
         ),
     ] = "batch"
+    webhook_version: Annotated[
+        str,
+        one_of("audit.k8s.io/v1"),
+        Setting(
+            "The version of the events that are sent; there is one.",
+            flag="--audit-webhook-version",
+            metavar="VERSION",
+        ),
+    ] = "audit.k8s.io/v1"
     webhook_initial_backoff: Annotated[
         float,
         DURATION,

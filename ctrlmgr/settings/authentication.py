@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT
+from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT, one_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,15 @@ class AuthenticationSettings:
             metavar="FILE",
         ),
     ] = ""
+    token_webhook_version: Annotated[
+        str,
+        one_of("v1", "v1beta1"),
+        Setting(
+            "The version of authentication.k8s.io that this server is asked in.",
+            flag="--authentication-token-webhook-version",
+            metavar="VERSION",
+        ),
+    ] = "v1beta1"
     token_webhook_cache_ttl: Annotated[
         float,
         DURATION,
@@ -149,6 +158,72 @@ class AuthenticationSettings:
             metavar="LIST",
         ),
     ] = ("X-Remote-Extra-",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenIdSettings:
+    """One issuer of JSON web tokens that is believed, where no file of `authentication.config` names them."""
+
+    issuer_url: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "An issuer of JSON web tokens (OpenID Connect) that is believed, as an https URL; it needs oidc.client_id. "
+            "For more than one, and for what changes, use authentication.config.",
+            flag="--oidc-issuer-url",
+            metavar="URL",
+        ),
+    ] = ""
+    client_id: Annotated[
+        str,
+        TEXT,
+        Setting("For whom that issuer's tokens must be (`aud`).", flag="--oidc-client-id", metavar="NAME"),
+    ] = ""
+    ca_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Authorities (PEM) that vouch for the issuer's server, read at the start. Empty: those of the system.",
+            flag="--oidc-ca-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    username_claim: Annotated[
+        str,
+        TEXT,
+        Setting("The claim that names the user.", flag="--oidc-username-claim", metavar="CLAIM"),
+    ] = "sub"
+    username_prefix: Annotated[
+        str,
+        TEXT,
+        Setting(
+            'What is put before it. Empty: the issuer\'s URL and "#", but nothing before an `email`. "-": nothing.',
+            flag="--oidc-username-prefix",
+            metavar="PREFIX",
+        ),
+    ] = ""
+    groups_claim: Annotated[
+        str,
+        TEXT,
+        Setting("The claim that names the user's groups. Empty: none.", flag="--oidc-groups-claim", metavar="CLAIM"),
+    ] = ""
+    groups_prefix: Annotated[
+        str,
+        TEXT,
+        Setting("What is put before each.", flag="--oidc-groups-prefix", metavar="PREFIX"),
+    ] = ""
+    signing_algs: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting("The algorithms that tokens may be signed with.", flag="--oidc-signing-algs", metavar="LIST"),
+    ] = ("RS256",)
+    required_claim: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Claims that tokens must have, each as CLAIM=VALUE.", flag="--oidc-required-claim", metavar="CLAIM=VALUE"
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.audit import AuditSettings
-from ctrlmgr.settings.authentication import AuthenticationSettings, ServiceAccountSettings
+from ctrlmgr.settings.authentication import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
@@ -432,6 +432,7 @@ class Settings:
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
+    oidc: OpenIdSettings = field(default_factory=OpenIdSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)

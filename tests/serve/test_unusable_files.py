@@ -29,6 +29,7 @@ UNUSABLE = [
     ("--authentication-config", OPEN, "FILE:2: not valid YAML"),
     ("--authentication-config", "\nkind: X\n", "FILE:2: kind must be AuthenticationConfiguration, not 'X'"),
     (TOKENS, OPEN, "FILE:2: not valid YAML"),
+    ("--oidc-ca-file", "nonsense", "FILE cannot be used: line 1: there is no certificate"),
     (TOKENS, "clusters: []\n", "FILE has no current context"),
     (RIGHTS, OPEN, "FILE:2: not valid YAML"),
     ("--authorization-config", OPEN, "FILE:2: not valid YAML"),
@@ -46,6 +47,7 @@ def serve(run: Run, folder: Path, flag: str, file: Path) -> tuple[int, str]:
     policy.write_text(POLICY)
     besides = {
         RIGHTS: [MODE],
+        "--oidc-ca-file": ["--oidc-issuer-url=https://issuer.example.com", "--oidc-client-id=here"],
         "--audit-webhook-config-file": [f"--audit-policy-file={policy}"],
         "--cluster-signing-cert-file": [f"--cluster-signing-key-file={file}"],
     }

@@ -9,7 +9,7 @@ Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
@@ -41,6 +41,17 @@ _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
 }
 """Where each kind keeps the pods it is to make."""
 
+_REMEMBERED = 4096
+"""Namespaces whose policies are kept."""
+
+
+class _Known(NamedTuple):
+    """What was read of a namespace as it is, and what is wrong with that."""
+
+    of: Object
+    policy: Policy
+    error: str
+
 
 class PodSecurity(Plugin):
     """Enforces the Pod Security Standards."""
@@ -50,6 +61,7 @@ class PodSecurity(Plugin):
     def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
         """Enforce what namespaces say, within `configuration`."""
         self._configuration = configuration or PodSecurityConfiguration()
+        self._known: dict[str, _Known] = {}
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at namespaces, pods and what makes pods, when they are made or changed."""
@@ -163,8 +175,14 @@ class PodSecurity(Plugin):
             if attributes.resource != PODS:
                 return None, ""
             raise InternalError(f'Internal error occurred: failed to lookup namespace "{attributes.namespace}"')
-        policy, errors = read_policy(namespace.labels, self._configuration.defaults)
-        return policy, ", ".join(each.message for each in errors)
+        known = self._known.get(namespace.name)
+        if known is None or known.of is not namespace:
+            policy, errors = read_policy(namespace.labels, self._configuration.defaults)
+            known = _Known(namespace, policy, ", ".join(each.message for each in errors))
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[namespace.name] = known
+        return known.policy, known.error
 
     def _evaluate(self, attributes: Attributes, policy: Policy, error: str, pod: Pod, *, enforces: bool) -> None:
         if pod.spec.get("runtimeClassName") in self._configuration.runtime_classes:

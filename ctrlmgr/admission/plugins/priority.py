@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
+
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
@@ -18,6 +20,14 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Classes that pods may name before their objects are made."""
+
+
+class _Class(msgspec.Struct, frozen=True, rename="camel"):
+    """What the plugin reads of a PriorityClass."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
 
 
 class Priority(Plugin):
@@ -60,7 +70,7 @@ class Priority(Plugin):
         name = attributes.fields["metadata"].get("name")
         for each in attributes.view.list(PRIORITY_CLASSES):
             is_other = attributes.operation is Verb.CREATE or each.name != name
-            if is_other and each.to_dict().get("globalDefault"):
+            if is_other and each.view(_Class).global_default:
                 detail = f"PriorityClass {each.name} is already marked as default. Only one default can exist"
                 raise attributes.forbidden(detail)
 
@@ -99,10 +109,10 @@ def _priority_class(attributes: Attributes, class_name: str) -> tuple[str, int, 
 
 
 def _default_class(view: View) -> tuple[str, int, str]:
-    classes = [_read_class(each) for each in view.list(PRIORITY_CLASSES) if each.to_dict().get("globalDefault")]
+    classes = [_read_class(each) for each in view.list(PRIORITY_CLASSES) if each.view(_Class).global_default]
     return min(classes, key=lambda each: each[1]) if classes else ("", 0, _PREEMPTION_POLICY)
 
 
 def _read_class(found: Object) -> tuple[str, int, str]:
-    fields = found.to_dict()
-    return found.name, fields.get("value") or 0, fields.get("preemptionPolicy") or _PREEMPTION_POLICY
+    read = found.view(_Class)
+    return found.name, read.value, read.preemption_policy or _PREEMPTION_POLICY

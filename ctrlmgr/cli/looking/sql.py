@@ -59,6 +59,7 @@ def sql(
     ctrlmgr sql
     """
     from ctrlmgr.cli.output import answers
+    from ctrlmgr.inspection import custom_views
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.inspection.questions import audit_questions
     from ctrlmgr.inspection.requests import open_requests
@@ -78,10 +79,10 @@ def sql(
         elif question:
             asking.ask(database, question, parameters, output)
         elif query is not None:
-            answers.write(database.query(query), output)
+            answers.write(custom_views.query(database, query), output)
         elif file or not sys.stdin.isatty():
             for statement in asking.statements(file.read() if file else sys.stdin.read()):
-                answers.write(database.query(statement), output)
+                answers.write(custom_views.query(database, statement), output)
         else:
             _talk(database, loaded.settings.data_path, output)
 

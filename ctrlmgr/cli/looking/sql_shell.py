@@ -17,6 +17,7 @@ import click
 from ctrlmgr.cli.looking import asking
 from ctrlmgr.cli.output import answers
 from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.inspection import custom_views
 from ctrlmgr.inspection.database import Database, Rows
 from ctrlmgr.inspection.questions import questions
 from ctrlmgr.logging import escape
@@ -44,7 +45,8 @@ class Shell:
         self._database = database
         self._output = output
         self._unfinished = ""
-        self._relations = database.relations()
+        custom = {name: [*view.columns] for name, view in custom_views.views(database).items()}
+        self._relations = database.relations() | custom
         self._names = sorted({*self._relations, *(name for names in self._relations.values() for name in names)})
 
     @property
@@ -66,7 +68,7 @@ class Shell:
         return True
 
     def _query(self, statement: str) -> None:
-        answers.write(self._database.query(statement), self._output)
+        answers.write(custom_views.query(self._database, statement), self._output)
 
     def forget(self) -> None:
         """Drop the query that has begun."""

@@ -64,6 +64,11 @@ class IssuerTokens:
 
     async def authenticate(self, token: jwt.Compact) -> User:
         """Return whom a token stands for that says it is this issuer's; raises `CredentialsRefused`."""
+        allowed = self.issuer.algorithms
+        if allowed and token.algorithm not in allowed:
+            expected = " ".join(f'"{each}"' for each in allowed)
+            words = f'id token signed with unsupported algorithm, expected [{expected}] got "{token.algorithm}"'
+            raise CredentialsRefused(f"oidc: verify token: oidc: {words}")
         candidates = await self._candidates(token.key_id)
         if not any(jwt.verifies(token, key) for key in candidates):
             words = "failed to verify signature: failed to verify id token signature"
@@ -111,8 +116,42 @@ class IssuerTokens:
         return reply.body
 
 
-class ConfiguredTokens(ForAllAudiences):
-    """Knows the tokens of all issuers in a file: a `TokenAuthenticator`."""
+class IssuersTokens(ForAllAudiences):
+    """Knows the tokens of some issuers: a `TokenAuthenticator`."""
+
+    def __init__(self, audiences: Audiences, *, clock: Clock) -> None:
+        """Know none yet; tokens are good for `audiences`, who are this server."""
+        super().__init__(audiences)
+        self._clock = clock
+        self._issuers: dict[str, IssuerTokens] = {}
+
+    def trust(self, issuers: Sequence[TrustedIssuer]) -> None:
+        """Know the tokens of these from now on; an issuer that stays as it was keeps its keys."""
+        before = self._issuers
+        self._issuers = {
+            each.url: before[each.url]
+            if each.url in before and before[each.url].issuer == each
+            else IssuerTokens(each, clock=self._clock)
+            for each in issuers
+        }
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return whom a token stands for, None if it is no such issuer's; raises `CredentialsRefused`."""
+        payload = jwt.untrusted_payload(token)
+        try:
+            issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
+        except (ValueError, msgspec.MsgspecError):
+            return None
+        if issuer is None:
+            return None
+        compact = jwt.parse(token)
+        if compact is None:
+            raise CredentialsRefused("oidc: verify token: oidc: malformed jwt")
+        return await issuer.authenticate(compact)
+
+
+class ConfiguredTokens(IssuersTokens):
+    """Knows the tokens of all issuers in a file."""
 
     def __init__(
         self,
@@ -127,28 +166,12 @@ class ConfiguredTokens(ForAllAudiences):
 
         Tokens are good for `audiences`, who are this server; whom they must be for themselves is configured.
         """
-        super().__init__(audiences)
+        super().__init__(audiences, clock=clock)
         self._file = file
         self._own_issuers = own_issuers
         self._told = told
-        self._clock = clock
-        self._issuers: dict[str, IssuerTokens] = {}
         self._stamp = stamp_of(self._file)
         self._take(read_configuration(file, own_issuers))
-
-    async def user_of(self, token: str, told: Told) -> User | None:
-        """Return whom a token stands for, None if it is no configured issuer's; raises `CredentialsRefused`."""
-        payload = jwt.untrusted_payload(token)
-        try:
-            issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
-        except (ValueError, msgspec.MsgspecError):
-            return None
-        if issuer is None:
-            return None
-        compact = jwt.parse(token)
-        if compact is None:
-            raise CredentialsRefused("oidc: verify token: oidc: malformed jwt")
-        return await issuer.authenticate(compact)
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
@@ -167,12 +190,6 @@ class ConfiguredTokens(ForAllAudiences):
         return True
 
     def _take(self, said: Configuration) -> None:
-        """Go by a configuration; an issuer that stays as it was keeps its keys."""
-        before = self._issuers
-        self._issuers = {
-            each.url: before[each.url]
-            if each.url in before and before[each.url].issuer == each
-            else IssuerTokens(each, clock=self._clock)
-            for each in said.issuers
-        }
+        """Go by a configuration."""
+        self.trust(said.issuers)
         self._told(said)

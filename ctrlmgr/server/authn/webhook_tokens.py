@@ -51,14 +51,19 @@ class _Review(msgspec.Struct, frozen=True):
 class WebhookTokens:
     """Asks another server about tokens: a `TokenAuthenticator`; used on one event loop."""
 
-    def __init__(self, config: Path, own: Audiences, *, keep_for: float, clock: Clock) -> None:
-        """Ask the server of a kubeconfig, and believe it for `keep_for` seconds; raises `SettingsError`.
+    def __init__(
+        self, config: Path, own: Audiences, *, keep_for: float, version: str = "v1beta1", clock: Clock
+    ) -> None:
+        """Ask the server of a kubeconfig in a version of `authentication.k8s.io`; raises `SettingsError`.
+
+        It is believed for `keep_for` seconds.
 
         A server that says nothing of audiences means `own`, which are this server.
         """
         self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
         self._keep_for = keep_for
+        self._api_version = f"authentication.k8s.io/{version}"
         self._said: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
@@ -84,7 +89,7 @@ class WebhookTokens:
     async def _ask(self, token: str, audiences: Audiences) -> _Status:
         """Return the other server's answer; raises `CredentialsRefused` if it gives none."""
         spec: dict[str, Any] = {"token": token, "audiences": list(audiences)}
-        review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec}
+        review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": {}, "spec": spec}
         try:
             answer = await self._server.ask(msgspec.json.encode(review))
         except NoAnswer as error:

@@ -127,13 +127,12 @@ class Exchange:
         self._body = bytearray()
         return taken
 
-    def answer(self, code: int, headers: Sequence[Header], body: bytes) -> None:
-        """Write a whole answer, head and body in one; its length is said by this."""
+    def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
+        """Write a whole answer, head and body in one; its length is said by this, and `own` is a header more."""
         self._begin()
         if not self.is_lost:
-            data = whole(
-                code, self._wire.date, headers, body, keep_alive=self.keep_alive, head_only=self.method == "HEAD"
-            )
+            head_only = self.method == "HEAD"
+            data = whole(code, self._wire.date, headers, body, own=own, keep_alive=self.keep_alive, head_only=head_only)
             self._wire.write(data)
             self._finish()
 

@@ -45,10 +45,22 @@ def unchunked(chunks: bytes) -> bytes:
 
 
 def whole(
-    code: int, date: Header, headers: Sequence[Header], body: bytes, *, keep_alive: bool, head_only: bool
+    code: int,
+    date: Header,
+    headers: Sequence[Header],
+    body: bytes,
+    *,
+    own: Header | None = None,
+    keep_alive: bool,
+    head_only: bool,
 ) -> bytes:
-    """Return an answer as it goes over the wire; of one to a HEAD the head alone, with the length of the body."""
+    """Return an answer as it goes over the wire; of one to a HEAD the head alone, with the length of the body.
+
+    A header that no other answer has is given as `own`: the others are put together once for many answers.
+    """
     head = _lines(code, (date, *headers), keep_alive)
+    if own is not None:
+        head += _line(own)
     if not has_body(code):
         return head + b"\r\n"
     return b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), b"" if head_only else body)
@@ -62,11 +74,14 @@ def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive:
 @lru_cache(maxsize=256)
 def _lines(code: int, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
     """Return the head of an answer but for its end; most answers have one of a few."""
-    lines = [b"%b: %b\r\n" % header for header in headers]
-    head = b"".join([_status_line(code), *lines, b"" if keep_alive else _CLOSE])
-    if head.count(b"\n") != len(lines) + (1 if keep_alive else 2) or head.count(b"\r") != head.count(b"\n"):
-        raise ValueError(f"a header of the answer has a line break in it: {headers}")
-    return head
+    return b"".join([_status_line(code), *map(_line, headers), b"" if keep_alive else _CLOSE])
+
+
+def _line(header: Header) -> bytes:
+    line = b"%b: %b\r\n" % header
+    if line.count(b"\n") != 1 or line.count(b"\r") != 1:
+        raise ValueError(f"a header of the answer has a line break in it: {header}")
+    return line
 
 
 def _status_line(code: int) -> bytes:

@@ -169,7 +169,9 @@ class Request:
         self.code = code
         if self.audit is not None:
             self.audit.begun(code)
-        self._exchange.answer(code, (*headers, (_ID, self.id), *self.headers, *more), body)
+        if self.headers or more:
+            headers = (*headers, *self.headers, *more)
+        self._exchange.answer(code, headers, body, (_ID, self.id))
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""

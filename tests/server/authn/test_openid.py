@@ -21,7 +21,7 @@ from ctrlmgr.authentication.keys import VerificationKey, json_web_key
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.openid import ConfiguredTokens
+from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.tls import ensure_certificates
 from ctrlmgr.testing import FakeClock
@@ -112,7 +112,7 @@ def tokens(tmp_path: Path, issuer: Issuer, clock: FakeClock, told: list[Configur
     return ConfiguredTokens(written(tmp_path, issuer), (), ("us",), told.append, clock=clock)
 
 
-def asked(tokens: ConfiguredTokens, *given: str) -> list[User | str | None]:
+def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
     """Return whom tokens stand for, or why they are refused."""
 
     async def ask() -> list[User | str | None]:

@@ -58,6 +58,15 @@ def test_the_other_server_is_asked_once_in_a_while(
     assert len(answering.asked) == 2
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_it_is_asked_in_the_version_that_it_knows(
+    tmp_path: Path, answering: Answering, clock: FakeClock, version: str
+) -> None:
+    asked = WebhookTokens(kubeconfig(tmp_path, answering.url), ("us",), keep_for=10.0, version=version, clock=clock)
+    ask(asked)
+    assert answering.asked[0]["apiVersion"] == f"authentication.k8s.io/{version}"
+
+
 def test_it_says_for_whom_a_token_is(tokens: WebhookTokens, answering: Answering) -> None:
     assert ask(tokens, "others") is None  # it says nothing, and so means us
     answering.status = {**JANE, "audiences": ["theirs"]}
