@@ -38,7 +38,7 @@ export function rollout() {
         "header",
         { class: "began" },
         h("h2", null, "Its rollout"),
-        h("span", { class: told.complete ? "badge added" : "badge modified" }, told.complete ? "complete" : "under way"),
+        h("span", { class: `badge ${told.complete ? "added" : "modified"}` }, told.complete ? "complete" : "under way"),
         h("span", null, "since ", revisionLink(told.revision), ` by ${who(told.actor)}`),
         h("span", { class: "quiet" }, time(told.beganAt)),
       ),
