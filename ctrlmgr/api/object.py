@@ -259,10 +259,10 @@ class Object:
             view = self._view = _decoder(cast(Hashable, type_)).decode(self.body)
         return view  # type: ignore[no-any-return]  # one slot holds whichever Struct was asked for last
 
-    def mentions(self, text: bytes) -> bool:
-        """Say whether a text is anywhere in the bytes, which takes a fraction of what decoding them does."""
-        kept = self._body
-        return text in (kept if kept is not None else self._wire or b"")
+    def mentions(self, word: bytes) -> bool:
+        """Whether a word stands anywhere in the object, which costs far less than to decode it."""
+        body = self._body
+        return word in (body if body is not None else self._wire or b"")
 
     def forget_decoded(self) -> None:
         """Drop the decoded metadata and view, which cost about what the body does; the next reader decodes again."""

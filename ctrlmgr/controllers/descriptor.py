@@ -73,6 +73,10 @@ class ControllerContext(Protocol):
     def root_ca(self) -> str:
         """The certificate of the authority that signs for this server, as PEM."""
 
+    @property
+    def at_once(self) -> int:
+        """How many objects a reconcile may write at the same time, on threads of their own; 1 where there is one."""
+
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return what the controller writes through, as itself.
 
@@ -136,6 +140,8 @@ class ControllerDescriptor(Generic[O]):
     """Whether a replay runs it."""
     replayed_kinds: tuple[OwnedKind, ...] = ()
     """The kinds that a replay compares object by object."""
+    shared_kinds: tuple[Resource, ...] = ()
+    """The kinds that it writes beside clients and other controllers: a replay asks of each change who made it."""
 
     def build(self, context: ControllerContext, options: O) -> Controller:
         """Put the controller together, before the informers sync."""

@@ -317,7 +317,8 @@ class Controller:
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
         """Log an error once and have the key tried again, unless it was often enough.
 
-        What was to be expected (`retryable`, `lost_race`) is one line; anything else has its traceback.
+        What was to be expected (`retryable`, `lost_race`) is one line, and so is what the API refused, which says why;
+        anything else has its traceback.
 
         A key that is dropped is not lost: its next change enqueues it anew (as in Kubernetes' endpoints
         controller, whose maxRetries is 15).
@@ -330,7 +331,8 @@ class Controller:
         if _is_part_of_the_job(error):
             log.info("reconcile failed", error=_summary(error), dropped=drop)
         else:
-            log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=error)
+            where = None if isinstance(error, ApiError) else error
+            log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=where)
         if drop:
             self.queue.forget(delivery.item)
         else:

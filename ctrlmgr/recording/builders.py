@@ -27,6 +27,7 @@ class _Context:
     """What a controller is built from on a stage: a `ControllerContext`; Events are recorded nowhere."""
 
     root_ca = ""
+    at_once = 1
 
     def __init__(self, informers: Informers, client: EngineClient, log: EventLog, clock: Clock, random: Random) -> None:
         self.informers = informers

@@ -3,10 +3,11 @@
     {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
     {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
 
-That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time. Guarantees of the
-reader: every entry it yields continues the ones before it (revisions ascend; what is added did not exist, what is
-modified or deleted did), it holds one line at a time, and the first thing that is wrong ends it with a
-`RecordingError` naming file, line and reason. Guarantee of the writer: the same events make the same bytes.
+That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time and, where a log was
+recorded that knows it, the user who made the change (`"actor"`). Guarantees of the reader: every entry it yields
+continues the ones before it (revisions ascend; what is added did not exist, what is modified or deleted did), it
+holds one line at a time, and the first thing that is wrong ends it with a `RecordingError` naming file, line and
+reason. Guarantee of the writer: the same events make the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -30,6 +31,17 @@ from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
 
 
+class Made(NamedTuple):
+    """How a change came about, as far as a log knows it and a line says it."""
+
+    actor: str = ""
+    """The user who made it."""
+    decided_at: int = 0
+    """When the reconcile began that made it, microseconds since 1970."""
+    seen: Revision = 0
+    """The last revision that this reconcile answers."""
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
 
@@ -40,6 +52,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     type: EventType
     object: Object
     recorded_at: int = 0
+    made: Made = Made()
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +183,10 @@ class RecordingReader:
             still = type_ is EventType.ADDED and not line.recorded_at
             self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
-        return Change(self.line, type_, obj, self._time(line.recorded_at))
+        made = Made(line.actor)
+        if line.reconcile is not None:
+            made = Made(line.actor, self._time(line.reconcile.started_at), max(line.reconcile.triggers, default=0))
+        return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
         """Refuse what is no text: msgspec passes over strings that are not asked for, so it would reach the log."""
@@ -225,10 +241,15 @@ class RecordingWriter:
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored
         )
 
-    def change(self, type: EventType, obj: Object, recorded_at: int = 0) -> None:
-        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out."""
-        time = f',"recordedAt":"{format_time(recorded_at)}"' if recorded_at else ""
-        self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), time.encode()))
+    def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: Made | None = None) -> None:
+        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out, and `made` the same."""
+        more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
+        if made is not None and made.actor:
+            more += b',"actor":' + msgspec.json.encode(made.actor)
+        if made is not None and made.decided_at:
+            reconcile = {"startedAt": format_time(made.decided_at), "triggers": [made.seen] if made.seen else []}
+            more += b',"reconcile":' + msgspec.json.encode(reconcile)
+        self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:
         """Append a checkpoint: everything up to `revision` stands above it."""

@@ -7,34 +7,40 @@ Guarantees:
 - **Nothing lost.** When the recording turns out to be damaged, what stood above is in the log.
 - **It ends.** Controllers that never have nothing left to do are a divergence, not a hang.
 
-When our controllers act is each owned kind's business: see `owned_endpoints` and `owned_slices`.
+When our controllers act is each owned kind's business: see `owned.endpoints`, `owned.slices` and `owned.shared`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
-from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
+from ctrlmgr.recording.format import Change, Checkpoint, Entry, RecordingReader
 from ctrlmgr.recording.owned.endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.namespaces import OwnedNamespaces
 from ctrlmgr.recording.owned.ownership import Owned, divergence_at
+from ctrlmgr.recording.owned.shared import SHARED, SharedKinds
 from ctrlmgr.recording.owned.slices import MANAGERS, OwnedSlices
 from ctrlmgr.recording.report import Findings, Report
 from ctrlmgr.recording.stage import Restless, Stage
 
 _TELL_AFTER = 500
 """Entries after which progress is told."""
+
+_AHEAD = 1_000
+"""Entries, at most, that are read before they are played: who made what tells what ours are to call their own."""
 
 
 class Progress(NamedTuple):
@@ -56,21 +62,26 @@ class Replay:
         controllers: Mapping[str, ControllerBuilder] = CONTROLLERS,
         caches: Iterable[Resource] = (),
         owns: Iterable[Ownership] = (),
+        shares: Mapping[str, Sequence[Resource]] | None = None,
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
         Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
         kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
-        as whom in the recording: that is expected of them then.
+        as whom in the recording: that is expected of them then. `shares` says of such controllers which kinds they and
+        clients both write; the recorded ones wrote under their names.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
+        shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
+        self._shared = SharedKinds(self._stage, shared) if shared else None
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
+        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
-        self._events = self._checkpoints = self._compared = 0
+        self._line = self._events = self._checkpoints = self._compared = 0
 
     def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
         """Yield what is owned when controllers of these names run."""
@@ -80,6 +91,8 @@ class Replay:
             yield OwnedSlices(self._stage, keepers)
         if NAMESPACE_CONTROLLER in controllers:
             yield OwnedNamespaces(self._stage, self._stage.kinds)
+        if self._shared is not None:
+            yield from self._shared.kinds
 
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
         """Replay everything `reader` yields and return what was found.
@@ -94,7 +107,7 @@ class Replay:
                 self._stage.start()
                 self._play(reader, on_progress)
         except Restless as restless:
-            self._find_restless(str(restless), reader)
+            self._find_restless(str(restless))
         finally:
             self._stage.follow()
             self._stage.log.flush()
@@ -120,24 +133,59 @@ class Replay:
 
     def _play(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None) -> None:
         next_telling = 0
-        for entry in reader:
+        for entry in self._ahead(reader):
+            self._line = entry.line
             if isinstance(entry, Checkpoint):
                 self._check(entry)
             else:
                 self._take(entry)
-            if on_progress and reader.line >= next_telling:
-                next_telling = reader.line + _TELL_AFTER
-                on_progress(Progress(reader.line, reader.position, reader.size))
+            if on_progress and entry.line >= next_telling:
+                next_telling = entry.line + _TELL_AFTER
+                on_progress(Progress(entry.line, reader.position, reader.size))
         if not self._checkpoints:  # a plain watch has none: its end is the best that there is
             self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
 
+    def _ahead(self, reader: RecordingReader) -> Iterator[Entry]:
+        """Yield the entries of a recording, each when as many more have been foreseen as may be.
+
+        What is wrong with the recording is raised after everything above it.
+        """
+        shared = self._shared
+        if shared is None:
+            yield from reader
+            return
+        waiting: deque[Entry] = deque()
+        fault: RecordingError | None = None
+        entries = iter(reader)
+        while True:
+            try:
+                entry = next(entries, None)
+            except RecordingError as error:
+                fault, entry = error, None
+            if entry is None:
+                break
+            if isinstance(entry, Change):
+                shared.foresee(entry)
+            waiting.append(entry)
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+        if fault is not None:
+            raise fault
+
     def _take(self, change: Change) -> None:
         self._events += 1
-        self._stage.advance_to(_moment(change))
+        moment = _moment(change)
+        if self._shared is not None:
+            self._shared.before(moment, change.object.revision)
+        self._stage.advance_to(moment)
         owned = self._owned.get(change.object.resource)
-        expected = owned is None and any(each.expects(change) for each in self._owned.values())
-        for each in self._owned.values():
+        is_shared = owned is not None and owned.is_shared
+        expected = (owned is None or is_shared) and any(each.expects(change) for each in self._watching)
+        for each in self._watching:
             each.observe(change)
+        if owned is not None and is_shared:
+            owned.observe(change)
         if not expected and (owned is None or not owned.take(change)):
             self._stage.append(change.type, change.object)
 
@@ -145,6 +193,8 @@ class Replay:
         for owned in self._owned.values():
             owned.prepare()
         self._stage.settle()
+        if self._shared is not None:
+            self._shared.at_checkpoint()  # what others have just done may concern them
         self._checkpoints += 1
         for resource, owned in self._owned.items():
             # What changed on neither side since it was compared last is equal still.
@@ -153,10 +203,10 @@ class Replay:
             self._compared += len(owned.subjects)
             owned.passed(checkpoint.revision)
 
-    def _find_restless(self, controller: str, reader: RecordingReader) -> None:
-        place = f"line {reader.line}"
+    def _find_restless(self, controller: str) -> None:
+        place = f"line {self._line}"
         self._findings.add_final(
-            Divergence(place, reader.line, Verdict.RESTLESS, "controller", "", controller, differences=())
+            Divergence(place, self._line, Verdict.RESTLESS, "controller", "", controller, differences=())
         )
 
 

@@ -8,10 +8,11 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from random import Random
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -22,16 +23,19 @@ from ctrlmgr.api.resource import DEFINITIONS, NAMESPACES, Key, Resource, Revisio
 from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
+from ctrlmgr.engine.operations import Append, Command, Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
-from ctrlmgr.errors import SettingsError, TooManyRequests
-from ctrlmgr.eventlog import Appending, Author, EventLog, EventType, Proposal, open_log
+from ctrlmgr.errors import CtrlmgrError, SettingsError, TooManyRequests
+from ctrlmgr.eventlog import Appending, Author, Cause, Event, EventLog, EventType, Fence, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, WatchCache
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.builders import ControllerBuilder, user_of
 from ctrlmgr.recording.clock import LogClock, ReplayClock
 from ctrlmgr.workqueue import WorkQueue
+
+T = TypeVar("T")
 
 _SEED = 20240613
 """Any number; that it never changes is what makes two replays equal."""
@@ -79,6 +83,36 @@ class _StageState(InformerState):
         return lister is None or len(lister) > 0
 
 
+class Writing(Protocol):
+    """Hears of what our controllers write, before and after."""
+
+    def named(self, proposal: Proposal) -> Proposal:
+        """Return what is to be appended instead."""
+
+    def written(self, events: Sequence[Event]) -> None:
+        """Take note of what was appended."""
+
+
+def _heard(operation: Operation[T], writing: Writing) -> Operation[T]:
+    """Run an operation of the engine with each of its appends told to `writing`."""
+    try:
+        command: Command = next(operation)
+        while True:
+            if isinstance(command, Append):
+                command = command._replace(proposals=[writing.named(each) for each in command.proposals])
+            try:
+                answer: Any = yield command
+            except CtrlmgrError as error:
+                command = operation.throw(error)
+                continue
+            if isinstance(command, Append):
+                writing.written(answer)
+            command = operation.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
 class HeldQueue(WorkQueue[Key]):
     """A work queue that holds back what watches add until it is released, so that the stage decides who acts when.
 
@@ -89,10 +123,26 @@ class HeldQueue(WorkQueue[Key]):
         """Start empty."""
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
+        self._failed: dict[Key, None] = {}  # in order, since they were last forgotten
 
     def add(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
         """Hold `item` back, with all its triggers."""
         self._held.setdefault(item, set()).update(triggers)
+
+    def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+        """Add `item` when the rate limiter says so, or when it is hurried."""
+        self._failed[item] = None
+        super().add_rate_limited(item, triggers)
+
+    def forget(self, item: Key) -> None:
+        """Have the rate limiter start afresh with `item`."""
+        self._failed.pop(item, None)
+        super().forget(item)
+
+    def hurry(self) -> None:
+        """Queue what has failed and is to be tried again: how often the recorded controller tried is not known."""
+        for item in self._failed:
+            super().add(item)
 
     def release(self, item: Key) -> bool:
         """Queue `item` if it is held; False if it is not."""
@@ -135,13 +185,20 @@ class Stage:
         self._engine = WriteEngine(
             kinds, state, clock=clock, random=Random(_SEED), admission=default_chain(kinds, clock)
         )
-        self._run_operation = ControllerRunner(log, state, self._reach)
+        self._runner = ControllerRunner(log, state, self._reach)
+        self.writing: Writing | None = None
+        self.in_time: Collection[str] = ()
+        """Controllers that act when the recording shows that the recorded ones did, and never after its time."""
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
         self._appending: list[Appending] = []
         self._gathered: list[Proposal] = []
         self._together_until = 0  # what comes later than this (microseconds since 1970) begins an append of its own
+
+    def _run_operation(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
+        heard = operation if self.writing is None else _heard(operation, self.writing)
+        return self._runner(heard, cause, fence)
 
     def _build(self, name: str, build: ControllerBuilder) -> Controller:
         random = Random(f"{_SEED} {name}")
@@ -225,8 +282,29 @@ class Stage:
         if queue.release(key):
             self._run(controller, self._reconciles[controller] + _PATIENCE)
 
+    def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
+        """Let those `in_time` do all there is to do now, and so many seconds of virtual time pass for it at most.
+
+        With `again` they try now what failed before. Raises `Restless` when that does not come to an end.
+        """
+        self.follow()
+        deadline = self.clock.monotonic() + patience
+        most = {name: self._reconciles[name] + _PATIENCE for name in self.in_time}
+        if again:
+            for name in self.in_time:
+                self._queues[name].hurry()
+        while True:
+            waiting = self._release_all(self.in_time)
+            delay = min(waiting.values(), default=None)
+            if delay is None or (delay > 0 and self.clock.monotonic() + delay > deadline):
+                return
+            if delay > 0:
+                self.clock.advance(delay)
+            for name in waiting:
+                self._run(name, most[name])
+
     def settle(self) -> None:
-        """Let the controllers do all there is to do, and virtual time pass, until no retry or delay is left.
+        """Let the other controllers do all there is to do, and virtual time pass, until no retry or delay is left.
 
         Raises `Restless` when that does not come to an end.
         """
@@ -234,8 +312,9 @@ class Stage:
         deadline = self.clock.monotonic() + _MAX_ADVANCE
         patience = _PATIENCE + 10 * sum(queue.held for queue in self._queues.values())
         most = {name: done + patience for name, done in self._reconciles.items()}
-        while waiting := self._release_all():
-            for name in self._controllers:
+        others = [name for name in self._controllers if name not in self.in_time]
+        while waiting := self._release_all(others):
+            for name in others:
                 self._run(name, most[name])
             name, delay = min(waiting.items(), key=itemgetter(1))
             if self.clock.monotonic() > deadline:
@@ -243,10 +322,11 @@ class Stage:
             if delay > 0:
                 self.clock.advance(delay)
 
-    def _release_all(self) -> dict[str, float]:
+    def _release_all(self, controllers: Iterable[str]) -> dict[str, float]:
         """Queue everything held; return the seconds until each controller that has something to do can do it."""
         waiting = {}
-        for name, queue in self._queues.items():
+        for name in controllers:
+            queue = self._queues[name]
             queue.release_all()
             delay = queue.next_ready_in()
             if delay is not None:

@@ -13,12 +13,21 @@ import msgspec
 from ctrlmgr.eventlog.event import EventType
 
 
+class Reconciled(msgspec.Struct, rename="camel"):
+    """The reconcile that made a change, as far as our log says."""
+
+    started_at: str = ""
+    triggers: list[int] = []
+
+
 class Line(msgspec.Struct, rename="camel", gc=False):
-    """A watch event with its object as it came; only recordings give a time."""
+    """A watch event with its object as it came; only recordings give a time, and only those of our log an author."""
 
     type: str
     object: msgspec.Raw
     recorded_at: str = ""
+    actor: str = ""
+    reconcile: Reconciled | None = None
 
 
 class BookmarkMeta(msgspec.Struct, rename="camel"):

@@ -32,6 +32,9 @@ from ctrlmgr.settings import Settings
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
+_AT_ONCE = 16
+"""How many pods a controller makes at the same time for one owner: the log commits them together."""
+
 """Who does what every process that serves does, and what keeps the log in order."""
 
 
@@ -55,6 +58,11 @@ class Parts(NamedTuple):
     """What every write of a controller carries; None when no other process can lead."""
     rights: Callable[[User], Rights]
     """Returns what a user may do."""
+
+    @property
+    def at_once(self) -> int:
+        """How many objects a reconcile may write at the same time."""
+        return _AT_ONCE
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return what a controller reads and writes through, as itself and with its own rights."""

@@ -97,6 +97,7 @@ class Harness:
         self.event_log: EventLog = self._stage.log
         self.engine: Engine = self._stage.engine
         self.root_ca = ""
+        self.at_once = 1
         self._strict = strict
         self._faults = Faults()
         self._broadcaster = EventBroadcaster(self.event_log, clock=self.clock, random=Random(seed))

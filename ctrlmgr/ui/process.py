@@ -53,7 +53,10 @@ class Process:
         self._started_at = clock.now()
 
     def status(self, parameters: Parameters) -> dict[str, Any]:
-        """Return where the log has got to; what else the page has to know before it asks for more."""
+        """Return where the log has got to; what else the page has to know before it asks for more.
+
+        What keeps its reader from seeing everything is among it: views that are empty for that say so.
+        """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:
             return {**fields, "head": 0, "headAt": 0, "reason": str(self._reader.unavailable)}
@@ -63,7 +66,7 @@ class Process:
             return head, moments.recorded_at(database, head)
 
         head, head_at = self._reader.ask(answer)
-        return {**fields, "head": head, "headAt": head_at}
+        return {**fields, "head": head, "headAt": head_at, "unseen": parameters.sight.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
         """Return the numbers of every workqueue of this process; two answers tell rates."""

@@ -21,6 +21,8 @@ from ctrlmgr.authorization.authorizer import ALLOWED, Verdict
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
 """Says whether a user may do something; called on a thread that may wait."""
 
+_EVERYTHING = Resource("*", "*")
+
 
 class Sight:
     """What one user may see; made for one question, used by one thread."""
@@ -39,6 +41,11 @@ class Sight:
         """Whether one object may be seen."""
         place = _namespace(resource, key)
         return self.lists(resource, place) or self._may(_about("get", resource, place, key.name))
+
+    @property
+    def limit(self) -> str:
+        """What keeps this user from seeing everything, in the words of a refusal; empty if nothing does."""
+        return "" if self.lists(_EVERYTHING, "") else str(self._refusal(_about("list", _EVERYTHING, "")))
 
     def reads(self, path: str) -> bool:
         """Whether a path that is no resource's may be read."""

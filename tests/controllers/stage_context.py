@@ -29,6 +29,7 @@ class HandContext:
     engine: Any = None
     apiserver: Any = None
     root_ca: str = ""
+    at_once: int = 1
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> Any:
         return self.writer(descriptor)

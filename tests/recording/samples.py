@@ -11,6 +11,9 @@ from typing import Any
 SMALL = Path(__file__).parents[1] / "recordings" / "small.jsonl.gz"
 """421 events of Kubernetes 1.36.2: one scenario of each category."""
 
+WORKLOADS = Path(__file__).parents[1] / "recordings" / "workloads.jsonl.gz"
+"""Scenarios of workloads on `ctrlmgr serve`, its log with those who wrote: see `tests.scenario_recordings`."""
+
 _SHARED = Path(__file__).parents[3] / "shared" / "recordings"
 LARGER = [path for path in (_SHARED / "medium.jsonl.gz", _SHARED / "large.jsonl.gz") if path.exists()]
 """The larger recordings, on machines that have them beside the repository: 5,862 and 99,611 events."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from ctrlmgr import threads
 from ctrlmgr.authentication.user import MASTERS, User
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
@@ -56,15 +57,18 @@ def page(
     told: Clock | None = None,
     checks: Sequence[Check] = (*READY, LATE),
     requests: Path | None = None,
+    users: Mapping[str, User] | None = None,
+    authorizer: Authorizer | None = None,
 ) -> Iterator[Served]:
     """Serve the log at a URL while the block runs; `told` is the clock of which the page tells.
 
-    Audited requests are kept below `requests`.
+    Audited requests are kept below `requests`. `users` are those with other tokens than the administrator's, and
+    `authorizer` says what each of them may do; without it all that are known may do everything.
     """
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)
-    access = Authentication([], Tokens({TOKEN: ADMIN}, audiences=OURS), audiences=OURS)
-    authorizer = KnownUsersAuthorizer()
+    access = Authentication([], Tokens({TOKEN: ADMIN, **(users or {})}, audiences=OURS), audiences=OURS)
+    authorizer = authorizer or KnownUsersAuthorizer()
     kinds = builtin_kinds()
     backend = Backend(
         log, WatchCache(log, clock=clock), kinds, Reviews(access, authorizer), clock=clock, random=Random(2)

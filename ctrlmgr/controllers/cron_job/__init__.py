@@ -28,6 +28,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="CronJobs: their Jobs, each at its time, and how many finished ones are kept",
     watches=(Resource("batch", "cronjobs"), Resource("batch", "jobs")),
     owns=(Resource("batch", "jobs"),),
+    replays=True,
+    shared_kinds=(Resource("batch", "cronjobs"), Resource("batch", "jobs")),
     builder="ctrlmgr.controllers.cron_job.controller:build",
     options=Options,
 )

@@ -33,6 +33,8 @@ DESCRIPTOR = ControllerDescriptor(
     account="daemon-set-controller",
     watches=(Resource("apps", "daemonsets"), PODS, NODES),
     owns=(PODS, Resource("apps", "controllerrevisions")),
+    replays=True,
+    shared_kinds=(Resource("apps", "daemonsets"), PODS, Resource("apps", "controllerrevisions")),
     builder="ctrlmgr.controllers.daemonset.controller:build",
     options=Options,
 )

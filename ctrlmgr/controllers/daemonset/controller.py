@@ -27,7 +27,7 @@ from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.history import History
 from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pod_control import AT_ONCE, PodControl, in_batches
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
 from ctrlmgr.errors import CtrlmgrError
@@ -156,7 +156,7 @@ def _same(old: Object, new: Object) -> bool:
     return len({str(each) for each in taints}) == 1
 
 
-def build(context: ControllerContext, options: Options, *, at_once: int = AT_ONCE) -> Controller:
+def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     resources = (DAEMON_SETS, PODS, NODES, CONTROLLER_REVISIONS)
     sets, pods, nodes, revisions = (context.informers.informer(each) for each in resources)
@@ -171,7 +171,7 @@ def build(context: ControllerContext, options: Options, *, at_once: int = AT_ONC
         context.event_log,
         context.recorder(DESCRIPTOR),
         clock=context.clock,
-        at_once=at_once,
+        at_once=context.at_once,
     )
     changed = DependentChanges(sets.lister, DAEMON_SETS.group, KIND, selects)
     watches = [

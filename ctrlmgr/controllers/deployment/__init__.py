@@ -30,6 +30,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="the ReplicaSets of Deployments: rollouts, scaling, history",
     watches=(Resource("apps", "deployments"), Resource("apps", "replicasets"), PODS),
     owns=(Resource("apps", "replicasets"),),
+    replays=True,
+    shared_kinds=(Resource("apps", "deployments"), Resource("apps", "replicasets")),
     builder="ctrlmgr.controllers.deployment.controller:build",
     options=Options,
 )

@@ -11,6 +11,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="how many pods each PodDisruptionBudget lets go now",
     component="controllermanager",
     watches=(Resource("policy", "poddisruptionbudgets"), PODS),
+    replays=True,
+    shared_kinds=(Resource("policy", "poddisruptionbudgets"), PODS),
     builder="ctrlmgr.controllers.disruption.controller:build",
     options=NoOptions,
 )

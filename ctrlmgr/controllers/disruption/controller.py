@@ -129,7 +129,8 @@ class PodChanges:
     def __call__(self, change: Change) -> Iterator[Key]:
         """Yield their keys."""
         pod = change.object
-        found = [each for each in self._budgets.list(pod.namespace) if selects(each, pod)]
+        budgets = self._budgets.list(pod.namespace) if len(self._budgets) else ()
+        found = [each for each in budgets if selects(each, pod)]
         if len(found) > 1:
             chosen = f"Chose {quote(found[0].name)} arbitrarily."
             message = f"Pod {quote(pod.namespace)}/{quote(pod.name)} matches multiple PodDisruptionBudgets.  {chosen}"

@@ -163,9 +163,9 @@ def _conditions(
 
 def stale_after(pod: Object, now: int) -> int | None:
     """Return in how many microseconds the mark of a pod that was to go, and stays, is wrong; None if it has none."""
-    if not pod.mentions(DISRUPTION.encode()):  # as few pods do: the others are not decoded for that
-        return None
-    said = None if pod.is_terminating else pod.view(DisruptedPod).disruption
+    if pod.is_terminating or not pod.mentions(DISRUPTION.encode()):
+        return None  # as nearly all are, which are not decoded for this
+    said = pod.view(DisruptedPod).disruption
     if said is None:
         return None
     since = parse_time(said.last_transition_time) if said.last_transition_time else 0

@@ -28,6 +28,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="Jobs: their pods, until enough have succeeded or too many failed, and the count of both",
     watches=(Resource("batch", "jobs"), PODS),
     owns=(PODS,),
+    replays=True,
+    shared_kinds=(Resource("batch", "jobs"), PODS),
     builder="ctrlmgr.controllers.job.controller:build",
     options=Options,
 )

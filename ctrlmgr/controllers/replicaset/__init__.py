@@ -30,6 +30,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="the pods of ReplicaSets: as many as wanted",
     watches=(Resource("apps", "replicasets"), PODS),
     owns=(PODS,),
+    replays=True,
+    shared_kinds=(Resource("apps", "replicasets"), PODS),
     builder="ctrlmgr.controllers.replicaset.controller:build",
     options=Options,
 )

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pod_control import AT_ONCE, PodControl, in_batches, pod_from_template
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
 from ctrlmgr.controllers.workloads.pods import (
     active,
     controller_of,
@@ -148,19 +148,17 @@ def _said(failure: CtrlmgrError | None) -> str | None:
     return None if failure is None else str(failure)
 
 
-def build(context: ControllerContext, options: Options, *, at_once: int = AT_ONCE) -> Controller:
+def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return _build(REPLICA_SET, context, options.concurrent_replicaset_syncs, at_once)
+    return _build(REPLICA_SET, context, options.concurrent_replicaset_syncs)
 
 
-def build_for_replication_controllers(
-    context: ControllerContext, options: replicationcontroller.Options, *, at_once: int = AT_ONCE
-) -> Controller:
+def build_for_replication_controllers(context: ControllerContext, options: replicationcontroller.Options) -> Controller:
     """Build it from what its descriptor declares."""
-    return _build(REPLICATION_CONTROLLER, context, options.concurrent_rc_syncs, at_once)
+    return _build(REPLICATION_CONTROLLER, context, options.concurrent_rc_syncs)
 
 
-def _build(flavour: Flavour, context: ControllerContext, workers: int, at_once: int) -> Controller:
+def _build(flavour: Flavour, context: ControllerContext, workers: int) -> Controller:
     sets, pods = context.informers.informer(flavour.resource), context.informers.informer(PODS)
     index_by_controller(pods)
     reconciler = ReplicaSetReconciler(
@@ -170,7 +168,7 @@ def _build(flavour: Flavour, context: ControllerContext, workers: int, at_once: 
         Claimer(context.event_log),
         context.recorder(flavour.descriptor),
         clock=context.clock,
-        at_once=at_once,
+        at_once=context.at_once,
     )
     changed = DependentChanges(sets.lister, flavour.resource.group, flavour.kind, flavour.selects)
     watches = [Watch(sets, own_key, after_sync=True), Watch(pods, changed)]

@@ -34,6 +34,8 @@ DESCRIPTOR = ControllerDescriptor(
     does="the pods of ReplicationControllers: as many as wanted",
     watches=(Resource("", "replicationcontrollers"), PODS),
     owns=(PODS,),
+    replays=True,
+    shared_kinds=(Resource("", "replicationcontrollers"), PODS),
     builder="ctrlmgr.controllers.replicaset.controller:build_for_replication_controllers",
     options=Options,
 )

@@ -32,6 +32,13 @@ DESCRIPTOR = ControllerDescriptor(
     does="the pods and claims of StatefulSets, by number and in order",
     watches=(Resource("apps", "statefulsets"), PODS),
     owns=(PODS, Resource("", "persistentvolumeclaims"), Resource("apps", "controllerrevisions")),
+    replays=True,
+    shared_kinds=(
+        Resource("apps", "statefulsets"),
+        PODS,
+        Resource("", "persistentvolumeclaims"),
+        Resource("apps", "controllerrevisions"),
+    ),
     builder="ctrlmgr.controllers.statefulset.controller:build",
     options=Options,
 )

@@ -7,7 +7,7 @@ Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updateP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import Key, group_of
@@ -27,8 +27,11 @@ class DependentChanges:
         self._kind = kind
         self._selects = selects
 
-    def __call__(self, change: Change) -> Iterator[Key]:
-        """Yield whose dependents have changed."""
+    def __call__(self, change: Change) -> Iterable[Key]:
+        """Return whose dependents have changed; most kinds of owners have no object at all, and cost nothing."""
+        return self._changed(change) if len(self._owners) else ()
+
+    def _changed(self, change: Change) -> Iterator[Key]:
         before = controller_of(change.old) if change.old is not None else None
         after = controller_of(change.new) if change.new is not None else None
         found = [self._owner(change.object.namespace, each) for each in (before, after) if each is not None]

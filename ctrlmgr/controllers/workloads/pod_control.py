@@ -20,9 +20,6 @@ from ctrlmgr.controllers.workloads.claims import Owner
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
 
-AT_ONCE: Final = 16
-"""How many pods a running controller makes at the same time for one owner."""
-
 CREATED: Final = "SuccessfulCreate"
 NOT_CREATED: Final = "FailedCreate"
 DELETED: Final = "SuccessfulDelete"

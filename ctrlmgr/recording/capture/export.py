@@ -1,4 +1,4 @@
-"""Our own log as a recording: the same lines as a recorder watching from outside would have written.
+"""Our own log as a recording: the lines of a recorder watching from outside, and who made each change.
 
 Guarantees: what exists at the beginning comes first, as ADDED, then every event in its order, each once.
 """
@@ -6,11 +6,13 @@ Guarantees: what exists at the beginning comes first, as ADDED, then every event
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.recording.capture.merge import Recorded
+from ctrlmgr.recording.format import Made
 
 _PAGE = 1000
 
@@ -20,6 +22,12 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
 
     Raises `Expired` when the log no longer has everything since `start`.
     """
+
+    @lru_cache(maxsize=1000)
+    def reconcile(id: int) -> tuple[int, Revision]:
+        known = log.reconcile(id)
+        return (known.cause.started_at, max(known.cause.triggers, default=0)) if known is not None else (0, 0)
+
     revision = log.floor() if start is None else start
     head = log.head().revision
     there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)]
@@ -28,7 +36,8 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
     while revision < head and (events := log.events_after(revision, limit=_PAGE)):
         for event in events:
             if event.revision <= head and wanted(event.object):
-                yield Recorded(event.type, event.object, event.recorded_at)
+                began, seen = reconcile(event.reconcile) if event.reconcile else (0, 0)
+                yield Recorded(event.type, event.object, event.recorded_at, Made(event.actor, began, seen))
         revision = events[-1].revision
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.format import Made
 
 
 class Recorded(NamedTuple):
@@ -27,6 +28,8 @@ class Recorded(NamedTuple):
     object: Object
     recorded_at: int
     """Microseconds since 1970."""
+    made: Made | None = None
+    """How it came about; None where a watch told of it, which does not say."""
 
 
 class _Waiting(NamedTuple):

@@ -35,6 +35,8 @@ from ctrlmgr.recording.stage import Stage
 class OwnedEndpoints:
     """What is recorded of the kind, and what our log has."""
 
+    is_shared = False
+
     def __init__(self, stage: Stage, ownership: Ownership) -> None:
         """Follow what our controller writes on `stage`; ask before it starts."""
         informer = stage.informer(ownership.resource)

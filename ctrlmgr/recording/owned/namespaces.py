@@ -45,6 +45,7 @@ class OwnedNamespaces:
     """What is recorded of namespaces and of what is in them, and what our log has."""
 
     resource = NAMESPACES
+    is_shared = False
 
     def __init__(self, stage: Stage, kinds: Kinds) -> None:
         """Follow what our controller writes on `stage`; ask before it starts."""

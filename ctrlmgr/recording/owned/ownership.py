@@ -19,6 +19,9 @@ class Owned(Protocol):
     """One owned kind; for the thread of the replay."""
 
     resource: Resource
+    is_shared: bool
+    """Whether clients and several controllers write it: what others expect of it goes before, and it is told of no
+    change of another kind."""
 
     def observe(self, change: Change) -> None:
         """Take note of any change before it is appended or taken; our controllers may have to act first."""

@@ -47,6 +47,7 @@ class OwnedSlices:
     """What is recorded of slices, and what our log has, by service."""
 
     resource = ENDPOINT_SLICES
+    is_shared = False
 
     def __init__(self, stage: Stage, controllers: Collection[str]) -> None:
         """Expect of `controllers`, some of `MANAGERS`, what the recorded ones did; ask before `stage` starts."""

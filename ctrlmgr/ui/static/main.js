@@ -57,7 +57,7 @@ const update = latest(async () => {
   if (known !== shown) open(known);
   const head = status.head;
   const at = params.at ? Math.min(Number(params.at) || head, head) : head;
-  const moment = { at, head, live: !params.at };
+  const moment = { at, head, live: !params.at, unseen: status.unseen };
   document.title = ["ctrlmgr", known, params.name, time.title()].filter(Boolean).join(" · ");
   time.node.hidden = Boolean(view.always) || !status.history;
   for (const item of menu.children)
@@ -83,6 +83,8 @@ function open(name) {
   fill(stage, view.node);
 }
 
+const TITLES = { 403: "That is not for you to see", 404: "There is nothing here" };
+
 function notice(title, text) {
   return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text));
 }
@@ -94,10 +96,7 @@ function failed(error) {
     document.body.classList.add("closed");
     fill(stage, door(error.message, enter));
   } else if (error instanceof Refused) {
-    fill(
-      stage,
-      notice(error.code === 404 ? "There is nothing here" : "The server would not answer that", error.message),
-    );
+    fill(stage, notice(TITLES[error.code] ?? "The server would not answer that", error.message));
   } else if (error instanceof Unreachable) {
     offline(true);
   } else {

@@ -4,6 +4,7 @@ import { h, fill } from "./dom.js";
 import { ask } from "./api.js";
 import { link } from "./state.js";
 import { count } from "./format.js";
+import { unseen } from "./unseen.js";
 
 export function cluster() {
   const node = h("div", { class: "cluster" });
@@ -14,7 +15,7 @@ export function cluster() {
     const found = await ask("cluster", { at: moment.at });
     shown = moment.at;
     if (!found.nodes.length && !found.waits) {
-      fill(node, nothing());
+      fill(node, moment.unseen ? unseen(moment) : nothing());
       return;
     }
     fill(node, found.waits ? waiting(found) : null, h("div", { class: "grid" }, found.nodes.map(machine)));

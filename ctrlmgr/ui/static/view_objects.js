@@ -39,8 +39,9 @@ export function objects() {
 
   async function update(params, moment) {
     const known = await ask("kinds", { at: moment.at });
-    const resource =
-      params.resource || (known.kinds.some((kind) => kind.resource === FIRST) ? FIRST : known.kinds[0]?.resource);
+    // Who may see no kind asks for one all the same: the refusal says which right that takes.
+    const first = known.kinds[0]?.resource ?? (moment.unseen && FIRST);
+    const resource = params.resource || (known.kinds.some((kind) => kind.resource === FIRST) ? FIRST : first);
     fill(
       kinds,
       known.kinds.map((kind) => entry(kind, resource, params.namespace)),

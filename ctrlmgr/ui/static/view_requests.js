@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { link } from "./state.js";
 import { count, who } from "./format.js";
 import { time } from "./changes.js";
+import { unseen } from "./unseen.js";
 
 const COLUMNS = ["When", "User", "Verb", "What", "Namespace", "Name", "Code", "Why", "ms", "From"];
 const NUMBERS = new Set(["Code", "ms"]);
@@ -12,7 +13,7 @@ const NUMBERS = new Set(["Code", "ms"]);
 export function requests() {
   const node = h("div");
 
-  async function update(params) {
+  async function update(params, moment) {
     const asked = { refused: params.refused === "yes" ? "yes" : "no", user: params.user ?? "" };
     const { kept, requests: found } = await ask("requests", asked);
     if (!kept) {
@@ -27,7 +28,8 @@ export function requests() {
       );
       return;
     }
-    fill(node, choices(asked), found.length ? h("div", { class: "card scroll" }, table(found, asked)) : none());
+    const listed = found.length ? h("div", { class: "card scroll" }, table(found, asked)) : none(moment);
+    fill(node, choices(asked), listed);
   }
 
   return { node, update, always: true };
@@ -44,8 +46,8 @@ function choices({ refused, user }) {
   );
 }
 
-function none() {
-  return h("div", { class: "empty" }, h("h2", null, "There are none"));
+function none(moment) {
+  return moment.unseen ? unseen(moment) : h("div", { class: "empty" }, h("h2", null, "There are none"));
 }
 
 function table(found, { refused }) {

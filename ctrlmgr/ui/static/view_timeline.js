@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { change as travel, link } from "./state.js";
 import { actor, badge, content, objectLink, reconcile, revisionLink, time } from "./changes.js";
 import { count } from "./format.js";
+import { unseen } from "./unseen.js";
 
 const LISTED = 60;
 
@@ -17,7 +18,8 @@ export function timeline() {
     headings(["Revision", "Time", "", "Object", "By", "Reconcile of"], new Set(["Revision"])),
     body,
   );
-  const node = h("div", { class: "two wide-left" }, h("div", { class: "card scroll" }, table), detail);
+  const card = h("div", { class: "card scroll" }, table);
+  const node = h("div", { class: "two wide-left" });
   let shown = "";
 
   async function update(params, moment) {
@@ -37,11 +39,16 @@ export function timeline() {
     if (key === shown) return;
     const [events, change] = await Promise.all([ask("events", { at: moment.at, limit: LISTED }), about(moment.at)]);
     shown = key;
+    if (!events.events.length && moment.unseen) {
+      fill(node, unseen(moment));
+      return;
+    }
     fill(
       body,
       events.events.map((event) => row(event, moment)),
     );
     fill(detail, typeof change === "string" ? h("p", { class: "quiet" }, change) : described(change));
+    if (card.parentNode !== node) fill(node, card, detail);
   }
 
   return { node, update };

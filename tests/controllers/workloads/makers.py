@@ -13,12 +13,12 @@ from tests.controllers.workloads.stage import WorkloadStage
 
 
 def replica_sets(stage: WorkloadStage) -> Controller:
-    return replicaset_controller.build(stage.context, replicaset.Options(), at_once=1)
+    return replicaset_controller.build(stage.context, replicaset.Options())
 
 
 def replication_controllers(stage: WorkloadStage) -> Controller:
     options = replicationcontroller.Options()
-    return replicaset_controller.build_for_replication_controllers(stage.context, options, at_once=1)
+    return replicaset_controller.build_for_replication_controllers(stage.context, options)
 
 
 def deployments(stage: WorkloadStage) -> Controller:
@@ -30,7 +30,7 @@ def stateful_sets(stage: WorkloadStage) -> Controller:
 
 
 def daemon_sets(stage: WorkloadStage) -> Controller:
-    return daemonset_controller.build(stage.context, daemonset.Options(), at_once=1)
+    return daemonset_controller.build(stage.context, daemonset.Options())
 
 
 def jobs(stage: WorkloadStage) -> Controller:

@@ -1,0 +1,329 @@
+"""Kinds that controllers and clients both write, in a replay: workloads, and the pods that they are made of.
+
+Each recorded change is asked who made it. What one of the replayed controllers' namesakes made is expected; what anyone
+else made (a user who scales, a kubelet that reports, the garbage collector) is an input, and of an object that a
+controller has written, too, only what that client changed: see `edits`. Objects that ours make take the names and uids
+of those that they stand for: see `births`.
+
+Who made a change stands in the recording of a log. A watch does not tell; then it is read from `managedFields`. A
+deletion leaves no trace there: it is taken for the controllers' if ours, who are let act first, come to it too.
+
+When our controllers act: in every pause of the recording, each at its time, for the recorded ones had nothing to do
+then; before an input, if the recorded ones have written anything since ours acted; and at checkpoints. Virtual time
+does not run ahead of the recording for them, but for a moment at checkpoints, so what they do by the clock (deadlines,
+schedules) happens when it happened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource, Revision
+from ctrlmgr.client import CONTROLLER_MANAGER
+from ctrlmgr.controllers import registry
+from ctrlmgr.eventlog import Event, EventType, Proposal
+from ctrlmgr.recording.attribution import Managed, writer_of
+from ctrlmgr.recording.builders import user_of
+from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.owned.births import Births
+from ctrlmgr.recording.owned.edits import carried_over
+from ctrlmgr.recording.stage import RECORDING, Stage
+
+SHARED: Final[Mapping[str, Sequence[Resource]]] = {
+    each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
+}
+"""What the controllers write that share kinds with others, by name."""
+
+_CLAIMS = Resource("", "persistentvolumeclaims")
+_QUOTAS = Resource("", "resourcequotas")
+"""What quotas have left is written along with what uses it, by the maker of that."""
+
+_OTHERS_TOO = frozenset({PODS, _CLAIMS, _QUOTAS})
+"""Kinds that are there without any workload."""
+
+_PAUSE = 20_000
+"""Microseconds without a change after which the recorded controllers had done all that there was to do."""
+
+_INSTANT = 0.05
+"""Virtual seconds that our controllers may take whenever they act: for what they look at again at once."""
+
+_AT_REST = 1.5
+"""Virtual seconds that they may take at a checkpoint: what is gathered for a moment, and retries."""
+
+_LAG = 3_000
+"""Microseconds that a cache may be behind the log; what it showed of a key in time, a reconcile says it answers."""
+
+_SECOND = 1_000_000
+
+_RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+"""What Kubernetes appends to make a name; messages name pods that were refused, and are nowhere else."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_ITEMS_BY = ("type", "uid", "name")
+_VERSION = "resourceVersion"
+"""Objects name each other's versions, which each side counts by itself."""
+
+
+class SharedKinds:
+    """What is recorded of the kinds that some controllers share, and what our log has."""
+
+    def __init__(self, stage: Stage, shared: Mapping[str, Sequence[Resource]]) -> None:
+        """Expect of controllers, by their names, what the recorded ones did of `shared`; ask before `stage` starts."""
+        names = [*shared]
+        self._stage = stage
+        self._users = {user_of(name) for name in names}
+        self._managers: dict[Resource, set[str]] = {_QUOTAS: {CONTROLLER_MANAGER}}  # under whose names they write
+        for name, kinds in shared.items():
+            for resource in kinds:
+                self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
+        resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), _QUOTAS])
+        self.kinds = [SharedKind(self, stage, resource) for resource in resources]
+        self._by_resource = {kind.resource: kind for kind in self.kinds}
+        self._births = Births()
+        self._is_there = False  # whether the recording has any workload so far
+        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
+        self._is_behind = False  # whether the recorded controllers have written since ours acted
+        stage.in_time = names
+        stage.writing = self
+
+    def foresee(self, change: Change) -> None:
+        """Take note of a change that comes later: what the recorded controllers make, ours may make before it."""
+        kind = self._by_resource.get(change.object.resource)
+        if kind is None:
+            return
+        self._is_there = self._is_there or kind.resource not in _OTHERS_TOO
+        if not self._is_there:
+            return
+        if change.made.decided_at and change.made.actor in self._users:
+            heappush(self._decisions, (change.made.decided_at, change.made.seen))
+        if change.type is EventType.ADDED and self._is_theirs(change, None):
+            self._births.expect(change.object)
+
+    def before(self, moment: int, revision: Revision) -> None:
+        """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
+        is_due = False
+        while self._decisions and self._is_before(self._decisions[0], moment, revision):
+            is_due = heappop(self._decisions)[0] + _LAG >= self._stage.clock.now() or is_due
+        if is_due:
+            self.act()
+        pause = moment - self._stage.clock.now()
+        if self._is_there and pause > _PAUSE:
+            self.act((pause - _PAUSE) / _SECOND)
+
+    def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
+        """Whether a recorded reconcile did not know of a change: it began before, or its cache was a moment behind."""
+        began, seen = decision
+        return began <= moment + (_LAG if seen and revision > seen else 0)
+
+    def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
+        """Let our controllers do what there is to do now; also `again` what failed, if the recorded ones did."""
+        again, self._is_behind = again or self._is_behind, False
+        self._stage.catch_up(patience, again=again)
+
+    def at_checkpoint(self) -> None:
+        """Let our controllers come to rest."""
+        if self._is_there:
+            self.act(_AT_REST, again=True)
+
+    def named(self, proposal: Proposal) -> Proposal:
+        """Return what ours write, as the recorded object that it stands for if it is new."""
+        return self._births.named(proposal) if proposal.object.resource in self._by_resource else proposal
+
+    def written(self, events: Sequence[Event]) -> None:
+        """Take note of what ours wrote."""
+        for event in events:
+            kind = self._by_resource.get(event.resource)
+            if kind is not None and self._is_there:
+                kind.note(event.key)
+                self._births.forget(event.object)
+
+    def take(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        """Sort a change, and do what it asks for; False if it can go into the log as it is."""
+        if not self._is_there:
+            return False
+        if self._is_expected(kind, change, old):
+            self._is_behind = True
+            kind.note(change.object.key)
+            if change.type is EventType.DELETED:
+                self._births.forget(change.object)
+            return True
+        if self._is_behind:
+            self.act()
+        return change.object.key in kind.written and self._edit(kind, change, old)
+
+    def _is_expected(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        if _tells(change):
+            return change.made.actor in self._users
+        going = change.type is EventType.DELETED or (
+            change.object.is_terminating and old is not None and not old.is_terminating
+        )
+        return self._came_to_it(kind, change) if going else self._is_theirs(change, old)
+
+    def _is_theirs(self, change: Change, old: Object | None) -> bool:
+        """Whether a recorded controller made an object, or changed it."""
+        if _tells(change):
+            return change.made.actor in self._users
+        if change.object.resource in (_CLAIMS, _QUOTAS) and old is not None:
+            return False  # other controllers write them, in the same name
+        if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
+            return False  # a binding, which managedFields do not tell of
+        if old is not None and self._is_orphaned(old, change.object):
+            return False
+        writer = writer_of(None if old is None else Managed(old), Managed(change.object))
+        return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
+
+    def _is_orphaned(self, old: Object, new: Object) -> bool:
+        """Whether an object has lost an owner that is going, or gone: that is the garbage collector's work."""
+        kept = {each.uid for each in new.metadata.owner_references or ()}
+        lost = {each.uid for each in old.metadata.owner_references or ()} - kept
+        if not lost:
+            return False
+        staying = (kind.staying(new.namespace) for kind in self.kinds)
+        return not any(uid in lost for uids in staying for uid in uids)
+
+    def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
+        """Whether our controllers, too, have something go that went in the recording."""
+        key = change.object.key
+        if key not in kind.written:
+            return False
+        self.act()
+        ours = kind.lister.get(key)
+        return ours is None or (ours.is_terminating and change.type is not EventType.DELETED)
+
+    def _edit(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        """Make an input of what a client did to an object that controllers have written."""
+        self._stage.follow()
+        ours = kind.lister.get(change.object.key)
+        if change.type is EventType.DELETED:
+            if ours is not None:
+                self._stage.append(EventType.DELETED, ours)
+        elif ours is None:
+            if old is None:
+                self._stage.append(EventType.ADDED, change.object)
+        elif old is None:
+            self._stage.append(EventType.MODIFIED, change.object)
+        else:
+            self._stage.append(EventType.MODIFIED, _edited(old, change.object, ours))
+        return True
+
+
+class SharedKind:
+    """One of them: an `Owned`."""
+
+    is_shared = True
+
+    def __init__(self, shared: SharedKinds, stage: Stage, resource: Resource) -> None:
+        """Follow what our controllers write on `stage`."""
+        informer = stage.informer(resource)
+        informer.add_handler(lambda change: self._note_change(change.object.key))
+        self.resource = resource
+        self.lister = informer.lister
+        self.written: set[Key] = set()
+        """Everything that a controller has ever written, the recorded one or ours."""
+        self._shared = shared
+        self._recorded: dict[Key, Object] = {}
+        self._changed: set[Key] = set()
+        self._old: Object | None = None  # of the change that is being observed
+
+    def note(self, key: Key) -> None:
+        """Take note that a controller wrote something."""
+        self.written.add(key)
+        self._changed.add(key)
+
+    def staying(self, namespace: str) -> Iterator[str]:
+        """Yield the uids of what is recorded in a namespace and is not going."""
+        for obj in self._recorded.values():
+            if obj.namespace == namespace and not obj.is_terminating:
+                yield obj.uid
+
+    def _note_change(self, key: Key) -> None:
+        if key in self.written:
+            self._changed.add(key)
+
+    @property
+    def subjects(self) -> Collection[Key]:
+        """What controllers have written and is there, on either side."""
+        return [key for key in self.written if key in self._recorded or self.lister.get(key) is not None]
+
+    @property
+    def changed(self) -> Iterable[Key]:
+        """What of it has changed since the last checkpoint."""
+        return self._changed
+
+    def compare(self, subject: Key) -> tuple[Any, Any]:
+        """Return the whole objects, but for times, counts of writes, and the order of what has no order."""
+        recorded, ours = self._recorded.get(subject), self.lister.get(subject)
+        return recorded and _comparable(recorded), ours and _comparable(ours)
+
+    def observe(self, change: Change) -> None:
+        """Note how the object was before, and is."""
+        key = change.object.key
+        if change.type is EventType.DELETED:
+            self._old = self._recorded.pop(key, None)
+        else:
+            self._old, self._recorded[key] = self._recorded.get(key), change.object
+        self._note_change(key)
+
+    def expects(self, change: Change) -> bool:
+        """Return False: of other kinds everything is input."""
+        return False
+
+    def take(self, change: Change) -> bool:
+        """Sort a change of this kind."""
+        return self._shared.take(self, change, self._old)
+
+    def prepare(self) -> None:
+        """Let our controllers come to rest."""
+        self._shared.at_checkpoint()
+
+    def passed(self, revision: Revision) -> None:
+        """Forget what was before the checkpoint."""
+        self._changed.clear()
+
+
+def _node(pod: Object) -> str:
+    return pod.view(Pod).spec.node_name
+
+
+def _tells(change: Change) -> bool:
+    """Whether the recording says who made a change."""
+    return bool(change.made.actor) and change.made.actor != RECORDING.actor
+
+
+def _edited(old: Object, new: Object, ours: Object) -> Object:
+    return Object.from_dict(carried_over(old.to_dict(), new.to_dict(), ours.to_dict()))
+
+
+def _comparable(obj: Object) -> dict[str, Any]:
+    fields = comparable(obj)
+    status = fields.get("status")
+    if isinstance(status, dict) and "observedGeneration" in status:
+        behind = (obj.metadata.generation or 0) - status["observedGeneration"]
+        fields["status"] = {**status, "observedGeneration": f"{behind} behind"}
+    compared: dict[str, Any] = _likened(fields)
+    return compared
+
+
+def _likened(value: Any, field: str = "") -> Any:
+    if isinstance(value, str):
+        text = _TIME.sub("<time>", value)
+        return _RANDOM.sub("<random>", text) if field == "message" else text
+    if isinstance(value, dict):
+        return {name: _likened(each, name) for name, each in value.items() if name != _VERSION}
+    if isinstance(value, list):
+        return _ordered([_likened(each) for each in value])
+    return value
+
+
+def _ordered(items: list[Any]) -> list[Any]:
+    """Return items that have identities in the order of these: conditions come in the order in which they were told."""
+    for field in _ITEMS_BY:
+        if items and all(isinstance(item, dict) and field in item for item in items):
+            return sorted(items, key=lambda item: str(item[field]))
+    return items

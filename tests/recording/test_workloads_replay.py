@@ -1,0 +1,102 @@
+"""Workloads in a recording: our controllers come to what the recorded ones did, pod by pod and hash by hash."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlmgr.testing.replays import Replayer
+from tests.recording.samples import WORKLOADS, write_lines
+
+QUOTAS = "replicasets-005"
+Line = dict[str, Any]
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[Replayer]:
+    with Replayer(tmp_path) as replayer:
+        yield replayer
+
+
+def recorded() -> list[Line]:
+    return [json.loads(line) for line in gzip.decompress(WORKLOADS.read_bytes()).splitlines()]
+
+
+def test_our_controllers_come_to_the_same(replay: Replayer) -> None:
+    report = replay(WORKLOADS)
+    assert report.divergences == ()
+    assert report.checkpoints > 90
+    assert report.objects_compared > 2_000
+    assert report.writes > 400
+    # What controllers made has the names and uids that it has in the recording, and nothing else was made.
+    made = {line["object"]["metadata"]["uid"] for line in recorded() if line["type"] == "ADDED"}
+    assert {event.object.uid for event in replay.log.scan() if event.type.name == "ADDED"} <= made
+    writers = {event.actor.rpartition(":")[2] for event in replay.log.scan() if event.reconcile}
+    assert writers == {
+        "cronjob-controller",
+        "daemon-set-controller",
+        "deployment-controller",
+        "disruption-controller",
+        "job-controller",
+        "replicaset-controller",
+        "replication-controller",
+        "statefulset-controller",
+    }
+
+
+def test_every_replay_makes_the_same_log(replay: Replayer, tmp_path: Path) -> None:
+    first = replay(WORKLOADS)
+    again = replay(WORKLOADS, database=f"sqlite:///{tmp_path / 'log.db'}")
+    assert (first.revision, first.hash) == (again.revision, again.hash)
+
+
+def test_a_watch_that_does_not_say_who_wrote_is_enough(replay: Replayer, tmp_path: Path) -> None:
+    """But for quotas: what they have left is written in the name of no controller."""
+    told = {"type", "object", "recordedAt"}
+    lines = [{name: value for name, value in line.items() if name in told} for line in recorded()]
+    assert {each.namespace for each in replay(write_lines(tmp_path / "watched.jsonl", lines)).divergences} <= {"wrs5"}
+
+
+def doctored(change: Callable[[Line], bool]) -> list[Line]:
+    """Return the lines with the first changed for which `change` says that it was the one."""
+    lines = recorded()
+    assert any(change(line) for line in lines), "there is such a line"
+    return lines
+
+
+def _is_scaled(line: Line) -> bool:
+    """Have a user ask for a pod more than the controllers then made."""
+    obj = line["object"]
+    if obj["kind"] == "Deployment" and line.get("actor") == "system:admin" and line["type"] == "ADDED":
+        obj["spec"]["replicas"] += 1
+        return True
+    return False
+
+
+def _is_renamed(line: Line) -> bool:
+    """Have a pod bear another hash."""
+    obj = line["object"]
+    if obj["kind"] == "Pod" and line["type"] == "ADDED" and "replicaset" in line["actor"]:
+        obj["metadata"]["labels"]["pod-template-hash"] = "another"
+        return True
+    return False
+
+
+@pytest.mark.parametrize("change", [_is_scaled, _is_renamed])
+def test_what_the_recorded_controllers_would_not_have_written_diverges(
+    replay: Replayer, tmp_path: Path, change: Callable[[Line], bool]
+) -> None:
+    assert replay(write_lines(tmp_path / "doctored.jsonl", doctored(change))).divergences
+
+
+def test_without_a_controller_its_work_is_input(replay: Replayer) -> None:
+    report = replay(WORKLOADS, ["deployment-controller"])
+    assert {each.resource for each in report.divergences} <= {"deployments.apps", "replicasets.apps"}
+    assert {event.actor.rpartition(":")[2] for event in replay.log.scan() if event.reconcile} == {
+        "deployment-controller"
+    }
