@@ -40,7 +40,7 @@ from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -247,7 +247,7 @@ class WriteEngine:
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Delete what is there, now or later; a body's options override `options`, which are the query's."""
-        options = self.options_of(body, options)
+        options = yield from self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         if options.propagation_policy is None and options.orphan_dependents is None:
             request.warnings += request.plan.strategy.default_propagation_warnings
@@ -256,7 +256,7 @@ class WriteEngine:
             decision = yield from delete(request, options)
             return decision._replace(warnings=request.told())
 
-        return settle(request, decide, limit=RETRIES)
+        return (yield from settle(request, decide, limit=RETRIES))
 
     def create_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
@@ -287,11 +287,12 @@ class WriteEngine:
             marks = self._marks[manager] = FieldMarks(self.kinds, manager)
         return marks
 
-    def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
+    def options_of(self, body: Body | None, options: DeleteOptions) -> Operation[DeleteOptions]:
         """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
-            fields = codec.decode(body.data, body.media_type).fields
+            data, media_type = body.data, body.media_type
+            fields = (yield from worked(lambda: codec.decode(data, media_type), len(data))).fields
             if body.heard is not None:
                 internal = {**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
                 body.heard(fields, lambda: codec.encode(internal))

@@ -100,10 +100,14 @@ class AppController(Generic[K]):
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
     @property
+    def declared(self) -> tuple[Declaration, ...]:
+        """Every kind that it names, as often as it does."""
+        return (self.declaration, *self.owns, *(each.declaration for each in self.watches), *self.reads)
+
+    @property
     def kinds(self) -> tuple[Declaration, ...]:
-        """Every kind that it reads."""
-        found = (self.declaration, *self.owns, *(each.declaration for each in self.watches), *self.reads)
-        return tuple({each.resource: each for each in reversed(found)}.values())
+        """Every kind that it reads, once."""
+        return tuple({each.resource: each for each in reversed(self.declared)}.values())
 
 
 class App:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.resource import Resource
@@ -62,17 +62,20 @@ class Replay:
         controllers: Mapping[str, ControllerBuilder] = CONTROLLERS,
         caches: Iterable[Resource] = (),
         owns: Iterable[Ownership] = (),
+        shares: Mapping[str, Sequence[Resource]] | None = None,
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
         Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
         kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
-        as whom in the recording: that is expected of them then.
+        as whom in the recording: that is expected of them then. `shares` says of such controllers which kinds they and
+        clients both write; the recorded ones wrote under their names.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
-        self._shared = SharedKinds(self._stage, controllers) if any(name in SHARED for name in controllers) else None
+        shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
+        self._shared = SharedKinds(self._stage, shared) if shared else None
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._findings = Findings()

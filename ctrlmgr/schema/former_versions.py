@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 _ROLES: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+_FLOW_CONTROL: Final = ("FlowSchema", "PriorityLevelConfiguration")
 _WORKLOADS: Final = ("ControllerRevision", "Deployment", "StatefulSet")
 
 _KINDS: Final = {
+    "apiextensions.k8s.io/v1beta1": ("CustomResourceDefinition",),
+    "apiregistration.k8s.io/v1beta1": ("APIService",),
     "apps/v1beta1": (*_WORKLOADS, "Scale"),
     "apps/v1beta2": (*_WORKLOADS, "DaemonSet", "ReplicaSet", "Scale"),
     "authentication.k8s.io/v1alpha1": ("SelfSubjectReview",),
@@ -25,6 +28,9 @@ _KINDS: Final = {
     ),
     "batch/v1beta1": ("CronJob",),
     "certificates.k8s.io/v1beta1": ("CertificateSigningRequest",),
+    "flowcontrol.apiserver.k8s.io/v1beta1": _FLOW_CONTROL,
+    "flowcontrol.apiserver.k8s.io/v1beta2": _FLOW_CONTROL,
+    "flowcontrol.apiserver.k8s.io/v1beta3": _FLOW_CONTROL,
     "policy/v1beta1": ("Eviction", "PodDisruptionBudget"),
     "rbac.authorization.k8s.io/v1alpha1": _ROLES,
     "rbac.authorization.k8s.io/v1beta1": _ROLES,

@@ -12,14 +12,16 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ctrlmgr.api.resource import DEFINITIONS
+from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
-from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.extensions.custom.kind import outline_of
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.assembly import check_names, descriptors
+from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.install import MANAGER, changes, install
 from ctrlmgr.framework.loading import installed, load_app, load_apps
 from ctrlmgr.settings import Settings
@@ -56,8 +58,29 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
             wanted.append(entry)
     check_names(apps, registry.ALL)
     changes(apps, lambda key: event_log.get(DEFINITIONS, key))
+    for app in apps:
+        for kind in dict.fromkeys(kind for controller in app.controllers for kind in controller.declared):
+            _require_readable(kind, event_log)
     theirs = [each for app in apps for each in descriptors(app)]
     return Chosen(apps, registry.enabled(wanted, [*registry.ALL, *theirs]))
+
+
+def _require_readable(kind: Declaration, event_log: EventLog) -> None:
+    """Raise `SettingsError` for a kind of which objects are stored that only a webhook can convert to this version.
+
+    Caches hold what is stored. Without a webhook all versions of an object have the same fields, and the class reads
+    those that it names.
+    """
+    stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
+    if stored is None:
+        return
+    definition = stored.to_dict()
+    versions = {*definition.get("status", {}).get("storedVersions", ()), outline_of(stored).storage.name}
+    if definition["spec"].get("conversion", {}).get("strategy") == "Webhook" and versions != {kind.version}:
+        raise SettingsError(
+            f"{kind.where} is of version {kind.version}, and {kind.resource} is stored as {', '.join(sorted(versions))}"
+            " and converted by a webhook: run the app with `ctrlmgr run`, which reads its own version"
+        )
 
 
 class Definitions:

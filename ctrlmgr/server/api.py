@@ -36,6 +36,7 @@ from ctrlmgr.engine.options import (
     parse_update,
 )
 from ctrlmgr.engine.verbs.place import check_namespace
+from ctrlmgr.engine.verbs.request import worked
 from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.schema import yaml_document
@@ -215,18 +216,21 @@ class Api:
 
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
-        fields = self._engine.plan(kind).decode(body, options, told)
+        plan, size = self._engine.plan(kind), len(body.data)
+        fields = await self._driver.run(worked(lambda: plan.decode(body, options, told), size))
         check_namespace(self._engine.request(call.target, options, call.request.requester), metadata_of(fields))
         told += await self._admit(call, Verb.CREATE, fields, None, options)
         question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
         answer = await self._reviews.answer(question)
-        await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
+        encoded = await self._driver.run(worked(lambda: kind.codec.encode(answer), size))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
             raise unknown_resource()
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
-        fields, problems = codec.decode(body.data, body.media_type)
+        size = len(body.data)
+        fields, problems = await self._driver.run(worked(lambda: codec.decode(body.data, body.media_type), size))
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
         if body.heard is not None:
@@ -239,7 +243,8 @@ class Api:
         answer = self._tokens.answer(account, fields)
         call.request.told.annotations[ISSUED] = answer.credential_id
         told += answer.warnings
-        await self._sender.whole(call.request, 201, codec.encode(answer.fields) + b"\n", call.how, warnings(told))
+        encoded = await self._driver.run(worked(lambda: codec.encode(answer.fields), size))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request
@@ -252,7 +257,7 @@ class Api:
         media_type = patch_type(request.header(b"content-type"), taken=call.patches)
         body = Body(media_type, await request.body())
         if request.audit is not None and request.audit.wants_request:
-            request.audit.asked(_as_json(body))
+            request.audit.asked(await self._driver.run(worked(lambda: _as_json(body), len(body.data))))
         options = parse_patch(request.query, media_type)
         await self._done(call, self._engine.patch(call.target, body, options, request.requester))
 

@@ -18,6 +18,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.replaying import replayed
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence
@@ -44,21 +46,24 @@ class Replayer:
         controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None = None,
         *,
         owns: Iterable[Ownership] = (),
+        apps: Iterable[App] = (),
         database: str = "memory:",
     ) -> Report:
         """Replay `recording` into an empty log and return what was found.
 
         `controllers` are names of ours (all of them by default), or what builds controllers by name: under one of our
         names a controller takes its place and is held to what was recorded of it. For others `owns` says which kind
-        they write, and as which field manager the recorded one did. Raises `RecordingError`, and `SettingsError` for
-        a controller that there is not, or a `database` that holds events.
+        they write, and as which field manager the recorded one did. The controllers of `apps` run, too. Raises
+        `RecordingError`, and `SettingsError` for a controller that there is not, or a `database` that holds events.
         """
         self.close()
         clock = ReplayClock()
-        built = _builders(controllers)
+        ours = replayed(apps)
+        built = {**_builders(controllers), **ours.builders}
         self._log = log = open_replay_log(database, clock)
         with _quiet():
-            return Replay(log, clock, controllers=built, owns=owns).run(RecordingReader(self._folder / recording))
+            run = Replay(log, clock, controllers=built, owns=owns, shares=ours.shares)
+            return run.run(RecordingReader(self._folder / recording))
 
     @property
     def log(self) -> EventLog:

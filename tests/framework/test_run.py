@@ -176,3 +176,18 @@ def test_what_cannot_run_is_one_line(argument: str, line: str, capsys: pytest.Ca
     assert cli.run(["run", argument, "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
     (told,) = capsys.readouterr().err.strip().splitlines()
     assert told.startswith(line)
+
+
+def test_one_namespace_alone_is_followed(server: ServerProcess) -> None:
+    cluster = Served(server)
+    cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
+    mine = "/apis/example.com/v1/namespaces/mine/shops"
+    with run(server, "namespace", "shop:app", "--namespace", "mine"):
+        wait_until(lambda: cluster.is_served(mine))
+        cluster.create({**SHOP, "metadata": {"name": "elsewhere"}})
+        cluster.ask("POST", mine, {**SHOP, "metadata": {"name": "here"}})
+        wait_until(lambda: cluster.is_served("/api/v1/namespaces/mine/configmaps/here-prices"))
+        holder = "/apis/coordination.k8s.io/v1/namespaces/mine/leases/ctrlmgr-shop"
+        assert cluster.ask("GET", holder)["spec"]["holderIdentity"]
+        assert cluster.get("v1/ConfigMap", "elsewhere-prices") is None
+    cluster.delete("example.com/v1/Shop", "elsewhere")

@@ -20,6 +20,13 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
 @click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
 @click.option(
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAMESPACE",
+    help="Follow the objects of this namespace alone; the Lease is there, too, unless another place is named for it.",
+)
+@click.option(
     "--kube-api-qps", default=20.0, metavar="COUNT", show_default=True, help="Requests a second; 0 for no limit."
 )
 @click.option(
@@ -34,6 +41,7 @@ def run(
     apps: tuple[str, ...],
     kubeconfig: Path | None,
     context: str,
+    namespace: str,
     kube_api_qps: float,
     kube_api_burst: int,
     status_address: str | None,
@@ -47,6 +55,7 @@ def run(
 
     \b
     ctrlmgr run shop:app
+    ctrlmgr run shop:app --namespace shop --no-definitions
     ctrlmgr run shop:app --kubeconfig prod.yaml --leader-elect-resource-namespace shop
     ctrlmgr run builtin:endpoints-controller,endpointslice-controller --leader-elect=false
     """
@@ -63,14 +72,17 @@ def run(
     chosen = choose(apps)
     elects = loaded.settings.leader_election
     is_named = loaded.origins["leader_election.resource_name"] != "default"
+    is_placed = loaded.origins["leader_election.resource_namespace"] != "default"
+    where = namespace if namespace and not is_placed else elects.resource_namespace
     options = Options(
         kube_api_qps,
         kube_api_burst,
         not no_definitions,
-        Key(elects.resource_namespace, elects.resource_name if is_named else ""),
+        Key(where, elects.resource_name if is_named else ""),
         elects.enabled,
         Timing(elects.lease_duration, elects.renew_deadline, elects.retry_period),
         _address(status_address),
+        namespace,
     )
     interpreter.tune()
     access = access_of(kubeconfig, context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
+    from ctrlmgr.framework.replaying import Replayed
     from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.versions import Comparison
 
@@ -23,7 +24,7 @@ MEMORY = "memory:"
 
 @click.command(short_help="Replay a real cluster's recording and compare.")
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RECORDING")
-@takes_settings("controllers.enabled", "log.level", "log.format")
+@takes_settings("controllers.enabled", "controllers.apps", "log.level", "log.format")
 @click.option(
     "--database",
     default=MEMORY,
@@ -47,6 +48,7 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     ctrlmgr replay recording.jsonl.gz
     ctrlmgr replay recording.jsonl.gz --database sqlite:///replayed.db
     ctrlmgr replay recording.jsonl.gz -o json > report.json
+    ctrlmgr replay recording.jsonl.gz --app shop:app
     ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
     With --against it says which writes of the controllers differ between the versions, whatever was recorded.
@@ -68,11 +70,13 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     chosen = registry.enabled(loaded.settings.controllers.enabled)
     for warning in chosen.warnings:
         click.echo(f"warning: {warning}", err=True)
+    apps = replayed_apps(loaded.settings.controllers.apps)
     controllers = {each.name: CONTROLLERS[each.name] for each in chosen.descriptors if each.replays}
+    controllers |= apps.builders
     clock = ReplayClock()
     fault: RecordingError | None = None
     with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
-        run = Replay(log, clock, controllers=controllers)
+        run = Replay(log, clock, controllers=controllers, shares=apps.shares)
         try:
             report = run.run(RecordingReader(recording), tell)
         except RecordingError as error:
@@ -84,6 +88,20 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
         return replay_report.complain(fault, report, kept)
     failed = bool(report.divergences) if compared is None else bool(compared.differences)
     return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def replayed_apps(names: Sequence[str]) -> Replayed:
+    """Load apps for a replay; raises `SettingsError` for what cannot run."""
+    from ctrlmgr.controllers import registry
+    from ctrlmgr.framework.assembly import check_names
+    from ctrlmgr.framework.loading import load_apps
+    from ctrlmgr.framework.replaying import Replayed, replayed
+
+    if not names:
+        return Replayed({}, {})
+    apps = load_apps(names)
+    check_names(apps, registry.ALL)
+    return replayed(apps)
 
 
 def _compare(log: EventLog, url: str) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -172,7 +173,7 @@ class _Merge:
         self._new = [(shape.element(item), item) for item in new]
         self._index = shape._index(old)
         self._wanted = dict(self._new)
-        self._shared = [element for element, _ in self._new if element in self._index]
+        self._shared = deque(element for element, _ in self._new if element in self._index)
         self._merged: set[str] = set()
         self._result: list[Any] = []
 
@@ -202,7 +203,7 @@ class _Merge:
     def _take(self, element: str, item: Any) -> None:
         self._merged.add(element)
         if self._shared and self._shared[0] == element:
-            del self._shared[0]
+            self._shared.popleft()
         before = self._index.get(element, [])
         # Items that were there more than once are not merged but replaced.
         self._result.append(self._shape.items.merge(before[0], item) if len(before) == 1 else item)

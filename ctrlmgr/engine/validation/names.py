@@ -201,6 +201,7 @@ def qualified_name(value: str) -> list[str]:
     return problems
 
 
+@_remembering
 def _key_prefix(value: str) -> list[str]:
     problems = [too_long(SUBDOMAIN_LENGTH, "bytes")] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_subdomain(value):

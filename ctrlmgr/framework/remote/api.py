@@ -100,10 +100,16 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 class Api(Cluster):
     """One API server; threads may share it."""
 
-    def __init__(self, access: Access, throttle: Throttle, *, program: str) -> None:
-        """Reach it as `access` says, under the name `program`; nothing is sent yet."""
+    def __init__(
+        self, access: Access, throttle: Throttle, *, program: str, versions: Mapping[Resource, str] | None = None
+    ) -> None:
+        """Reach it as `access` says, under the name `program`; nothing is sent yet.
+
+        `versions` are the API versions (`example.com/v1`) in which resources are read, where that matters.
+        """
         super().__init__(access, program=program)
         self._throttle = throttle
+        self._versions = versions or {}
 
     def call(
         self,
@@ -129,9 +135,11 @@ class Api(Cluster):
         return Object.from_wire(self.call(method, path, body, **options))
 
     def find(self, resource: Resource) -> Served:
-        """Return where a resource is served, in the version that its group prefers; raises `NotFound`."""
+        """Return where a resource is served, in its version or that which its group prefers; raises `NotFound`."""
         path = "/api/v1"
-        if resource.group:
+        if resource.group and (version := self._versions.get(resource)):
+            path = f"/apis/{version}"
+        elif resource.group:
             group = msgspec.json.decode(self.call("GET", f"/apis/{resource.group}"))
             path = f"/apis/{group['preferredVersion']['groupVersion']}"
         for each in self._served_by(path, resource.group):

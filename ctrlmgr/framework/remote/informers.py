@@ -30,12 +30,16 @@ _LOOK_UP: Final = 0.5
 class RemoteInformers(Informers):
     """The informers of one process over an API server; a Runnable."""
 
-    def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random) -> None:
-        """Follow what `api` serves; `log` knows of this process's writes."""
+    def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random, namespace: str = "") -> None:
+        """Follow what `api` serves, of one namespace or ("") all; `log` knows of this process's writes.
+
+        What is in no namespace is followed all the same.
+        """
         super().__init__(log, NoFeed(), clock=clock)
         self._api = api
         self._remote = log
         self._random = random
+        self._namespace = namespace
         self._queue: SimpleQueue[Message] = SimpleQueue()
         self._only: dict[Resource, Key] = {}
         self._followed: set[Resource] = set()
@@ -74,7 +78,15 @@ class RemoteInformers(Informers):
             self._followed.add(resource)
             self._remote.follow(resource)
             only = self._only.get(resource)
-            stream = Stream(self._api, resource, self._queue, clock=self._clock, random=self._random, only=only)
+            stream = Stream(
+                self._api,
+                resource,
+                self._queue,
+                clock=self._clock,
+                random=self._random,
+                only=only,
+                namespace=self._namespace,
+            )
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
     def _accept(self, message: Message) -> None:

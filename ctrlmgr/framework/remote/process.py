@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ import structlog
 
 from ctrlmgr import __version__
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import DEFINITIONS, LEASES, Key
+from ctrlmgr.api.resource import DEFINITIONS, LEASES, Key, Resource
 from ctrlmgr.client import CONTROLLER_MANAGER, Fencing, InformerState, LogState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
@@ -34,6 +34,7 @@ from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.opening import open_sessions
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.assembly import AppDescriptor, check_names, descriptors
+from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.install import MANAGER, install
 from ctrlmgr.framework.loading import load_app
 from ctrlmgr.framework.remote.api import Api
@@ -71,6 +72,18 @@ class Chosen(NamedTuple):
         """Return what they are called together, which is what their Lease is called."""
         names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
         return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
+
+    @property
+    def versions(self) -> Mapping[Resource, str]:
+        """Return the versions in which apps read kinds; raises `SettingsError` for a kind in two of them."""
+        found: dict[Resource, Declaration] = {}
+        for kind in (kind for app in self.apps for each in app.controllers for kind in each.declared):
+            first = found.setdefault(kind.resource, kind)
+            if first.api_version != kind.api_version:
+                raise SettingsError(
+                    f"{first.where} and {kind.where} are two versions of {kind.resource}: a process reads a kind in one"
+                )
+        return {resource: kind.api_version for resource, kind in found.items()}
 
 
 def choose(names: Iterable[str]) -> Chosen:
@@ -165,6 +178,8 @@ class Options(NamedTuple):
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
     """Where metrics and health are served, if they are."""
+    namespace: str = ""
+    """The one namespace whose objects are followed; empty for all."""
 
 
 class RemoteProcess:
@@ -178,9 +193,10 @@ class RemoteProcess:
         self._chosen = chosen
         self._options = options
         self._clock = clock
-        api = Api(access, Throttle(options.qps, options.burst, clock=clock), program=PROGRAM)
+        throttle = Throttle(options.qps, options.burst, clock=clock)
+        api = Api(access, throttle, program=PROGRAM, versions=chosen.versions)
         event_log = RemoteLog(api, clock=clock)
-        informers = RemoteInformers(api, event_log, clock=clock, random=random)
+        informers = RemoteInformers(api, event_log, clock=clock, random=random, namespace=options.namespace)
         self._sessions = open_sessions("memory:", clock=clock)
         elector = self._elector(event_log, clock, random) if options.elects else None
         self._parts = parts = _Parts(

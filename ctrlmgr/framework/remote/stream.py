@@ -87,14 +87,15 @@ class Stream:
         clock: Clock,
         random: Random,
         only: Key | None = None,
+        namespace: str = "",
     ) -> None:
-        """Follow `resource`, or `only` one object of it, and put what it says on `queue`."""
+        """Follow `resource`, in one namespace or ("") all, or `only` one object of it; put what it says on `queue`."""
         self._api = api
         self._resource = resource
         self._queue = queue
         self._clock = clock
         self._random = random
-        self._namespace = only.namespace if only is not None else ""
+        self._namespace = only.namespace if only is not None else namespace
         self._selection = {"fieldSelector": f"metadata.name={only.name}"} if only is not None else {}
         self._served: Served | None = None
         self._streams_lists = True

@@ -73,12 +73,16 @@ _VERSION = "resourceVersion"
 class SharedKinds:
     """What is recorded of the kinds that some controllers share, and what our log has."""
 
-    def __init__(self, stage: Stage, controllers: Iterable[str]) -> None:
-        """Expect of `controllers`, some of `SHARED`, what the recorded ones did; ask before `stage` starts."""
-        names = [name for name in controllers if name in SHARED]
+    def __init__(self, stage: Stage, shared: Mapping[str, Sequence[Resource]]) -> None:
+        """Expect of controllers, by their names, what the recorded ones did of `shared`; ask before `stage` starts."""
+        names = [*shared]
         self._stage = stage
         self._users = {user_of(name) for name in names}
-        resources = dict.fromkeys([*(resource for name in names for resource in SHARED[name]), _QUOTAS])
+        self._managers: dict[Resource, set[str]] = {_QUOTAS: {CONTROLLER_MANAGER}}  # under whose names they write
+        for name, kinds in shared.items():
+            for resource in kinds:
+                self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
+        resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), _QUOTAS])
         self.kinds = [SharedKind(self, stage, resource) for resource in resources]
         self._by_resource = {kind.resource: kind for kind in self.kinds}
         self._births = Births()
@@ -172,7 +176,7 @@ class SharedKinds:
         if old is not None and self._is_orphaned(old, change.object):
             return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
-        return writer.manager == CONTROLLER_MANAGER and (writer.certain or old is not None)
+        return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
 
     def _is_orphaned(self, old: Object, new: Object) -> bool:
         """Whether an object has lost an owner that is going, or gone: that is the garbage collector's work."""
