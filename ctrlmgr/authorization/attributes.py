@@ -42,6 +42,13 @@ class Attributes(NamedTuple):
     """Whether a resource is meant; a question about one may leave its name out."""
 
 
+def length(attributes: Attributes) -> int:
+    """Return how many characters there are in what a request is about, all of which its sender has chosen."""
+    verb, path, group, version, resource, subresource, namespace, name, fields, labels, _ = attributes
+    selected = sum(len(each.key) + sum(map(len, each.values)) for each in (*fields, *labels))
+    return sum(map(len, (verb, path, group, version, resource, subresource, namespace, name))) + selected
+
+
 def path_attributes(verb: str, path: str) -> Attributes:
     """Return what a request for no resource is about."""
     return Attributes(verb, path, is_resource=False)

@@ -76,8 +76,8 @@ class Engine(WriteEngine):
         requester: Requester,
     ) -> Operation[Listing]:
         """Delete everything that a list shows, and return that list; not atomic, the first error ends it."""
-        options = self.options_of(body, options)
-        return self._delete_collection(kind, namespace, list_options, options, requester)
+        options = yield from self.options_of(body, options)
+        return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
 
     def _delete_collection(
         self,

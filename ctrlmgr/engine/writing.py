@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -40,7 +40,7 @@ from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -178,16 +178,19 @@ class WriteEngine:
         kind: GroupVersionKind | None,
         options: WriteOptions,
         requester: Requester,
+        complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Operation[Answer]:
         """Let admission have its say about what is answered and not kept: a review, a token, a connection.
 
         `body` is what was sent, of `kind`, and is changed in place; the answer has nothing but what else is to be told.
+        `complete` fills in what it leaves out, after it has been changed and before it is validated.
         """
         request = self.request(target, options, requester)
         ctx = request.context()
         attributes = request.attributes(ctx, operation, body, None, kind)
         try:
             yield from self.admission.admit(attributes)
+            complete(attributes.fields)
             yield from self.admission.validate(attributes)
         except ApiError as error:
             error.warnings, error.annotations = error.warnings or request.told(), request.annotations
@@ -244,7 +247,7 @@ class WriteEngine:
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Delete what is there, now or later; a body's options override `options`, which are the query's."""
-        options = self.options_of(body, options)
+        options = yield from self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         if options.propagation_policy is None and options.orphan_dependents is None:
             request.warnings += request.plan.strategy.default_propagation_warnings
@@ -253,7 +256,7 @@ class WriteEngine:
             decision = yield from delete(request, options)
             return decision._replace(warnings=request.told())
 
-        return settle(request, decide, limit=RETRIES)
+        return (yield from settle(request, decide, limit=RETRIES))
 
     def create_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
@@ -284,11 +287,12 @@ class WriteEngine:
             marks = self._marks[manager] = FieldMarks(self.kinds, manager)
         return marks
 
-    def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
+    def options_of(self, body: Body | None, options: DeleteOptions) -> Operation[DeleteOptions]:
         """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
-            fields = codec.decode(body.data, body.media_type).fields
+            data, media_type = body.data, body.media_type
+            fields = (yield from worked(lambda: codec.decode(data, media_type), len(data))).fields
             if body.heard is not None:
                 internal = {**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
                 body.heard(fields, lambda: codec.encode(internal))

@@ -1,7 +1,8 @@
 """Why something happened, and what came of it: trees of events, followed through the reconciles between them.
 
 Guarantees:
-- Every change that a reconcile answered is in the tree, also those that the workqueue made one of.
+- Every change that a reconcile answered is in the tree, also those that the workqueue made one of; and what the author
+  of a workload wanted (`wishes`), where that is another.
 - A tree ends: an event that stands in it already is named again but not followed again, and no branch goes deeper than
   asked for; where either cut something off, the node says so.
 - An event that compaction has taken is still named, by its revision.
@@ -20,6 +21,7 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change, author_of
 from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
+from ctrlmgr.inspection.wishes import wish
 
 ADMISSION = "admission"
 """The controller of a cause that is none: what changed a write on its way, see `engine.verbs.attempts`."""
@@ -108,7 +110,9 @@ def _triggers(database: Database, revision: Revision, run: Run | None) -> Sequen
     if run is None:
         return ()
     statement = "SELECT revision FROM reconcile_trigger WHERE reconcile_id = :id ORDER BY revision"
-    return [row[0] for row in database.query(statement, {"id": run.id}).rows if row[0] < revision]
+    answered = [row[0] for row in database.query(statement, {"id": run.id}).rows if row[0] < revision]
+    wanted = wish(database, run.controller, run.key, before=revision)
+    return sorted({*answered, *([wanted] if wanted is not None else [])})
 
 
 def _answers(database: Database, revision: Revision, run: Run | None) -> Sequence[Revision]:

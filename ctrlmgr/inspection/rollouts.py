@@ -35,7 +35,6 @@ _HASH = "pod-template-hash"
 _GENERATION = "deprecated.daemonset.template.generation"
 _NAMED = 3
 """Pods that are named where several are waited for."""
-_CONTROLLERS = "system:controller:"
 _MOMENT = 1_000_000
 """Microseconds after which a controller has not just been at work, but has waited."""
 
@@ -120,7 +119,7 @@ def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -
         waited_for = state.waits_for()
         for what in state.take(event):
             waited = event.recorded_at - last
-            was_idle = waited >= _MOMENT or not event.author.actor.startswith(_CONTROLLERS)
+            was_idle = waited >= _MOMENT or not event.author.reconcile
             told = Step(event.revision, event.recorded_at, event.author, what, waited, waited_for if was_idle else "")
             steps.append(told)
             last, waited_for = event.recorded_at, ""

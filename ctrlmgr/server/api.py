@@ -9,6 +9,7 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -35,6 +36,7 @@ from ctrlmgr.engine.options import (
     parse_update,
 )
 from ctrlmgr.engine.verbs.place import check_namespace
+from ctrlmgr.engine.verbs.request import worked
 from ctrlmgr.engine.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.schema import yaml_document
@@ -214,31 +216,35 @@ class Api:
 
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
         kind, told = call.endpoint.kind, list[str]()
-        fields = self._engine.plan(kind).decode(body, options, told)
+        plan, size = self._engine.plan(kind), len(body.data)
+        fields = await self._driver.run(worked(lambda: plan.decode(body, options, told), size))
         check_namespace(self._engine.request(call.target, options, call.request.requester), metadata_of(fields))
         told += await self._admit(call, Verb.CREATE, fields, None, options)
         question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
         answer = await self._reviews.answer(question)
-        await self._sender.whole(call.request, 201, kind.codec.encode(answer) + b"\n", call.how, warnings(told))
+        encoded = await self._driver.run(worked(lambda: kind.codec.encode(answer), size))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
             raise unknown_resource()
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
-        fields, problems = codec.decode(body.data, body.media_type)
+        size = len(body.data)
+        fields, problems = await self._driver.run(worked(lambda: codec.decode(body.data, body.media_type), size))
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
         if body.heard is not None:
             body.heard(fields, lambda: codec.encode(fields))
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
-        self._tokens.complete(account, fields)
         told = [*(problems if options.field_validation == "Warn" else ())]
-        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
+        complete = partial(self._tokens.complete, account)
+        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
         answer = self._tokens.answer(account, fields)
         call.request.told.annotations[ISSUED] = answer.credential_id
         told += answer.warnings
-        await self._sender.whole(call.request, 201, codec.encode(answer.fields) + b"\n", call.how, warnings(told))
+        encoded = await self._driver.run(worked(lambda: codec.encode(answer.fields), size))
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request
@@ -251,7 +257,7 @@ class Api:
         media_type = patch_type(request.header(b"content-type"), taken=call.patches)
         body = Body(media_type, await request.body())
         if request.audit is not None and request.audit.wants_request:
-            request.audit.asked(_as_json(body))
+            request.audit.asked(await self._driver.run(worked(lambda: _as_json(body), len(body.data))))
         options = parse_patch(request.query, media_type)
         await self._done(call, self._engine.patch(call.target, body, options, request.requester))
 
@@ -300,13 +306,18 @@ class Api:
         body: Unstructured,
         kind: GroupVersionKind | None,
         options: WriteOptions = _NO_OPTIONS,
+        complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Sequence[str]:
-        """Let admission have its say about what is not kept, and return what else it tells the caller."""
+        """Let admission have its say about what is not kept, and return what else it tells the caller.
+
+        `complete` is as in `Engine.admit`.
+        """
         requester = call.request.requester
         target = call.target
         if not self._engine.admission.handles(target.kind.resource, target.subresource, operation):
             return ()
-        return (await self._driver.run(self._engine.admit(target, operation, body, kind, options, requester))).warnings
+        admitted = self._engine.admit(target, operation, body, kind, options, requester, complete)
+        return (await self._driver.run(admitted)).warnings
 
     async def _done(self, call: Call, operation: Operation[Answer]) -> None:
         """Run a write and show what it came to."""

@@ -21,13 +21,14 @@ Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
 import structlog
 
+from ctrlmgr.api.header_lines import HeaderLine
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import DEPRECATED
 from ctrlmgr.authentication.user import CredentialsRefused
@@ -125,7 +126,7 @@ class Chain:
                 request.headers = warnings(request.told.warnings)
         if self._auditing is not None and not await self._begin_audit(self._auditing, request, attributes):
             return
-        if _impersonates(request):
+        if request.raw_headers.read(_impersonates):
             await self._impersonate(request, attributes)
         with self._limits.seat(request.method, attributes, request.user) as request.seat:
             verdict = self._authorizer.authorize(request.user, attributes)
@@ -201,9 +202,6 @@ def _undecided(uri: str, problem: str) -> Response:
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 
 
-def _impersonates(request: Request) -> bool:
+def _impersonates(headers: Sequence[HeaderLine]) -> bool:
     """Whether any header is about impersonation."""
-    for name, _ in request.raw_headers:  # noqa: SIM110  # any() with a generator takes twice the time, on every request
-        if name.startswith(PREFIX):
-            return True
-    return False
+    return any(name.startswith(PREFIX) for name, _ in headers)

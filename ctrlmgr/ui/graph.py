@@ -14,6 +14,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change
+from ctrlmgr.inspection.wishes import wish
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
@@ -101,8 +102,16 @@ class _Growth:
         for run, trigger in self._pairs(_TRIGGERS, writers):
             if trigger < min(writers[run]) and self._take(trigger, found, f"r{run}"):
                 self._edges.add((f"e{trigger}", f"r{run}"))
+        for controller, key, run in self._whose(writers):
+            wanted = wish(self._database, controller, key, before=min(writers[run]))
+            if wanted is not None and self._take(wanted, found, f"r{run}"):
+                self._edges.add((f"e{wanted}", f"r{run}"))
         self._learn(found)
         return found
+
+    def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
+        """Return which controllers reconciled what."""
+        return [(each["controller"], each["key"], each["id"]) for each in self._read(_RUNS, _RUN_FIELDS, runs)]
 
     def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:
         """Add what events led to; return what is new."""

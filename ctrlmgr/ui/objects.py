@@ -49,7 +49,7 @@ class Objects:
         """Return the object at a place at the revision `at`, line by line; raises `NotFound` if it never was."""
 
         def answer(database: Database) -> dict[str, Any]:
-            resource, key = _place(parameters)
+            resource, key = place_of(parameters)
             parameters.sight.check(resource, key)
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             newest_event(database, resource, key, until=at)
@@ -65,7 +65,7 @@ class Objects:
         limit = parameters.number("limit", 40, low=1, high=_CHANGES)
 
         def answer(database: Database) -> dict[str, Any]:
-            resource, key = _place(parameters)
+            resource, key = place_of(parameters)
             parameters.sight.check(resource, key)
             head = self._reader.head(database)
             before = min(parameters.number("before", head + 1, low=1), head + 1)
@@ -75,7 +75,8 @@ class Objects:
         return self._reader.ask(answer)
 
 
-def _place(parameters: Parameters) -> tuple[Resource, Key]:
+def place_of(parameters: Parameters) -> tuple[Resource, Key]:
+    """Return which object is asked for."""
     key = Key(parameters.text("namespace", ""), parameters.text("name"))
     return Resource.parse(parameters.text("resource")), key
 
@@ -153,10 +154,11 @@ def told(change: Change) -> dict[str, Any]:
     sides = masked_sides(resource, content(change.before), content(change.object))
     found = [] if change.before is None else differences(*sides)
     is_lost = change.before is None and change.type is not EventType.ADDED
-    return {**head_of(change), "lost": is_lost, "changes": [_plain(each) for each in found]}
+    return {**head_of(change), "lost": is_lost, "changes": [plain(each) for each in found]}
 
 
-def _plain(difference: Difference) -> dict[str, Any]:
+def plain(difference: Difference) -> dict[str, Any]:
+    """Return a difference as plain JSON values, without what Secrets hold."""
     sides = {"from": difference.before, "to": difference.after}
     shown = {side: HIDDEN if value == CHANGED else value for side, value in sides.items() if value is not ABSENT}
     return {"path": difference.path, **shown}

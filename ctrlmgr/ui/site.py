@@ -9,6 +9,7 @@
 | `/ui/api/kinds`, `objects`, `object`, `history` | what there was |
 | `/ui/api/cluster` | what ran where, and what waited |
 | `/ui/api/change` | why |
+| `/ui/api/rollout` | how a workload was rolled out |
 
 Who asks is told of objects that they may `get` or `list`, and of no others (`sight`).
 
@@ -39,6 +40,7 @@ from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests import Requests
+from ctrlmgr.ui.rollouts import Rollouts
 from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
@@ -86,6 +88,7 @@ class Site:
             "history": objects.history,
             "cluster": Cluster(reader).cluster,
             "change": graphs.change,
+            "rollout": Rollouts(reader).rollout,
         }
 
     async def __call__(self, request: Request) -> Response:

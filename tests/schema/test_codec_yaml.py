@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from random import Random
 from typing import Any
 
 import pytest
@@ -130,3 +132,40 @@ def test_aliases_cannot_make_much_out_of_little() -> None:
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 9)]
     with pytest.raises(ValueError, match="excessive aliasing"):
         yaml_document.decode("\n".join(lines).encode())
+
+
+ODD = (
+    *("a", "y", "no", "null", "~", "1", "0x1", "017", "1.5", "1e3", "2001-01-01", "<<", "*a", "&a", "- b", "? c"),
+    *("a: b", "# x", "{", "[", ",", "%", "@", "`", "|", ">", "", " ", ".inf", "---", "a" * 1100, "é", "\u2028", "\x7f"),
+    *("\\", '"', "\t", "\n", "/", "<"),
+)
+NUMBERS = (0, -1, 2**53, 2**63 - 1, 2**63, 2**64, -(2**63), 10**17, 10**18, 10**19, 1.5, 1e3, 1e22, -0.0)
+
+
+def _some(random: Random, depth: int = 0) -> Any:
+    kind = random.randrange(3 if depth > 4 else 5)
+    if kind == 0:
+        return random.choice((*NUMBERS, True, False, None))
+    if kind < 3:
+        return random.choice(ODD)
+    if kind == 3:
+        return [_some(random, depth + 1) for _ in range(random.randrange(4))]
+    return {random.choice(ODD): _some(random, depth + 1) for _ in range(random.randrange(4))}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_json_that_is_read_as_such_means_what_it_means_as_yaml(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, quick = Random(seed), 0
+    for _ in range(1000):
+        fields = {"k": _some(random), random.choice(ODD): _some(random)}
+        data = json.dumps(fields, separators=(",", ":"), ensure_ascii=random.random() < 0.3).encode()
+        taken = yaml_document._plain_json(data)
+        if taken is None:
+            continue
+        quick += 1
+        with monkeypatch.context() as patched:
+            patched.setattr(yaml_document, "_plain_json", lambda data: None)
+            value, repeated = yaml_document.decode(data)
+        assert repr(taken) == repr(value)
+        assert not repeated
+    assert quick > 100

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.verbs.request import LARGE
 from ctrlmgr.errors import RequestTimeout
+from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.server.bounded import BoundedWork
 from tests.server.site import CONFIG_MAPS, make, running
 
@@ -133,6 +135,50 @@ def test_others_are_answered_while_a_large_body_is_worked_on() -> None:
         assert refused.status == 422
         assert "more" in refused.json["message"]
         assert site.ask(CONFIG_MAPS, "POST", b'{"a":' * 30_000).status == 400
+
+
+LARGE_BODY = b'{"x":"' + b"y" * LARGE + b'"}'
+ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+POD, SCALE = "/api/v1/namespaces/default/pods/p", "/apis/apps/v1/namespaces/default/deployments/d/scale"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "media_type"),
+    [
+        ("POST", CONFIG_MAPS, "application/json"),
+        ("PUT", f"{CONFIG_MAPS}/c", "application/json"),
+        ("PATCH", f"{CONFIG_MAPS}/c", "application/merge-patch+json"),
+        ("PATCH", f"{CONFIG_MAPS}/c?fieldManager=m", "application/apply-patch+yaml"),
+        ("DELETE", f"{CONFIG_MAPS}/c", "application/json"),
+        ("DELETE", CONFIG_MAPS, "application/json"),
+        ("POST", ACCESS, "application/json"),
+        ("POST", ACCESS, "application/yaml"),
+        ("POST", f"{POD}/binding", "application/json"),
+        ("POST", f"{POD}/eviction", "application/json"),
+        ("PUT", SCALE, "application/json"),
+    ],
+)
+def test_no_large_body_is_read_where_others_wait(
+    method: str, path: str, media_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def noting(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        def noted(data: bytes) -> Any:
+            if len(data) > LARGE:
+                threads.append(threading.current_thread().name)
+            return decode(data)
+
+        return noted
+
+    monkeypatch.setattr(strict_json, "decode_shallow", noting(strict_json.decode_shallow))
+    monkeypatch.setattr(yaml_document, "_plain_json", noting(yaml_document._plain_json))
+    with running(make()) as site:
+        site.create("c", a="b")
+        code = site.ask(path, method, LARGE_BODY, {"content-type": media_type}).status
+        assert code != 415
+    assert threads
+    assert all(each.startswith("server worker") for each in threads)
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

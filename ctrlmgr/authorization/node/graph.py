@@ -20,15 +20,44 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authorization.node.references import CLAIM, SECRET, Reference, pod_references, volume_secrets
+from ctrlmgr.authorization.node.references import CLAIM, MIRROR, SECRET, Reference, pod_references, volume_secrets
 
 PODS = Resource("", "pods")
 VOLUMES = Resource("", "persistentvolumes")
 ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
 SLICES = Resource("resource.k8s.io", "resourceslices")
+
+_ON_A_NODE = b'"nodeName"'
+"""What is in the body of any pod that is bound."""
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resource_claim_statuses: msgspec.Raw = msgspec.Raw()
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    """What of a pod says where it is and what it refers to."""
+
+    spec: msgspec.Raw = msgspec.Raw()
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+
+
+_Said = tuple[int, int, bool]
+
+
+def _said(body: bytes) -> _Said:
+    """Return what tells one pod from another that refers to other objects."""
+    pod = _decode(body)
+    is_mirror = MIRROR.encode() in body
+    return hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), is_mirror
 
 
 class NodeGraph:
@@ -40,6 +69,7 @@ class NodeGraph:
     def __init__(self) -> None:
         """Start without edges."""
         self._nodes: dict[tuple[Resource, Key], str] = {}  # where pods, attachments and slices are
+        self._said: dict[Key, _Said] = {}  # what each of those pods said when it was looked at
         self._references: dict[Key, tuple[Reference, ...]] = {}  # of each pod that is on a node
         self._reached: dict[Reference, Counter[str]] = {}  # by how many pods of each node
         self._claims: dict[str, Reference] = {}  # of each bound volume
@@ -59,17 +89,14 @@ class NodeGraph:
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
         """Take note that an object of a resource has become `obj`, None if it is gone."""
-        fields = obj.to_dict() if obj is not None else None
-        if resource == VOLUMES:
-            self._put_volume(key.name, fields)
-            return
         if resource == PODS:
-            self._drop_pod(key)
-        self._nodes.pop((resource, key), None)
-        if fields is not None and (node := _node_of(fields)):
-            self._nodes[resource, key] = node
-            if resource == PODS:
-                self._put_pod(key, node, fields)
+            self._apply_pod(key, obj)
+        elif resource == VOLUMES:
+            self._put_volume(key.name, obj.to_dict() if obj is not None else None)
+        else:
+            self._nodes.pop((resource, key), None)
+            if obj is not None and (node := _node_of(obj.to_dict())):
+                self._nodes[resource, key] = node
 
     def is_on(self, node: str, resource: Resource, key: Key) -> bool:
         """Whether a pod is bound to a node, or an attachment or a slice is its own."""
@@ -87,6 +114,19 @@ class NodeGraph:
         """Whether a pod of a node refers to the claim that a volume is bound to."""
         claim = self._claims.get(volume)
         return claim is not None and node in self._reached.get(claim, ())
+
+    def _apply_pod(self, key: Key, pod: Object | None) -> None:
+        """Take note of a pod; most changes of pods are of a status, or come before a node is chosen."""
+        said = None if pod is None or not pod.mentions(_ON_A_NODE) else _said(pod.body)
+        if said is not None and said == self._said.get(key):
+            return
+        self._drop_pod(key)
+        self._nodes.pop((PODS, key), None)
+        self._said.pop(key, None)
+        if pod is not None and said is not None and (node := _node_of(fields := pod.to_dict())):
+            self._said[key] = said
+            self._nodes[PODS, key] = node
+            self._put_pod(key, node, fields)
 
     def _put_pod(self, key: Key, node: str, pod: Unstructured) -> None:
         references = self._references[key] = tuple(dict.fromkeys(pod_references(pod)))

@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.attributes import Attributes, length
 from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Immediate, RuleListing, Verdict, aggregate
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, first_allowing
 
 _REMEMBERED = 8192
 """Verdicts that are remembered."""
+
+_LONGEST = 4096
+"""Characters and groups of a question whose verdict is: a review, or a path, may be as large as a body or a head."""
 
 
 class _Memory(NamedTuple):
@@ -42,7 +45,9 @@ class RbacAuthorizer(Immediate):
         question = (user.name, user.groups, attributes)
         verdict = memory.verdicts.get(question)
         if verdict is None:
-            verdict = memory.verdicts[question] = self.decide(user, attributes)
+            verdict = self.decide(user, attributes)
+            if length(attributes) + len(user.name) + sum(map(len, user.groups)) <= _LONGEST:
+                memory.verdicts[question] = verdict
         return verdict
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:

@@ -33,6 +33,9 @@ CLUSTER_ROLE_BINDINGS = Resource(GROUP, "clusterrolebindings")
 _REMEMBERED = 4096
 """Users and namespaces whose grants are remembered."""
 
+_LONGEST = 4096
+"""Characters of a user, groups and all, whose grants are."""
+
 
 class Subject(NamedTuple):
     """Who has a role: a user name or a group."""
@@ -75,6 +78,7 @@ class RbacIndex:
         # Bindings by the namespace that they are in (empty: all of them) and whom they concern.
         self._by_subject: dict[tuple[str, Subject], dict[Key, _Binding]] = {}
         self._grants: dict[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = {}
+        self._groups: frozenset[str] | None = None  # those that any role is bound to, once they have been asked for
         # Held while anything changes, and while what is remembered is found.
         self._lock = threading.Lock()
         self.generation = 0
@@ -111,9 +115,11 @@ class RbacIndex:
         grants = self._grants.get(place)
         if grants is None:
             with self._lock:
-                if len(self._grants) >= _REMEMBERED:
-                    self._grants.clear()
-                grants = self._grants[place] = tuple(self._find(user, namespace))
+                grants = tuple(self._find(user, namespace))
+                if len(namespace) + len(user.name) + sum(map(len, user.groups)) <= _LONGEST:
+                    if len(self._grants) >= _REMEMBERED:
+                        self._grants.clear()
+                    self._grants[place] = grants
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
@@ -121,7 +127,11 @@ class RbacIndex:
         return self._roles.get(role)
 
     def _find(self, user: User, namespace: str) -> Iterable[Grant]:
-        subjects = [Subject(False, user.name), *(Subject(True, group) for group in user.groups)]
+        if self._groups is None:
+            subjects_with_roles = (subject for _, subject in self._by_subject)
+            self._groups = frozenset(subject.name for subject in subjects_with_roles if subject.is_group)
+        groups = filter(self._groups.__contains__, user.groups)  # a review may name very many
+        subjects = [Subject(False, user.name), *(Subject(True, group) for group in groups)]
         for place in dict.fromkeys(("", namespace)):
             found: dict[Key, _Binding] = {}
             for subject in subjects:
@@ -164,6 +174,7 @@ class RbacIndex:
 
     def _changed(self) -> None:
         self._grants.clear()
+        self._groups = None
         self.generation += 1
 
 

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.disruption.decide import (
     with_status,
 )
 from ctrlmgr.controllers.disruption.scales import KNOWN, NoScaleError, Scales
-from ctrlmgr.controllers.disruption.view import BUDGETS, Budget, selects
+from ctrlmgr.controllers.disruption.view import BUDGETS, DISRUPTION, Budget, selects
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.errors import ApiError, Conflict, NotFound
 from ctrlmgr.informer import Change, Lister
@@ -106,7 +106,7 @@ class DisruptionReconciler:
             return Result(requeue_after=left / 1_000_000)
         body = pod.to_dict()
         status: dict[str, Any] = dict(body.get("status") or {})
-        set_condition(status, format_time_seconds(self._clock.now()), "DisruptionTarget", "False")
+        set_condition(status, format_time_seconds(self._clock.now()), DISRUPTION, "False")
         try:
             client.update(Object.from_dict({**body, "status": status}), "status")
         except NotFound:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.controllers.disruption.view import Budget, DisruptedPod
+from ctrlmgr.controllers.disruption.view import DISRUPTION, Budget, DisruptedPod
 from ctrlmgr.controllers.workloads.conditions import condition_of, without
 from ctrlmgr.controllers.workloads.pods import controller_of, is_ready
 from ctrlmgr.controllers.workloads.scaling import scaled
@@ -163,7 +163,7 @@ def _conditions(
 
 def stale_after(pod: Object, now: int) -> int | None:
     """Return in how many microseconds the mark of a pod that was to go, and stays, is wrong; None if it has none."""
-    if pod.is_terminating or not pod.mentions(b"DisruptionTarget"):
+    if pod.is_terminating or not pod.mentions(DISRUPTION.encode()):
         return None  # as nearly all are, which are not decoded for this
     said = pod.view(DisruptedPod).disruption
     if said is None:

@@ -68,6 +68,10 @@ class _Status(msgspec.Struct, frozen=True):
     conditions: list[_Condition] | None = None
 
 
+DISRUPTION: Final = "DisruptionTarget"
+"""The condition of a pod that is to go."""
+
+
 class DisruptedPod(msgspec.Struct, frozen=True):
     """What is read of a pod about its disruption."""
 
@@ -76,7 +80,7 @@ class DisruptedPod(msgspec.Struct, frozen=True):
     @property
     def disruption(self) -> _Condition | None:
         """The condition that says that it is to go, if it does and may be wrong: kubelets know what they do."""
-        found = next((each for each in self.status.conditions or () if each.type == "DisruptionTarget"), None)
+        found = next((each for each in self.status.conditions or () if each.type == DISRUPTION), None)
         if found is None or found.status != "True" or found.reason == "TerminationByKubelet":
             return None
         return None if self.status.phase in ("Succeeded", "Failed") else found

@@ -28,7 +28,7 @@ class BindingHandler(Handler):
         """Assign a pod to a node: the pod of the URL or, for `bindings`, the one the body names."""
         pods = engine.kinds.stored(PODS) or target.kind
         request = engine.request(Target(pods, target.namespace, target.name, "binding"), options, requester)
-        binding = given = decode(engine, _BINDING, body, request)
+        binding = given = yield from decode(engine, _BINDING, body, request)
         if not target.name:
             request.target = request.target._replace(name=metadata_of(given).get("name") or "")
 
@@ -43,4 +43,4 @@ class BindingHandler(Handler):
             decision = yield from change(request, bound, admitted=True)
             return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
 
-        return settle(request, decide, limit=RETRIES)
+        return (yield from settle(request, decide, limit=RETRIES))

@@ -30,12 +30,12 @@ class EvictionHandler(Handler):
     ) -> Operation[Answer]:
         """Evict a pod."""
         request = engine.request(target, options, requester)
-        eviction = decode(engine, _EVICTION, body, request)
+        eviction = yield from decode(engine, _EVICTION, body, request)
         asked = (eviction.get("deleteOptions") or {}).get("dryRun") or []
         if options.dry_run and asked and asked != ["All"]:
             raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(asked)}]")
         request.options = options._replace(dry_run=options.dry_run or bool(asked))
-        return settle(request, lambda: _evict(request, eviction), limit=RETRIES)
+        return (yield from settle(request, lambda: _evict(request, eviction), limit=RETRIES))
 
 
 def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:

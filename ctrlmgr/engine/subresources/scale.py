@@ -61,20 +61,21 @@ class ScaleHandler(Handler):
     ) -> Operation[Answer]:
         """Replace a Scale."""
         request = engine.request(target, options, requester)
-        wanted = _decoded(engine, body, request)
+        wanted = yield from _decoded(engine, body, request)
         check_place(request, wanted)
         manager = _manager(engine)
 
         def replaced(live: Unstructured) -> Unstructured:
             return manager.update(live, wanted, request.manager, request.now, "scale")
 
-        return _write(engine, request, replaced, uid=metadata_of(wanted).get("uid") or "")
+        return (yield from _write(engine, request, replaced, uid=metadata_of(wanted).get("uid") or ""))
 
     def patch(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Patch a Scale."""
         request = engine.request(target, options, requester)
+        request.size = len(body.data)
         patch = Patch(body, options)
         codec, manager = engine.kinds.codec_for(_SCALE), _manager(engine)
 
@@ -92,10 +93,10 @@ class ScaleHandler(Handler):
         return _write(engine, request, applied if patch.is_apply else patched)
 
 
-def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
+def _decoded(engine: Requests, body: Body, request: Request) -> Operation[Unstructured]:
     """Decode a Scale; Kubernetes finds no words for what is wrong with that of a custom kind."""
     try:
-        return decode(engine, _SCALE, body, request)
+        return (yield from decode(engine, _SCALE, body, request))
     except BadRequest as error:
         if request.plan.kind.is_custom:
             raise BadRequest(_UNKNOWN_SCALE) from error

@@ -26,6 +26,14 @@ LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 
+def worked(call: Callable[[], T], size: int) -> Operation[T]:
+    """Return what `call` returns, which is pure and takes time in proportion to `size` bytes."""
+    if size <= LARGE:
+        return call()
+    result: T = yield Compute(call)
+    return result
+
+
 class Requests(Protocol):
     """What makes requests: an engine, as the handlers of subresources see it."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import Path
@@ -56,13 +57,18 @@ class InternalSpec:
 
     def has_status(self, part: Part) -> bool:
         """Say whether objects have a status subresource: in the part's version, or in any for the top."""
-        parts = self.parts() if not part.version else [part] if self.has_own_subresources else [self.top]
-        return any((each.subresources or {}).get("status") is not None for each in parts)
+        if not part.version:
+            return any(_has_status(each) for each in self.parts())
+        return _has_status(part if self.has_own_subresources else self.top)
 
-    @property
+    @cached_property
     def has_own_subresources(self) -> bool:
         """Whether versions have subresources of their own."""
         return any(each.subresources is not None for each in self.own)
+
+
+def _has_status(part: Part) -> bool:
+    return (part.subresources or {}).get("status") is not None
 
 
 def schema_of(validation: Raw | None) -> Raw | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid, required
+from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
@@ -80,19 +80,21 @@ def _validate_amounts(amounts: Mapping[str, str], path: Path) -> list[FieldError
 
 def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
+    misfits = {scope: _misfits(scope, hard) for scope in set(scopes)}
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        misfits = _misfits(scope, hard)
-        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * misfits
+        if count := misfits[scope]:
+            errors += [invalid(path, scopes, "unsupported scope applied to resource")] * count
     return errors + _validate_opposites(scopes, scopes, path)
 
 
 def _misfits(scope: str, hard: Iterable[str]) -> int:
-    """Count the resources that cannot be limited within a scope."""
-    fitting = _SCOPES.get(scope, frozenset())
-    unknown = scope not in _SCOPES  # Kubernetes lets every resource pass within a scope that it does not know
-    return sum(not unknown and is_standard_for_quota(each) and each not in fitting for each in hard)
+    """Count the resources that cannot be limited within a scope, up to as many as a refusal tells of."""
+    if scope not in _SCOPES:  # Kubernetes lets every resource pass within a scope that it does not know
+        return 0
+    fitting = _SCOPES[scope]
+    return min(sum(is_standard_for_quota(each) and each not in fitting for each in hard), MOST_ERRORS)
 
 
 def _validate_opposites(scopes: Iterable[str], shown: Any, path: Path) -> list[FieldError]:
@@ -107,12 +109,14 @@ def _validate_selector(spec: Mapping[str, Any], hard: Iterable[str]) -> list[Fie
     path = _SPEC.child("scopeSelector", "matchExpressions")
     requirements = selector.get("matchExpressions") or ()
     errors: list[FieldError] = []
+    shown = {"MatchExpressions": [_shown(each) for each in requirements]}
+    misfits = {scope: _misfits(scope, hard) for scope in {each.get("scopeName", "") for each in requirements}}
     for each in requirements:
         scope = each.get("scopeName", "")
         if scope not in _SCOPES:
             errors.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
-        shown = {"MatchExpressions": [_shown(each) for each in requirements]}
-        errors += [invalid(path, shown, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        if count := misfits[scope]:
+            errors += [invalid(path, shown, "unsupported scope applied to resource")] * count
         errors += _validate_requirement(each, path)
     scopes = [each.get("scopeName", "") for each in requirements]
     return errors + _validate_opposites(scopes, spec.get("scopes"), path)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ctrlmgr.authentication.bearer import Headers
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.authentication.user import Audiences, Authenticated, User
 
 
@@ -31,8 +31,7 @@ class Told:
 class RequestParts:
     """What of a request says who sends it."""
 
-    headers: Headers
-    """Names in lower case."""
+    headers: HeaderLines
     certificates: Sequence[bytes] = ()
     """What the client presented (DER), its own first; only that it has the key has been checked."""
     path: str = ""

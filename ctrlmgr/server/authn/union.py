@@ -61,9 +61,11 @@ class BearerTokens:
 
     async def authenticate(self, parts: RequestParts) -> User | None:
         """Return whom the token stands for, None without one."""
-        token = bearer_token(parts.headers, parts.told.warnings)
+        token, warning = parts.headers.read(bearer_token)
+        if warning:
+            parts.told.warnings.append(warning)
         if token is None:
-            token = web_socket_token(parts.headers)
+            token = parts.headers.read(web_socket_token)
         if token is None:
             return None
         return (await self.review(token, self._audiences, parts.told)).user

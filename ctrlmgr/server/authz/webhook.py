@@ -21,7 +21,7 @@ import structlog
 
 from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes, Requirement
+from ctrlmgr.authorization.attributes import Attributes, Requirement, length
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.clock import Clock
@@ -79,7 +79,7 @@ class WebhookAuthorizer:
         AUTHORIZATION_WEBHOOK.labels(webhook.name, "success").inc()
         verdict = _verdict(status)
         keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl
-        if keep_for and _length(attributes) < _LONGEST:
+        if keep_for and length(attributes) < _LONGEST and len(question) < 2 * _LONGEST:
             self._said.keep(question, verdict, keep_for)
         return verdict
 
@@ -131,12 +131,6 @@ def _selector(requirements: Sequence[Requirement]) -> dict[str, Any] | None:
     if not requirements:
         return None
     return {"requirements": [_told(requirement._asdict()) for requirement in requirements]}
-
-
-def _length(attributes: Attributes) -> int:
-    """Return how long a question is, as far as it is chosen by who asks."""
-    _, path, group, version, resource, subresource, namespace, name, *_ = attributes
-    return sum(map(len, (attributes.verb, path, group, version, resource, subresource, namespace, name)))
 
 
 def _verdict(status: _Status) -> Verdict:

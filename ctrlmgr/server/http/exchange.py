@@ -64,7 +64,7 @@ class Exchange:
         """The path as it was sent, escapes and all."""
         self.query = head.query
         """What follows the question mark in the target; empty without one."""
-        self.headers: Sequence[Header] = head.headers
+        self.headers = head.headers
         """The headers in the order in which they came, names in lower case."""
         self.version = head.version
         """The version of HTTP: `1.1` or `1.0`."""

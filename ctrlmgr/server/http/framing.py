@@ -11,8 +11,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import TypeAlias
 
-Header: TypeAlias = tuple[bytes, bytes]
-"""A header's name, in lower case, and its value."""
+from ctrlmgr.api.header_lines import HeaderLine
+
+Header: TypeAlias = HeaderLine
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"

@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 
 import httptools
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.framing import Header
 
 _END = b"\r\n\r\n"
 _PATH = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
@@ -54,7 +54,7 @@ class Head(NamedTuple):
     """The path as it was sent, escapes and all."""
     query: bytes
     """What follows the question mark; empty without one."""
-    headers: list[Header]
+    headers: HeaderLines
     """The headers in the order in which they came, names in lower case."""
     version: str = "1.1"
     keep_alive: bool = True
@@ -119,7 +119,7 @@ class RequestParser:
         self._bounds = bounds
         self._refusal: Malformed | None = None
         self._url = bytearray()
-        self._headers: list[Header] = []
+        self._headers = HeaderLines()
         self._count = 0
         self._is_new = False  # whether the message that is being received began with the last piece
         self._head_size = 0  # how much of a head that came in pieces has been parsed
@@ -129,7 +129,7 @@ class RequestParser:
         self._excess = 0  # bytes of a chunked body that it would not need
         self._trailers = 0
         self._lines: bytes | None = None  # the header lines that the last request had
-        self._familiar: list[Header] = []  # and what they say
+        self._familiar = HeaderLines()  # and what they say
         self._parser = httptools.HttpRequestParser(self)
         # Requests that come behind one that closes the connection are told of, and left to the connection to drop.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -165,7 +165,7 @@ class RequestParser:
     def on_message_begin(self) -> None:
         """Begin a request."""
         self._url = bytearray()
-        self._headers = []
+        self._headers = HeaderLines()
         self._count = self._trailers = self._excess = 0
         self.in_head = self._is_new = True
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
@@ -52,7 +53,6 @@ class Request:
 
     __slots__ = (
         "_exchange",
-        "_headers",
         "_id",
         "_ids",
         "_query",
@@ -88,20 +88,16 @@ class Request:
         self.audit: Record | None = None
         """What the audit log will tell of it, None if nothing."""
         self._exchange = exchange
-        self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, list[str]] | None = None
 
     @property
-    def raw_headers(self) -> Sequence[Header]:
+    def raw_headers(self) -> HeaderLines:
         """The headers as they came, names in lower case."""
         return self._exchange.headers
 
     def header(self, name: bytes) -> bytes:
         """Return a header, empty if it is not there; of several the first counts, as in Go."""
-        headers = self._headers
-        if headers is None:
-            headers = self._headers = dict(reversed(self._exchange.headers))
-        return headers.get(name, b"")
+        return self._exchange.headers.read(_by_name).get(name, b"")
 
     @property
     def query(self) -> dict[str, list[str]]:
@@ -207,6 +203,10 @@ class Request:
     def peer(self) -> str:
         """The address that the client has, empty if it has none."""
         return self._exchange.peer
+
+
+def _by_name(lines: Sequence[Header]) -> dict[bytes, bytes]:
+    return dict(reversed(lines))
 
 
 def _too_large() -> RequestEntityTooLarge:

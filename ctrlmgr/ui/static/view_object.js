@@ -6,6 +6,7 @@ import { change, link } from "./state.js";
 import { actor, badge, content, reconcile, revisionLink, time } from "./changes.js";
 import { clock, count, moment as exact, placed, plural, who } from "./format.js";
 import { colour } from "./colours.js";
+import { rollout } from "./rollout.js";
 
 const PAGE = 40;
 
@@ -13,7 +14,14 @@ export function object() {
   const heading = h("header", { class: "heading" });
   const state = h("section", { class: "card yaml-card" });
   const past = h("section", { class: "card history-card" });
-  const node = h("div", { class: "object-page" }, heading, h("div", { class: "two wide-right" }, past, state));
+  const rolled = rollout();
+  const node = h(
+    "div",
+    { class: "object-page" },
+    heading,
+    rolled.node,
+    h("div", { class: "two wide-right" }, past, state),
+  );
   let told = [];
   let toldOf = "";
   let more = false;
@@ -27,6 +35,7 @@ export function object() {
       [told, more, toldOf] = [answer.changes, answer.more, key];
     }
     show(found, place, params, moment);
+    await rolled.update(place, moment);
   }
 
   function show(found, place, params, moment) {

@@ -8,10 +8,10 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.authorization.authorizer import Decision
 from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
-from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, RbacIndex
+from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, RbacIndex
 from tests.authorization.rbac.naive import World, put, some_object, some_question
 
 QUESTIONS = 10_000
@@ -77,3 +77,39 @@ def test_a_role_that_is_not_there_is_told_of() -> None:
     verdict = RbacAuthorizer(index).authorize(User("ann"), Attributes("get", resource="pods"))
     assert verdict.decision is Decision.NO_OPINION
     assert verdict.reason == 'RBAC: clusterrole.rbac.authorization.k8s.io "ghost" not found'
+
+
+@pytest.mark.parametrize(
+    ("user", "asked"),
+    [
+        (User("ann", "", tuple(f"group-{number}" for number in range(10_000))), Attributes("get", resource="pods")),
+        (User("ann"), Attributes("get", resource="pods", name="x" * 100_000)),
+        (User("ann"), Attributes("get", "/" + "x" * 100_000, is_resource=False)),
+        (User("x" * 100_000), Attributes("get", resource="pods")),
+        (User("ann"), Attributes("list", labels=(Requirement("a", "In", ("x" * 100_000,)),))),
+    ],
+)
+def test_memory_is_not_filled_by_large_questions(user: User, asked: Attributes) -> None:
+    index = RbacIndex()
+    authorizer = RbacAuthorizer(index)
+    assert authorizer.authorize(user, asked).decision is Decision.NO_OPINION
+    assert not authorizer._memory.verdicts
+    assert all(len(name) + sum(map(len, groups)) < 10_000 for _, name, groups in index._grants)
+
+
+def test_a_role_is_found_among_very_many_groups() -> None:
+    groups = tuple(f"group-{number}" for number in range(100_000))
+    index = RbacIndex()
+    role = {"metadata": {"name": "all"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}
+    reference = {"kind": "ClusterRole", "name": "all", "apiGroup": "rbac.authorization.k8s.io"}
+    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [{"kind": "Group", "name": "group-99999"}]}
+    for resource, kind, fields in (
+        (CLUSTER_ROLES, "ClusterRole", role),
+        (CLUSTER_ROLE_BINDINGS, "ClusterRoleBinding", binding),
+    ):
+        obj = Object.from_dict({"kind": kind, "apiVersion": "rbac.authorization.k8s.io/v1", **fields})
+        index.apply(resource, obj.key, obj)
+    authorizer = RbacAuthorizer(index)
+    assert authorizer.authorize(User("ann", "", groups), Attributes("get", resource="pods")).allows
+    index.apply(CLUSTER_ROLE_BINDINGS, obj.key, None)
+    assert not authorizer.authorize(User("ann", "", groups), Attributes("get", resource="pods")).allows

@@ -23,6 +23,7 @@ from ctrlmgr.api.field import (
     tentatively,
 )
 from ctrlmgr.authentication import jwt
+from ctrlmgr.engine.managedfields.shape_of import shape_of
 from ctrlmgr.engine.patch import strategic_merge_patch
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.tokens import LONGEST as LONGEST_SELECTOR
@@ -47,7 +48,10 @@ KINDS = builtin_kinds()
 NAMED: dict[str, Any] = {"metadata": {"name": "a"}}
 DRY = {"dryRun": "All"}
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PODS = "/api/v1/namespaces/n/pods"
 POD = next(kind for kind in KINDS if kind.name == "Pod")
+POD_SHAPE = shape_of(POD.schema)
 
 
 def owners(count: int) -> list[dict[str, Any]]:
@@ -126,6 +130,13 @@ def claiming(count: int) -> dict[str, Any]:
         "resourceClaims": resource_claims,
         "containers": [{"name": "c", "image": "x", "resources": {"claims": claims}}],
     }
+
+
+def profiles(count: int) -> dict[str, Any]:
+    """Return a pod that says of each of its containers in an annotation how it is confined."""
+    key = "container.apparmor.security.beta.kubernetes.io/c-"
+    annotations = {f"{key}{at}": "runtime/default" for at in range(count)}
+    return {"metadata": {"name": "p", "annotations": annotations}, **containers(count)}
 
 
 def sent(resource: str, spec: dict[str, Any]) -> Response:
@@ -238,6 +249,27 @@ WORK: dict[str, Case] = {
     ),
     "ports that all overlap": (overlapping, lambda given: pod_warnings(given, ROOT), 500),
     "ports that do not overlap": (on_host_ports, lambda given: pod_warnings(given, ROOT), 500),
+    "versions of a definition": (
+        lambda count: [{"name": f"v{at}", "served": True, "schema": {"openAPIV3Schema": {}}} for at in range(count)],
+        lambda given: STAGE.send("POST", DEFINITIONS, {**NAMED, "spec": {"versions": given}}, query=DRY),
+        300,
+    ),
+    "profiles of containers": (profiles, lambda given: STAGE.send("POST", PODS, given, query=DRY), 300),
+    "scopes of a quota that limits much": (
+        lambda count: {"scopes": ["Terminating"] * count, "hard": {f"limits.{at}": "1" for at in range(count)}},
+        lambda given: sent("namespaces/n/resourcequotas", given),
+        500,
+    ),
+    "a selector of a quota": (
+        lambda count: {"scopeSelector": {"matchExpressions": [{"scopeName": "Terminating"}] * count}},
+        lambda given: sent("namespaces/n/resourcequotas", given),
+        200,
+    ),
+    "lists of which one is applied over the other": (
+        lambda count: [{"name": f"c-{at}"} for at in range(count)],
+        lambda given: POD_SHAPE.merge({"spec": {"containers": given}}, {"spec": {"containers": given}}),
+        2000,
+    ),
     "claims of a container": (claiming, lambda given: sent("namespaces/n/pods", given), 500),
     "tolerations of a class": (
         lambda count: {"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(count)]},

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificates import ClientCertificates
@@ -24,7 +25,7 @@ def written(path: Path, *authorities: Made) -> None:
 
 
 def who(certificates: ClientCertificates, presented: Made) -> str:
-    user = asyncio.run(certificates.authenticate(RequestParts([], [presented.der])))
+    user = asyncio.run(certificates.authenticate(RequestParts(HeaderLines(), [presented.der])))
     return user.name if user is not None else ""
 
 

@@ -7,6 +7,7 @@ import http.client
 
 import pytest
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.server.authn import standing
@@ -44,7 +45,7 @@ class Watch:
 
 
 def parts(token: bytes) -> RequestParts:
-    return RequestParts([(b"accept", b"*/*"), (b"authorization", token)])
+    return RequestParts(HeaderLines([(b"accept", b"*/*"), (b"authorization", token)]))
 
 
 def test_watches_are_cut_off_with_their_token_and_no_others() -> None:

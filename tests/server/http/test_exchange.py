@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import CONTINUE, Header, chunk
@@ -69,7 +70,9 @@ class Line:
 
 
 def exchange(line: Line, bounds: Bounds = DEFAULT, **head: Any) -> Exchange:
-    return Exchange(Head(**{"method": "POST", "path": b"/", "query": b"", "headers": [], **head}), line, bounds)
+    return Exchange(
+        Head(**{"method": "POST", "path": b"/", "query": b"", "headers": HeaderLines(), **head}), line, bounds
+    )
 
 
 def test_a_body_that_has_come_is_there_at_once() -> None:

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
 from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
@@ -41,7 +42,7 @@ def test_a_query_is_read_as_go_reads_it(raw: bytes, expected: dict[str, list[str
 def request(headers: dict[str, str] | None = None, parts: Sequence[bytes] = (), *, ends: bool = True) -> Request:
     """Return a request whose body comes in `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    exchange = Exchange(Head("POST", b"/", b"", lines), Line(), DEFAULT)
+    exchange = Exchange(Head("POST", b"/", b"", HeaderLines(lines)), Line(), DEFAULT)
     for part in parts:
         exchange.receive(part)
     if ends:
@@ -80,5 +81,7 @@ def test_a_packed_body_is_refused() -> None:
 
 
 def test_of_two_headers_the_first_counts() -> None:
-    exchange = Exchange(Head("GET", b"/", b"", [(b"accept", b"one"), (b"accept", b"two")]), Line(), DEFAULT)
+    exchange = Exchange(
+        Head("GET", b"/", b"", HeaderLines([(b"accept", b"one"), (b"accept", b"two")])), Line(), DEFAULT
+    )
     assert Request(exchange, locate(b"/"), RequestIds(Random(1))).header(b"accept") == b"one"

@@ -35,11 +35,14 @@ def validate_pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, 
     cost = annotations.get(DELETION_COST)
     if cost is not None and not (_INT32.fullmatch(cost) and len(cost) < 12 and -(2**31) <= int(cost) < 2**31):
         errors.append(invalid(path.key(DELETION_COST), cost, "must be a 32bit integer"))
+    containers: frozenset[str] | None = None
     for key, value in annotations.items():
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
             errors += _validate_seccomp(value, path.child(key))
         elif key.startswith(APPARMOR):
-            errors += _validate_apparmor(key, value, spec, path.key(key))
+            if containers is None:
+                containers = frozenset(each.get("name") or "" for _, _, each in containers_of(dict(spec)))
+            errors += _validate_apparmor(key, value, containers, path.key(key))
     return errors
 
 
@@ -51,10 +54,10 @@ def _validate_seccomp(profile: str, path: Path) -> list[FieldError]:
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
-def _validate_apparmor(key: str, profile: str, spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _validate_apparmor(key: str, profile: str, containers: frozenset[str], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     name = key.removeprefix(APPARMOR)
-    if not any(container.get("name") == name for _, _, container in containers_of(dict(spec))):
+    if name not in containers:
         errors.append(invalid(path, name, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
         errors.append(invalid(path, profile, f'invalid AppArmor profile name: "{profile}"'))

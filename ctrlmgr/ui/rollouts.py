@@ -1,0 +1,44 @@
+"""A rollout on the page: what `ctrlmgr rollout` tells, to those who may see the pods that it tells of.
+
+Guarantees: it is the rollout that was under way, or the last, at the moment that is looked at. There is none of what is
+not rolled out, and of a past that compaction has taken; `why` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.errors import BadRequest, Expired, Forbidden, NotFound
+from ctrlmgr.inspection import rollouts
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.ui.objects import place_of, plain
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_NONE = (BadRequest, Expired, Forbidden, NotFound)
+
+
+class Rollouts:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def rollout(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the rollout of the object at a place, as of the revision `at`; without `steps` if there is none."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            resource, key = place_of(parameters)
+            parameters.sight.check(resource, key)
+            try:
+                for told_of in (PODS, rollouts.REPLICA_SETS):
+                    parameters.sight.check_list(told_of, key.namespace)
+                at = self._reader.moment(database, parameters)
+                found = rollouts.rollout(database, resource, key, until=at)
+            except _NONE as error:
+                return {"why": str(error)}
+            return {**rollouts.as_json(found), "edits": [plain(each) for each in found.edits]}
+
+        return self._reader.ask(answer)
