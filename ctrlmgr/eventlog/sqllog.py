@@ -7,7 +7,7 @@ Where the two dialects differ, a method starting with `_` and marked as a seam s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from random import Random
@@ -240,11 +240,11 @@ class SQLLog(ABC):
         with self._read() as connection:
             rows = connection.execute(query).all()
             # A compaction raises the floor before it deletes: had a row been missing, the floor shows it now.
-            self._refuse_expired(connection, revision, resource)
+            self._refuse_expired(connection, revision, *_given(resource))
         return [_event(row) for row in rows]
 
-    def _refuse_expired(self, connection: Connection, asked: Revision, resource: Resource | None) -> None:
-        floor = _floor(connection, resource)
+    def _refuse_expired(self, connection: Connection, asked: Revision, *resources: Resource) -> None:
+        floor = _floor(connection, *resources)
         if asked < floor:
             raise Expired(asked, floor)
 
@@ -254,7 +254,7 @@ class SQLLog(ABC):
         """Return what exists now, or existed at revision `at`."""
         with self._consistent_read() as connection:
             head = read_head(connection).revision
-            self._refuse_unreadable(connection, at, head, resource)
+            self._refuse_unreadable(connection, at, head, *_given(resource))
             query = self._states_now if at is None else self._states_then
             if resource is not None:
                 query = query.where(object_.c.resource == str(resource))
@@ -264,14 +264,25 @@ class SQLLog(ABC):
             objects = [_object(row) for row in connection.execute(query, {"at": at})]
         return Snapshot(head if at is None else at, objects)
 
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`."""
+        found: dict[Resource, list[Object]] = {each: [] for each in resources}
+        with self._consistent_read() as connection:
+            self._refuse_unreadable(connection, at, read_head(connection).revision, *resources)
+            query = self._states_then.where(object_.c.resource.in_([str(each) for each in resources]))
+            query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
+            for obj in map(_object, connection.execute(query, {"at": at})):
+                found[obj.resource].append(obj)
+        return {resource: Snapshot(at, objects) for resource, objects in found.items()}
+
     def _refuse_unreadable(
-        self, connection: Connection, at: Revision | None, head: Revision, resource: Resource | None
+        self, connection: Connection, at: Revision | None, head: Revision, *resources: Resource
     ) -> None:
         if at is None:
             return
         if at > head:
             raise BadRequest(f"revision {at} is beyond the head, {head}")
-        self._refuse_expired(connection, at, resource)
+        self._refuse_expired(connection, at, *resources)
 
     def _columns(self, state: FromClause) -> Select[Any]:
         return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
@@ -334,7 +345,7 @@ class SQLLog(ABC):
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any) has been compacted."""
         with self._read() as connection:
-            return _floor(connection, resource)
+            return _floor(connection, *_given(resource))
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
@@ -467,10 +478,15 @@ def read_head(connection: Connection) -> Head:
     return Head(*row)
 
 
-def _floor(connection: Connection, resource: Resource | None) -> Revision:
+def _given(resource: Resource | None) -> tuple[Resource, ...]:
+    return () if resource is None else (resource,)
+
+
+def _floor(connection: Connection, *resources: Resource) -> Revision:
+    """Return up to where any of `resources` (none: of all) has been compacted."""
     query = select(func.max(compaction_floor.c.floor))
-    if resource is not None:
-        query = query.where(compaction_floor.c.resource.in_(["", str(resource)]))
+    if resources:
+        query = query.where(compaction_floor.c.resource.in_(["", *map(str, resources)]))
     return connection.execute(query).scalar() or 0
 
 
