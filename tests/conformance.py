@@ -155,6 +155,7 @@ class Server(NamedTuple):
     url: str
     token: str
     authority: Path
+    process: subprocess.Popen[bytes]
 
 
 def lacking(flags: Sequence[str]) -> list[str]:
@@ -197,7 +198,7 @@ def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | 
         except OSError:
             time.sleep(0.1)
             continue
-        return Server(url, token or config["users"][0]["user"]["token"], authority)
+        return Server(url, token or config["users"][0]["user"]["token"], authority, server)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -178,16 +178,19 @@ class WriteEngine:
         kind: GroupVersionKind | None,
         options: WriteOptions,
         requester: Requester,
+        complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Operation[Answer]:
         """Let admission have its say about what is answered and not kept: a review, a token, a connection.
 
         `body` is what was sent, of `kind`, and is changed in place; the answer has nothing but what else is to be told.
+        `complete` fills in what it leaves out, after it has been changed and before it is validated.
         """
         request = self.request(target, options, requester)
         ctx = request.context()
         attributes = request.attributes(ctx, operation, body, None, kind)
         try:
             yield from self.admission.admit(attributes)
+            complete(attributes.fields)
             yield from self.admission.validate(attributes)
         except ApiError as error:
             error.warnings, error.annotations = error.warnings or request.told(), request.annotations

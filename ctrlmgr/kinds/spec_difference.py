@@ -1,35 +1,214 @@
-"""Says how two specs differ, for refusals of changes that may not be made.
+"""Says how two specs differ, for refusals of changes that may not be made: line by line, as Kubernetes does.
 
-Kubernetes prints what Go's `cmp.Diff` makes of its structs there, which is not stable even between two runs of it;
-this is shorter, has the fields' own names, and is the same every time.
+Kubernetes writes both as indented JSON of its internal Go types and compares the lines. Those types have every field,
+under its name in Go, and are mostly the published ones; where they are not stands here.
+
+Rules: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes' `pkg/apis/core/{types,v1/conversion}.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-import msgspec
+from ctrlmgr.schema.structure import GoField, go, go_fields
 
-from ctrlmgr.api.field import ROOT, Path
+_CORE: Final = "io.k8s.api.core.v1."
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_CONTEXT: Final = 3
+"""Lines around each difference that are shown as well."""
+
+_HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+"""What the published spec of a pod has, and the internal type's security context."""
+
+_ORDER: Final[Mapping[str, Sequence[str]]] = {
+    "PodSpec": (
+        *("volumes", "initContainers", "containers", "ephemeralContainers", "restartPolicy"),
+        *("terminationGracePeriodSeconds", "activeDeadlineSeconds", "dnsPolicy", "nodeSelector", "serviceAccountName"),
+        *("automountServiceAccountToken", "nodeName", "securityContext", "imagePullSecrets", "hostname", "subdomain"),
+        *("setHostnameAsFQDN", "affinity", "schedulerName", "tolerations", "hostAliases", "priorityClassName"),
+        *("priority", "preemptionPolicy", "dnsConfig", "readinessGates", "runtimeClassName", "overhead"),
+        *("enableServiceLinks", "topologySpreadConstraints", "os", "schedulingGates", "resourceClaims", "resources"),
+        *("hostnameOverride", "schedulingGroup"),
+    ),
+    "PersistentVolumeSource": (
+        *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
+        *("flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume", "azureDisk"),
+        *("photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"),
+    ),
+}
+"""The fields of internal types whose order is another."""
+
+_PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
+"""Types that the published ones have taken in, and which has."""
+
+_NAMES: Final = {
+    **{name: name.upper() for name in ("csi", "fc", "grpc", "ip", "iqn", "iscsi", "nfs", "os", "rbd", "tty", "uid")},
+    "apiGroup": "APIGroup",
+    "apiVersion": "APIVersion",
+    "awsElasticBlockStore": "AWSElasticBlockStore",
+    "cephfs": "CephFS",
+    "chapAuthDiscovery": "DiscoveryCHAPAuth",
+    "chapAuthSession": "SessionCHAPAuth",
+    "diskURI": "DataDiskURI",
+    "dnsConfig": "DNSConfig",
+    "dnsPolicy": "DNSPolicy",
+    "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy",
+    "fsType": "FSType",
+    "gcePersistentDisk": "GCEPersistentDisk",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "httpGet": "HTTPGet",
+    "httpHeaders": "HTTPHeaders",
+    "iscsiInterface": "ISCSIInterface",
+    "pdName": "PDName",
+    "seLinuxChangePolicy": "SELinuxChangePolicy",
+    "seLinuxOptions": "SELinuxOptions",
+    "sslEnabled": "SSLEnabled",
+    "storageos": "StorageOS",
+    "tcpSocket": "TCPSocket",
+    "wwids": "WWIDs",
+}
+"""Go's names of fields that are more than the name in JSON with a capital."""
+
+_NAMES_WITHIN: Final = {
+    ("AzureDiskVolumeSource", "diskName"): "DiskName",
+    ("GlusterfsVolumeSource", "endpoints"): "EndpointsName",
+    ("GlusterfsPersistentVolumeSource", "endpoints"): "EndpointsName",
+    **{
+        (f"RBD{kind}Source", name): go_name
+        for kind in ("Volume", "PersistentVolume")
+        for name, go_name in (
+            ("monitors", "CephMonitors"),
+            ("image", "RBDImage"),
+            ("pool", "RBDPool"),
+            ("user", "RadosUser"),
+        )
+    },
+}
+"""The same, where it depends on the type."""
+
+_NUMBERS: Final = frozenset({"int32", "int64", "intstr.IntOrString"})
 
 
-def difference(type_: str, old: Any, new: Any) -> str:
-    """Return a line for each value that is gone (`-`) or new (`+`), as within a Go struct of type `type_`."""
-    lines = [
-        f"{sign} \t{path}: {msgspec.json.encode(value).decode()}," for sign, path, value in _changes(old, new, ROOT)
-    ]
-    return "\n".join((f"  {type_}{{", *lines, "  }", ""))
+class _Type(NamedTuple):
+    """A struct: what it is called, and how its fields are written."""
+
+    name: str
+    fields: Sequence[GoField]
+    is_published: bool
+    """Whether its fields have their names in JSON, and are left out where the published type leaves them out."""
 
 
-def _changes(old: Any, new: Any, path: Path) -> Iterator[tuple[str, Path, Any]]:
-    if old == new:
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            yield from _changes(old.get(key), new.get(key), path.child(key))
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, pair in enumerate(zip(old, new, strict=True)):
-            yield from _changes(*pair, path.at(index))
+def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return how two structs of a core type (`PodSpec`) differ: a unified diff, of which each line has an end."""
+    before, after = (written(type_, each).splitlines(keepends=True) for each in (old, new))
+    found = difflib.unified_diff(before, after, n=_CONTEXT)
+    return "".join([*found][2:])  # without the names of two files
+
+
+def written(type_: str, fields: Mapping[str, Any]) -> str:
+    """Return a struct of a core type as Go writes the internal one, indented by one; it ends with its last line."""
+    return "".join(_value(f"v1.{type_}", _internal(type_, fields), "\n")) + "\n"
+
+
+def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    if type_ != "PodSpec":
+        return fields
+    context = {**(fields.get("securityContext") or {}), **{name: fields[name] for name in _HOST if name in fields}}
+    return {**fields, "securityContext": context}
+
+
+@cache
+def _type(name: str) -> _Type | None:
+    """Return what a type is that Go calls `v1.NAME`, None if it is no struct."""
+    definition = _CORE + _PART_OF.get(name, name)
+    if definition not in go():
+        fields = go_fields(_META + name)
+        return None if fields is None else _Type(name, fields, is_published=True)
+    fields = go_fields(definition) or ()
+    if (order := _ORDER.get(name)) is not None:
+        by_name = {field.name: field for field in fields}
+        fields = tuple(by_name[each] for each in order)
+    if name == "PodSecurityContext":
+        moved = {field.name: field for field in go_fields(f"{_CORE}PodSpec") or ()}
+        fields = (*(moved[each] for each in _HOST), *fields)
+    return _Type(name, fields, is_published=False)
+
+
+def _value(type_: str, value: Any, line: str) -> Iterator[str]:
+    """Yield the pieces of a value; `line` is what begins a line at its depth."""
+    if type_.startswith("*"):
+        yield from ("null",) if value is None else _value(type_[1:], value, line)
+    elif type_.startswith("[]"):
+        yield from _list(type_[2:], value, line)
+    elif type_.startswith("map[") or type_ == "v1.ResourceList":
+        kind = "resource.Quantity" if type_ == "v1.ResourceList" else type_.partition("]")[2]
+        yield from _members([(key, kind, value[key]) for key in sorted(value)], line) if value else ("null",)
+    elif (struct := _type(type_.removeprefix("v1."))) is not None:
+        yield from _members([*_fields(struct, value or {})], line)
     else:
-        yield from (each for each in (("-", path, old), ("+", path, new)) if each[2] is not None)
+        yield _scalar(type_, value)
+
+
+def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
+    if not values:  # what is stored has no empty lists
+        yield "null"
+        return
+    deeper = f"{line} "
+    for number, value in enumerate(values):
+        yield f"{',' if number else '['}{deeper}"
+        yield from _value(type_, value, deeper)
+    yield f"{line}]"
+
+
+def _fields(struct: _Type, value: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the name of each field in Go's JSON, its type and its value."""
+    for name, type_, omitted in struct.fields:
+        found = value.get(name)
+        if struct.is_published:
+            if found or not omitted:
+                yield name, type_, found
+        elif type_ == "v1.ObjectMeta":  # it is embedded, and no field of its own
+            meta = _type("ObjectMeta")
+            yield from _fields(meta, found or {}) if meta is not None else ()
+        else:
+            yield _go_name(struct.name, name), type_, found
+
+
+def _members(members: Sequence[tuple[str, str, Any]], line: str) -> Iterator[str]:
+    if not members:
+        yield "{}"
+        return
+    deeper = f"{line} "
+    for number, (name, type_, value) in enumerate(members):
+        yield f"{',' if number else '{'}{deeper}{_text(name)}: "
+        yield from _value(type_, value, deeper)
+    yield f"{line}}}"
+
+
+def _scalar(type_: str, value: Any) -> str:
+    if value is None:
+        if type_ == "bool":
+            return "false"
+        if type_ in _NUMBERS:
+            return "0"
+        return '"0"' if type_ == "resource.Quantity" else '""'
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _text(text: str) -> str:
+    """Return a string as Go's encoder writes it, which is fit for HTML."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        quoted = quoted.replace(character, f"\\u{ord(character):04x}")
+    return quoted
+
+
+def _go_name(struct: str, name: str) -> str:
+    found = _NAMES_WITHIN.get((struct, name)) or _NAMES.get(name)
+    return found or name[0].upper() + name[1:]

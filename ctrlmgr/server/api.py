@@ -9,6 +9,7 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -236,9 +237,9 @@ class Api:
             body.heard(fields, lambda: codec.encode(fields))
         self._tokens.check(call.target.name, call.target.namespace, fields)
         account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
-        self._tokens.complete(account, fields)
         told = [*(problems if options.field_validation == "Warn" else ())]
-        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options)
+        complete = partial(self._tokens.complete, account)
+        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
         answer = self._tokens.answer(account, fields)
         call.request.told.annotations[ISSUED] = answer.credential_id
         told += answer.warnings
@@ -305,13 +306,18 @@ class Api:
         body: Unstructured,
         kind: GroupVersionKind | None,
         options: WriteOptions = _NO_OPTIONS,
+        complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Sequence[str]:
-        """Let admission have its say about what is not kept, and return what else it tells the caller."""
+        """Let admission have its say about what is not kept, and return what else it tells the caller.
+
+        `complete` is as in `Engine.admit`.
+        """
         requester = call.request.requester
         target = call.target
         if not self._engine.admission.handles(target.kind.resource, target.subresource, operation):
             return ()
-        return (await self._driver.run(self._engine.admit(target, operation, body, kind, options, requester))).warnings
+        admitted = self._engine.admit(target, operation, body, kind, options, requester, complete)
+        return (await self._driver.run(admitted)).warnings
 
     async def _done(self, call: Call, operation: Operation[Answer]) -> None:
         """Run a write and show what it came to."""

@@ -56,6 +56,8 @@ class GarbageCollector:
         """Judge by `graph`, which is folded from `informers`."""
         self._graph = graph
         self._informers = informers
+        self._late: dict[str, set[Item]] = {}  # by the uid of an owner; for the thread that tells of changes
+        """Dependents that came while their owner waited for others, which are looked at when one of those goes."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Do what is to be done about one object."""
@@ -77,7 +79,7 @@ class GarbageCollector:
         return () if is_irrelevant(change) else self._affected(change.old, change.new)
 
     def _affected(self, old: Object | None, new: Object | None) -> Iterator[Key]:
-        if new is not None and decide(new, self._graph) is not None:
+        if new is not None and decide(new, self._graph) is not None and not (old is None and self._is_late(new)):
             yield Item.of(new).key
         if old is not None and (new is None or new.uid != old.uid):
             yield from self._dependents(old)
@@ -85,12 +87,30 @@ class GarbageCollector:
             yield from self._dependents(new)
         if old is not None:
             yield from self._unblocked(old, new)
+            if new is None:
+                self._late.pop(old.uid, None)
+
+    def _is_late(self, new: Object) -> bool:
+        """Whether an object came while an owner waited for others already: a controller replaces what was deleted.
+
+        Kubernetes looks at it when one of the others has gone (`processDeletingDependentsItem`), and so does this: at
+        once, controller and collector would race each other until the owner is gone.
+        """
+        for reference in references(new):
+            place = self._graph.place_of(reference, new.namespace)
+            owner = self._graph.get(place) if place is not None else None
+            if owner is not None and owner.uid == reference.uid and is_waiting(owner):
+                began, came = owner.metadata.deletion_timestamp or "", new.metadata.creation_timestamp or ""
+                if came >= began and self._graph.blocking(owner.uid) > 1:
+                    self._late.setdefault(owner.uid, set()).add(Item.of(new))
+                    return True
+        return False
 
     def _dependents(self, owner: Object) -> Iterator[Key]:
         return (item.key for item in self._graph.dependents(owner.uid))
 
     def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
-        """Yield the owners that may go now that `old` is no longer in their way.
+        """Yield the owners that may go now that `old` is no longer in their way, and what has come late to them.
 
         Not before the last blocking dependent is gone does one have anything to do: with a thousand dependents it
         is looked at once, not a thousand times.
@@ -98,6 +118,7 @@ class GarbageCollector:
         still = {owner.uid for owner in references(new) if owner.block_owner_deletion} if new is not None else ()
         for reference in references(old):
             if reference.block_owner_deletion and reference.uid not in still:
+                yield from sorted(item.key for item in self._late.pop(reference.uid, ()))
                 place = self._graph.place_of(reference, old.namespace)
                 owner = self._graph.get(place) if place is not None else None
                 if owner is not None and is_waiting(owner) and decide(owner, self._graph) is not None:

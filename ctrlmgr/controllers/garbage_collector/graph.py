@@ -125,9 +125,13 @@ class Graph:
 
     def is_blocked(self, uid: str) -> bool:
         """Whether one of them has `blockOwnerDeletion`."""
+        return self.blocking(uid) > 0
+
+    def blocking(self, uid: str) -> int:
+        """Return how many of them have it."""
         with self._lock:
             dependents = self._dependents.get(uid)
-            return dependents is not None and dependents.blocking > 0
+            return dependents.blocking if dependents is not None else 0
 
     def __len__(self) -> int:
         """How many owners, there or not, are referred to."""

@@ -86,7 +86,7 @@ class PersistentVolumeStrategy(Strategy):
         sources = [_sources_of(each) for each in (before, spec)]
         _allow_expansion_secret(*sources)
         if sources[0] != sources[1]:
-            shown = difference("core.PersistentVolumeSource", *sources)
+            shown = difference("PersistentVolumeSource", *sources)
             detail = f"spec.persistentvolumesource is immutable after creation\n{shown}"
             errors.append(forbidden("spec.persistentvolumesource", detail))
         errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))

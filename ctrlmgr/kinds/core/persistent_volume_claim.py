@@ -114,7 +114,7 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
     if is_bound and spec.get("volumeAttributesClassName") is not None:
         _take(spec, before, "volumeAttributesClassName")
     if spec != before:
-        shown = difference("core.PersistentVolumeClaimSpec", before, spec)
+        shown = difference("PersistentVolumeClaimSpec", before, spec)
         errors.append(forbidden(SPEC, f"{_IMMUTABLE}\n{shown}"))
     size, capacity = _size(given), parse(((old.get("status") or {}).get("capacity") or {}).get("storage") or "0")
     if size < _size(written) and size <= capacity:

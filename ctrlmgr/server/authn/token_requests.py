@@ -99,7 +99,7 @@ class TokenRequests:
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
     def complete(self, account: Object, request: Unstructured) -> None:
-        """Fill in what a request leaves out, and what is not the caller's to say: what admission is shown."""
+        """Fill in what a request leaves out, and what is not the caller's to say: what is validated by admission."""
         given = request.get("metadata") or {}  # a uid that is not the account's is refused with the answer
         request["metadata"] = {
             "uid": account.uid,

@@ -159,6 +159,36 @@ def test_a_foreground_deletion_ends_when_no_blocking_dependent_is_left(cluster: 
     assert cluster.get("held")["metadata"]["deletionTimestamp"]  # asked to go, and not waited for
 
 
+@pytest.mark.parametrize("unblocks", [True, False])
+def test_what_comes_while_its_owner_waits_is_looked_at_when_another_goes(cluster: Cluster, unblocks: bool) -> None:
+    """As a StatefulSet's controller makes anew the revision that was deleted while pods still end."""
+    owner = cluster.create("owner")
+    cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
+    cluster.create("revision", blocking(owner))
+    cluster.delete("owner", "Foreground")
+    cluster.settle()
+    cluster.create("revision", blocking(owner))
+    cluster.settle()
+    assert cluster.names() == ["held", "owner", "revision"]
+    cluster.patch("held", **({"ownerReferences": [owner]} if unblocks else {"finalizers": None}))
+    cluster.settle()
+    assert cluster.names() == (["held"] if unblocks else [])
+    assert cluster.get("owner") is None
+
+
+def test_what_alone_comes_while_its_owner_waits_goes_at_once(cluster: Cluster) -> None:
+    owner = cluster.create("owner")
+    cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
+    cluster.delete("owner", "Foreground")
+    cluster.settle()
+    cluster.create("late", blocking(owner))
+    cluster.settle()
+    cluster.patch("held", finalizers=None)
+    cluster.create("later", blocking(owner))
+    cluster.settle()
+    assert cluster.names() == []
+
+
 def test_a_dependent_that_unblocks_is_not_waited_for(cluster: Cluster) -> None:
     owner = cluster.create("owner")
     cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})

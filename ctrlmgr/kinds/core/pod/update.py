@@ -50,7 +50,7 @@ def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError
     reverted, found = _reverted(spec, before)
     errors += found
     if reverted != before:
-        shown = difference("core.PodSpec", before, reverted)
+        shown = difference("PodSpec", before, reverted)
         errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{shown}"))
     return errors
 
@@ -203,7 +203,7 @@ def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[Fiel
         if name not in after:
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
         elif after[name] != container:
-            shown = difference("core.EphemeralContainer", container, after[name])
+            shown = difference("EphemeralContainer", container, after[name])
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n{shown}'))
     return errors
 

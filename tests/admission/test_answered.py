@@ -1,0 +1,51 @@
+"""Admission of what is answered and not kept, as requests for tokens are."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.options import WriteOptions
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.testing.stage import REQUESTER, Stage
+from tests.kinds.stage import KINDS
+
+ACCOUNTS = Resource("", "serviceaccounts")
+
+
+class Looking(Plugin):
+    """Notes what each half sees of the audiences that are asked for."""
+
+    name: ClassVar[str] = "Looking"
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return (resource, subresource) == (ACCOUNTS, "token")
+
+    def admit(self, attributes: Attributes) -> None:
+        self.seen.append(attributes.fields["spec"].get("audiences"))
+
+    def validate(self, attributes: Attributes) -> None:
+        self.seen.append(attributes.fields["spec"].get("audiences"))
+
+
+def test_what_is_left_out_is_filled_in_after_the_half_that_changes() -> None:
+    looking = Looking()
+    stage = Stage(admission=Chain([looking], FakeClock()), kinds=KINDS)
+    kind = stage.kinds.stored(ACCOUNTS)
+    assert kind is not None
+    request: dict[str, Any] = {"spec": {}}
+
+    def complete(body: dict[str, Any]) -> None:
+        body["spec"]["audiences"] = ["ours"]
+
+    target = Target(kind, "default", "builder", "token")
+    stage.driver.run(stage.engine.admit(target, Verb.CREATE, request, None, WriteOptions(), REQUESTER, complete))
+    assert looking.seen == [None, ["ours"]]
+    assert request["spec"]["audiences"] == ["ours"], "and that is what is answered"
