@@ -5,6 +5,7 @@
 - With kubelets that answer at once: a rollout of 500 of them, and a Job of 1,000 completions, 100 at a time; the events
   a pod; how long both took is printed.
 - The resident memory of the server, a pod.
+- A replay of the large recording with all controllers, in a process of its own: events a second.
 
 Run `python -m bench.workloads [--pods N] [--check]`; the kubelets run on the clients' core.
 """
@@ -13,23 +14,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.replay import RECORDINGS
 from bench.report import Claim, report
 from bench.support.https_load import Load, measure
 from bench.support.served import CLIENT_CORE, Served, on_core, serving
+from ctrlmgr import logging
+from ctrlmgr.recording.clock import ReplayClock
+from ctrlmgr.recording.format import RecordingReader
+from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.stage import open_replay_log
 
 CLIENTS = 16
 CORE = "/api/v1/namespaces/{}/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+REPLAYED_A_SECOND = 15_000
 SPEC = {"containers": [{"name": "main", "image": "app:1"}]}
 
 
@@ -172,6 +182,24 @@ class Bench:
         return [Claim(f"events a pod of a Job of {pods}, to four", writes, 4, 1.5, "events", at_most=True)]
 
 
+def replay_rate(path: Path) -> float:
+    """Replay a recording with all controllers, and return the events a second; raises SystemExit if it diverges."""
+    logging.configure(level="info", format="console")  # as the command does
+    clock = ReplayClock()
+    found = Replay(open_replay_log("memory:", clock), clock).run(RecordingReader(path))
+    if found.divergences:
+        raise SystemExit(f"{path.name}: {len(found.divergences)} divergences")
+    return found.rate
+
+
+def replay() -> list[Claim]:
+    """Replay the largest recording that there is."""
+    path = next(path for path in RECORDINGS if path.exists())
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
+        rate = alone.submit(replay_rate, path).result()
+    return [Claim(f"replay with all controllers, {path.name}", rate, REPLAYED_A_SECOND, 1.0, "events/s")]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -182,6 +210,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as name, serving(Path(name), *without) as served:
         bench = Bench(served, options.pods)
         claims = [*bench.deployment(), *bench.rollout(), *bench.job()]
+    claims += replay()
     return report(claims, arguments)
 
 

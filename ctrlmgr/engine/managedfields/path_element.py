@@ -13,7 +13,7 @@ Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,10 @@ import msgspec
 
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.engine.patch.go_value import plain
+
+_PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # what stands for itself in Go's JSON, and is sorted behind the quote that ends it
+is_plain = re.compile(_PLAIN).fullmatch
+_is_simple = re.compile(rf'(?:k:\{{"[A-Za-z]+":|v:)"{_PLAIN}"\}}?').fullmatch
 
 _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
 """What a string may hold that does not stand for itself in Go's JSON, or may not."""
@@ -95,6 +99,13 @@ def _decode(text: str) -> Any:
 def _as_float(value: Any) -> Any:
     """Read numbers as Go does here, where integers beyond 2**53 are rounded."""
     return float(value) if type(value) is int else value
+
+
+def are_in_order(elements: Sequence[str]) -> bool:
+    """Whether elements that are sorted as texts are sorted as they are to be: all values, or keys, of one kind."""
+    end = elements[0].find('"', 4) if elements[0][0] == "k" else 2
+    start = elements[0][:end]
+    return all(each.startswith(start) and _is_simple(each) for each in elements)
 
 
 def order(element: str) -> Any:

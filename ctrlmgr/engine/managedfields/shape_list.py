@@ -115,11 +115,11 @@ class ItemList(Shape):
             except ShapeError as reason:
                 yield f"{path}: element {index}: {reason}"
                 return
-            shown = path_element.text(element)
             if element in seen:
-                yield f"{path}: duplicate entries for key {shown}"
+                yield f"{path}: duplicate entries for key {path_element.text(element)}"
             seen.add(element)
-            yield from self.items.check(item, f"{path}{shown}")
+            for problem in self.items.check(item, ""):
+                yield f"{path}{path_element.text(element)}{problem}"
 
 
 class KeyedList(ItemList):
@@ -129,10 +129,16 @@ class KeyedList(ItemList):
         """Take the shape of its items, and its keys with their defaults (MISSING for none)."""
         super().__init__(items)
         self._names = tuple(keys)
+        self._only = (self._names[0], f'k:{{{path_element.go_json(self._names[0])}:"') if len(keys) == 1 else None
         self._keys = tuple((name, f"{path_element.go_json(name)}:", keys[name]) for name in sorted(keys))
 
     def element(self, item: Any) -> str:
         """Return `k:{...}` with the keys that the item has, or has by default."""
+        if self._only is not None and isinstance(item, dict):
+            name, start = self._only
+            value = item.get(name)
+            if type(value) is str and path_element.is_plain(value):
+                return f'{start}{value}"}}'
         if not isinstance(item, dict):
             what = "a null element" if item is None else "non-map elements"
             raise ShapeError(f"associative list with keys may not have {what}")

@@ -75,6 +75,7 @@ _is_underscored_subdomain = _matcher(_UNDERSCORED_SUBDOMAIN)
 _is_label_1035 = _matcher(_LABEL_1035)
 _is_wildcard = _matcher(_WILDCARD)
 _is_key_name = _matcher(_KEY_NAME)
+_is_qualified = _matcher(f"({_SUBDOMAIN}/)?{_KEY_NAME}")
 _is_value = _matcher(_VALUE)
 _is_config_key = _matcher(_CONFIG_KEY)
 _is_header = _matcher(_HEADER)
@@ -183,6 +184,8 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
 @_remembering
 def qualified_name(value: str) -> list[str]:
     """Check a label key, a finalizer, a condition type: `name` or `example.com/name`."""
+    if len(value) <= LABEL_LENGTH and _is_qualified(value):  # most are, and neither part can be too long
+        return []
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         return [

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import structlog
 
-from ctrlmgr.controllers import cron_job
+from ctrlmgr.controllers import cron_job, horizontal_pod_autoscaler
 from ctrlmgr.controllers.cron_job import controller as cron_job_controller
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.disruption import controller as disruption_controller
+from ctrlmgr.controllers.horizontal_pod_autoscaler import controller as autoscaler_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.makers import (
     daemon_sets,
@@ -43,6 +44,10 @@ def disruption(stage: WorkloadStage) -> Controller:
     return disruption_controller.build(stage.context, NoOptions())
 
 
+def autoscalers(stage: WorkloadStage) -> Controller:
+    return autoscaler_controller.build(stage.context, horizontal_pod_autoscaler.Options())
+
+
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     """Have no one write of each attempt that fails: there are hundreds."""
@@ -55,7 +60,8 @@ def quiet() -> Iterator[None]:
 @pytest.fixture
 def stage() -> WorkloadStage:
     stage = WorkloadStage(
-        replica_sets, replication_controllers, deployments, stateful_sets, daemon_sets, jobs, cron_jobs, disruption
+        *(replica_sets, replication_controllers, deployments, stateful_sets, daemon_sets, jobs, cron_jobs, disruption),
+        autoscalers,
     )
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "node-0"}}
     assert stage.send("POST", "/api/v1/nodes", node).code == 201
@@ -77,6 +83,8 @@ def a_refused_template(stage: WorkloadStage) -> None:
     for kind, plural in (("ReplicaSet", "replicasets"), ("Deployment", "deployments"), ("DaemonSet", "daemonsets")):
         stage.create(f"apps/v1/{plural}", workload(kind, kind.lower(), template=refused()))
     stage.create("apps/v1/statefulsets", workload("StatefulSet", template=refused(), serviceName="web"))
+    controller = {"kind": "ReplicationController", "apiVersion": "v1", "metadata": {"name": "controller"}}
+    stage.create("replicationcontrollers", {**controller, "spec": {"replicas": 2, "template": refused()}})
     job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "job"}}
     stage.create("batch/v1/jobs", {**job, "spec": {"template": refused(restartPolicy="Never")}})
 
@@ -117,6 +125,17 @@ def a_schedule_that_never_comes(stage: WorkloadStage) -> None:
     stage.create("batch/v1/cronjobs", {**body, "spec": spec})
 
 
+def autoscalers_that_cannot_measure(stage: WorkloadStage) -> None:
+    """Of a target that is not there, of one without metrics, and two of one target that want different sizes."""
+    stage.create("apps/v1/deployments", workload("Deployment", replicas=2))
+    targets = {"absent": ("nothing", 3), "unmeasured": ("web", 3), "smaller": ("web", 1)}
+    for name, (target, most) in targets.items():
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
+        spec = {"scaleTargetRef": reference, "minReplicas": most, "maxReplicas": most}
+        body = {"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2", "metadata": {"name": name}}
+        stage.create("autoscaling/v2/horizontalpodautoscalers", {**body, "spec": spec})
+
+
 def pods_that_fail_at_once(stage: WorkloadStage) -> None:
     stage.create("apps/v1/daemonsets", workload("DaemonSet"))
     job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "job"}}
@@ -132,6 +151,7 @@ def pods_that_fail_at_once(stage: WorkloadStage) -> None:
         overlapping_selectors,
         pods_that_are_not_theirs,
         a_schedule_that_never_comes,
+        autoscalers_that_cannot_measure,
         pods_that_fail_at_once,
     ],
     ids=lambda each: each.__name__,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import msgspec
@@ -8,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.engine.managedfields import field_set, path_element
-from ctrlmgr.engine.managedfields.field_set import EVERY, FieldSet, Path
+from ctrlmgr.engine.managedfields.field_set import EVERY, FieldSet, Path, sort_elements
+from ctrlmgr.engine.managedfields.shape_of import shape_of
+from ctrlmgr.schema.definitions import Definitions
 
 ELEMENTS = ["f:a", "f:b", 'k:{"n":1}', 'v:"x"']
 paths = st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=3).map(tuple)
@@ -181,3 +184,33 @@ def test_no_set_holds_the_whole_object() -> None:
     assert not field_set.contains({"f:a": {}}, ())
     assert not field_set.contains({"f:a": {"f:b": {}}}, ("f:a",))
     assert not field_set.contains({"f:a": {}}, ("f:a", "f:b"))
+
+
+def _element(random: Random, kind: int) -> str:
+    text = "".join(random.choices('ab-.:/!" #$%&<>~}{\\é\x7f09AZ,=+', k=random.randrange(5)))
+    makes = (
+        lambda: path_element.key([("name", text)]),
+        lambda: path_element.key([("names", text)]),
+        lambda: path_element.key([("containerPort", random.randrange(99)), ("protocol", text)]),
+        lambda: path_element.item(text),
+        lambda: path_element.item(random.choice([1, 2, 10, True, 1.5])),
+    )
+    return makes[kind]()
+
+
+def test_elements_that_are_quickly_sorted_are_sorted_as_all_others_are() -> None:
+    random, quick = Random(1), 0
+    for _ in range(5_000):
+        usual = random.randrange(5)
+        kinds = [usual if random.random() < 0.9 else random.randrange(5) for _ in range(random.randrange(2, 6))]
+        elements = sorted({_element(random, kind) for kind in kinds})
+        quick += len(elements) > 1 and path_element.are_in_order(elements)
+        assert sort_elements(elements) == sorted(elements, key=path_element.order)
+    assert quick > 100
+
+
+@pytest.mark.parametrize("value", ["web", "a!", "a b", 'a"b', "é", "<", "\\", "", 7, None])
+def test_an_item_with_one_key_has_the_element_of_its_key(value: Any) -> None:
+    shape = shape_of(Definitions.builtin().schema("io.k8s.api.core.v1.PodSpec"))
+    fields = shape.whole({"containers": [{"name": value, "image": "x"}]})["f:containers"]
+    assert path_element.key([("name", value)]) in fields

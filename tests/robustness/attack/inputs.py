@@ -13,6 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import msgspec
+
+from tests.robustness.attack import dense
+
 PIECES = (
     "['",
     "a.",
@@ -46,7 +50,7 @@ NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63),
 SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 70_000)
 """Bytes of an input, about; beyond 64 KiB work is done elsewhere."""
 
-LARGE_SIZES = (*SIZES, 70_000, 200_000, 600_000, 1_500_000)
+LARGE_SIZES = (*SIZES, *SIZES, *SIZES, 200_000, 600_000, 1_500_000)
 """The same for a long run."""
 
 _JSON = "application/json"
@@ -83,6 +87,8 @@ class Inputs:
             ("blown up", self._blown_up),
             ("blown up", self._blown_up),
             ("blown up", self._blown_up),
+            ("dense", self._dense),
+            ("dense", self._dense),
             ("blown up yaml", self._yaml),
             ("known shape", self._known),
             ("json patch", self._json_patch),
@@ -113,6 +119,17 @@ class Inputs:
         self._blow_up(fields, size)
         validation = self._choice.choice(("Strict", "Warn", "Ignore"))
         return _write("POST", f"{path}?dryRun=All&fieldValidation={validation}", _JSON, fields)
+
+    def _dense(self, size: int) -> Input:
+        """Return as many elements as there is room for, in any list or map that a schema has."""
+        path, fields = self._specimen()
+        steps, schema = self._choice.choice(dense.lists_of(path))
+        value = dense.filled(schema, size, self._choice)
+        if self._choice.random() < 0.3 and steps[0] != "metadata":
+            how = self._choice.choice(("merge-patch", "strategic-merge-patch"))
+            return self._patch(f"{how}+json", dense.wrapped(steps, value))
+        dense.put(fields, steps, value)
+        return _write("POST", f"{path}?dryRun=All&fieldValidation=Strict", _JSON, fields)
 
     def _yaml(self, size: int) -> Input:
         path, fields = self._specimen()
@@ -305,7 +322,14 @@ class Inputs:
 
 
 def _write(method: str, path: str, media_type: str, fields: Any) -> Input:
-    return Input("", method, path, {"content-type": media_type}, json.dumps(fields).encode())
+    return Input("", method, path, {"content-type": media_type}, _encoded(fields))
+
+
+def _encoded(fields: Any) -> bytes:
+    try:
+        return msgspec.json.encode(fields)
+    except (OverflowError, ValueError):  # numbers that are larger than that
+        return json.dumps(fields).encode()
 
 
 def _managed(number: int) -> Body:

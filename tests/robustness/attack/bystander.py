@@ -1,0 +1,132 @@
+"""Another client, which gets an object again and again while a server is attacked: a process of its own.
+
+The attacker is busy making inputs; a thread beside it would measure that. What a GET takes is told with how long the
+server's threads waited for a processor meanwhile, for a machine that does something else as well is not the server's
+doing: `python -m tests.robustness.attack.bystander HOST PORT PID`, with a token as the first line of its input; it
+writes a line for each GET, and ends when it is killed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.robustness.hostile.raw import PATIENCE
+from tests.robustness.serving import Served
+
+_LOOK_EVERY = 0.05
+_PATH = "/api/v1/namespaces/kube-system"
+
+
+class Look(NamedTuple):
+    """A GET."""
+
+    took: float
+    """Seconds from its beginning to the end of its answer."""
+    starved: float
+    """Seconds for which the server waited for a processor meanwhile: the longest of its threads."""
+    late: float
+    """The same of this client."""
+    ended_at: float
+    """When, by the clock that all processes of a machine share."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds that are the server's own doing."""
+        return max(self.took - self.starved - self.late, 0.0)
+
+
+class Bystander:
+    """What another client has seen so far."""
+
+    def __init__(self, notice: Callable[[Look], object]) -> None:
+        """Call `notice` with each look, on a thread."""
+        self.looks = 0
+        self.worst = Look(0.0, 0.0, 0.0, 0.0)
+        self._notice = notice
+
+    def see(self, look: Look) -> None:
+        """Take note of a GET."""
+        self.looks += 1
+        if look.waited > self.worst.waited:
+            self.worst = look
+        self._notice(look)
+
+
+@contextmanager
+def bystander(server: Served, notice: Callable[[Look], object] = lambda look: None) -> Iterator[Bystander]:
+    """Have another client look at a server; yields what it has seen."""
+    seen, site = Bystander(notice), server.site
+    command = [sys.executable, "-m", __name__, site.host, str(site.port), str(server.pid)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    told = process.stdout
+
+    def read() -> None:
+        for line in told:
+            seen.see(Look(*map(float, line.split())))
+
+    thread = threading.Thread(target=read, name="bystander")
+    thread.start()
+    try:
+        process.stdin.write(f"{site.token}\n")
+        process.stdin.flush()
+        yield seen
+    finally:
+        process.kill()
+        process.wait()
+        thread.join()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def starved(pid: int) -> dict[str, int]:
+    """Return for how many nanoseconds each thread of a process has waited for a processor since it began."""
+    return {task.parent.name: int(text.split()[1]) for task in _tasks(pid) if (text := _text(task))}
+
+
+def _tasks(pid: int) -> Iterator[Path]:
+    return Path(f"/proc/{pid}/task").glob("*/schedstat")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:
+        return ""  # a thread that has ended
+
+
+def _longest(before: dict[str, int], after: dict[str, int]) -> float:
+    return max((since - before.get(task, 0) for task, since in after.items()), default=0) / 1e9
+
+
+def main() -> None:
+    """Look until this process is killed."""
+    host, port, pid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    headers = {"authorization": f"Bearer {sys.stdin.readline().strip()}"}
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=trust)
+    while True:
+        time.sleep(_LOOK_EVERY)
+        before, own, began = starved(pid), starved(os.getpid()), time.monotonic()
+        connection.request("GET", _PATH, headers=headers)
+        connection.getresponse().read()
+        ended = time.monotonic()
+        waited, late = _longest(before, starved(pid)), _longest(own, starved(os.getpid()))
+        sys.stdout.write(f"{ended - began} {waited} {late} {ended}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
