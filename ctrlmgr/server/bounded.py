@@ -1,4 +1,4 @@
-"""Work that may take long for what it is given, on threads of its own, each piece with a deadline that ends it.
+"""Work that may take long for what it is given, on a thread of its own, each piece with a deadline that ends it.
 
 Guarantees:
 - The event loop goes on meanwhile, and others are answered.
@@ -35,8 +35,8 @@ DEADLINE = 10.0
 machine beside others."""
 
 _THREADS = 1
-"""Two are no quicker, for the interpreter is one thread's at a time, and make others wait for two: beside four clients that
-send bodies of 1.4 MB a GET waits for 0.2 seconds at the most, not for 0.3."""
+"""Two are no quicker, for the interpreter is one thread's at a time, and make others wait for two: beside four clients
+that send bodies of 1.4 MB a GET waits for 0.2 seconds at the most, not for 0.3."""
 
 _AGAIN = 1.0
 """Seconds until a thread that goes on is told again."""
