@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from ctrlmgr.api.field import refuse
+from ctrlmgr.api.field import errors_of, refuse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.authorizer import Authorizer, Decision
@@ -97,7 +97,7 @@ class Reviews:
     async def _access(
         self, question: Question, user: User, *, names_user: bool = True, namespace: str | None = None
     ) -> _Answer:
-        errors = review_errors(question.fields, names_user=names_user, namespace=namespace)
+        errors = errors_of(lambda: review_errors(question.fields, names_user=names_user, namespace=namespace))
         if errors:
             raise refuse("", question.kind.resource.group, "", errors)
         attributes = attributes_of(question.spec)

@@ -150,3 +150,9 @@ def test_whose_a_token_is() -> None:
     assert ask("TokenReview", {"token": "bad"})["status"] == {"user": {}, "error": error}
     with pytest.raises(BadRequest, match="token is required"):
         ask("TokenReview", {})
+
+
+def test_of_very_many_wrong_requirements_only_so_many_are_told() -> None:
+    asked = {**POD, "name": "", "fieldSelector": {"requirements": [{}] * 100_000}}
+    with pytest.raises(Invalid, match=r"and at least \d+ more\]$"):
+        ask("SelfSubjectAccessReview", {"resourceAttributes": asked})
