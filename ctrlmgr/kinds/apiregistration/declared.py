@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
-from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.apiregistration import printers
+from ctrlmgr.kinds.apiregistration.api_services import APIServiceStrategy
 from ctrlmgr.kinds.declaration import Declaration
-
-
-class APIServiceStrategy(Strategy):
-    """APIService (kube-aggregator `pkg/registry/apiservice`)."""
-
-    allow_unconditional_update = False
-    any_finalizer = True
-
 
 KINDS = (
     Declaration(

@@ -1,0 +1,54 @@
+"""The flow schemas and priority levels that every server needs: `exempt`, which is never queued, and `catch-all`.
+
+Source: Kubernetes' `pkg/apis/flowcontrol/internalbootstrap` and `staging/src/k8s.io/apiserver/pkg/apis/flowcontrol`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+
+EXEMPT: Final = "exempt"
+_CATCH_ALL: Final = "catch-all"
+_EVERYTHING: Final = {
+    "resourceRules": [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
+    ],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+}
+
+
+def _groups(*names: str) -> list[dict[str, Any]]:
+    return [{"kind": "Group", "group": {"name": f"system:{name}"}} for name in names]
+
+
+FLOW_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    EXEMPT: {
+        "priorityLevelConfiguration": {"name": EXEMPT},
+        "matchingPrecedence": 1,
+        "rules": [{"subjects": _groups("masters"), **_EVERYTHING}],
+    },
+    _CATCH_ALL: {
+        "priorityLevelConfiguration": {"name": _CATCH_ALL},
+        "matchingPrecedence": 10_000,
+        "distinguisherMethod": {"type": "ByUser"},
+        "rules": [{"subjects": _groups("unauthenticated", "authenticated"), **_EVERYTHING}],
+    },
+}
+PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
+    EXEMPT: {"type": "Exempt"},
+    _CATCH_ALL: {
+        "type": "Limited",
+        "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
+    },
+}
+"""Their specs; how many seats those that are exempt may lend is theirs to say, so it is not here."""
+
+
+def validate_fixed(name: str, spec: Mapping[str, Any], fixed: Mapping[str, Mapping[str, Any]]) -> list[FieldError]:
+    """Refuse another spec for an object whose spec is fixed."""
+    if name not in fixed or spec == fixed[name]:
+        return []
+    return [invalid(Path("spec"), spec, f"spec of '{name}' must equal the fixed value")]

@@ -1,0 +1,133 @@
+"""Priority levels: how many requests of their flows are served at a time, and whether the others wait.
+
+Rules come from Kubernetes' `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT, PRIORITY_LEVELS, validate_fixed
+from ctrlmgr.kinds.flowcontrol.status import validate_conditions
+
+_SPEC: Final = Path("spec")
+_SHARES: Final = 30
+_QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
+_MOST_QUEUES: Final = 10_000_000
+_HASH_BITS: Final = 60
+"""Bits of a flow's hash, from which its hand of queues is dealt."""
+
+
+class PriorityLevelStrategy(Strategy):
+    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
+
+    allow_unconditional_update = False
+    has_generation = True
+
+    def default(self, obj: Unstructured) -> None:
+        """Fill in shares, what may be lent, and queues."""
+        spec = obj.get("spec") or {}
+        for kind, shares in (("exempt", 0), ("limited", _SHARES)):
+            level = spec.get(kind)
+            if level is None:
+                continue
+            for field, value in (("nominalConcurrencyShares", shares), ("lendablePercent", 0)):
+                if level.get(field) is None:
+                    level[field] = value
+        queuing = ((spec.get("limited") or {}).get("limitResponse") or {}).get("queuing")
+        if queuing is not None:
+            queuing |= {field: value for field, value in _QUEUING.items() if not queuing.get(field)}
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec, or the status; the spec of the levels that every server needs is fixed."""
+        if ctx.subresource:
+            return validate_conditions(obj)
+        name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
+        errors = _validate_spec(name, spec)
+        told = {field: value for field, value in spec.items() if name != EXEMPT or field != "exempt"}
+        errors += validate_fixed(name, told, PRIORITY_LEVELS)
+        return errors + validate_conditions(obj)
+
+
+def _validate_spec(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    type_, exempt, limited = spec.get("type") or "", spec.get("exempt"), spec.get("limited")
+    if (name == EXEMPT) != (type_ == "Exempt"):
+        errors.append(invalid(_SPEC.child("type"), type_, "must be 'Exempt' if and only if `name` is 'exempt'"))
+    match type_:
+        case "Exempt":
+            if limited is not None:
+                errors.append(forbidden(_SPEC.child("limited"), "must be nil if the type is not Limited"))
+            errors += _validate_shares(exempt or {}, _SPEC.child("exempt"))
+        case "Limited":
+            if exempt is not None:
+                errors.append(forbidden(_SPEC.child("exempt"), "must be nil if the type is Limited"))
+            if limited is None:
+                errors.append(required(_SPEC.child("limited"), "must not be empty when type is Limited"))
+            else:
+                errors += _validate_limited(limited, _SPEC.child("limited"))
+        case _:
+            errors.append(not_supported(_SPEC.child("type"), type_, ("Exempt", "Limited")))
+    return errors
+
+
+def _validate_shares(level: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    shares, lends = level.get("nominalConcurrencyShares"), level.get("lendablePercent")
+    if shares is not None and shares < 0:
+        errors.append(invalid(path.child("nominalConcurrencyShares"), shares, "must be a non-negative integer"))
+    if lends is not None and not 0 <= lends <= 100:
+        errors.append(invalid(path.child("lendablePercent"), lends, "must be between 0 and 100, inclusive"))
+    return errors
+
+
+def _validate_limited(limited: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors = _validate_shares(limited, path)
+    errors += _validate_response(limited.get("limitResponse") or {}, path.child("limitResponse"))
+    borrows = limited.get("borrowingLimitPercent")
+    if borrows is not None and borrows < 0:
+        detail = "if specified, must be a non-negative integer"
+        errors.append(invalid(path.child("borrowingLimitPercent"), borrows, detail))
+    return errors
+
+
+def _validate_response(response: Mapping[str, Any], path: Path) -> list[FieldError]:
+    queuing, where = response.get("queuing"), path.child("queuing")
+    match response.get("type") or "":
+        case "Reject":
+            detail = "must be nil if limited.limitResponse.type is not Limited"
+            return [] if queuing is None else [forbidden(where, detail)]
+        case "Queue":
+            if queuing is None:
+                return [required(where, "must not be empty if limited.limitResponse.type is Limited")]
+            return _validate_queuing(queuing, where)
+        case other:
+            return [not_supported(path.child("type"), other, ("Queue", "Reject"))]
+
+
+def _validate_queuing(queuing: Mapping[str, Any], path: Path) -> list[FieldError]:
+    queues, hand, length = (queuing.get(each) or 0 for each in ("queues", "handSize", "queueLengthLimit"))
+    errors = [] if length > 0 else [invalid(path.child("queueLengthLimit"), length, "must be positive")]
+    if queues <= 0:
+        errors.append(invalid(path.child("queues"), queues, "must be positive"))
+    elif queues > _MOST_QUEUES:
+        errors.append(invalid(path.child("queues"), queues, f"must not be greater than {_MOST_QUEUES}"))
+    where = path.child("handSize")
+    if hand <= 0:
+        errors.append(invalid(where, hand, "must be positive"))
+    elif hand > queues:
+        errors.append(invalid(where, hand, f"should not be greater than queues ({queues})"))
+    elif _entropy(queues, hand) > _HASH_BITS:
+        needed = f"required entropy bits of deckSize {queues} and handSize {hand}"
+        errors.append(invalid(where, hand, f"{needed} should not be greater than {_HASH_BITS}"))
+    return errors
+
+
+def _entropy(deck: int, hand: int) -> int:
+    """Return the bits that it takes to deal a hand (apiserver `pkg/util/shufflesharding`)."""
+    return math.ceil(math.log2(deck) * hand)

@@ -1,0 +1,73 @@
+"""Whatever the schema: what is applied and valid is what is read; pruning and defaulting twice is doing so once."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import strategies as st
+
+from ctrlmgr.extensions.compiled import Schema
+from tests.controllers.definitions.defined import WIDGETS, DefinedStage, definition, version
+from tests.extensions.test_properties import OBJECTS, ROOTS, VALUES
+
+APPLY = "application/apply-patch+yaml"
+MANAGER = {"fieldManager": "m"}
+WHERE = f"{WIDGETS}/a"
+
+
+def with_default(root: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
+    """Return a schema with a default for one of its fields, if a valid one is found."""
+    name = data.draw(st.sampled_from(sorted(root["properties"])))
+    default = data.draw(VALUES)
+    field = Schema({"type": "object", "properties": {"x": root["properties"][name]}})
+    if default is None or field.validate({"x": default}) or field.prune({"x": deepcopy(default)}):
+        return root
+    return {**root, "properties": {**root["properties"], name: {**root["properties"][name], "default": default}}}
+
+
+def written(value: Any) -> str:
+    """Return a value as JSON, with whole numbers as Go writes them: 1.0 is 1."""
+    return json.dumps(value, sort_keys=True).replace(".0", "")
+
+
+@given(ROOTS, OBJECTS, st.data())
+@settings(
+    max_examples=40,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+def test_what_is_applied_is_what_is_read(root: dict[str, Any], value: dict[str, Any], data: st.DataObject) -> None:
+    spec = with_default(root, data)
+    whole = {"type": "object", "properties": {"spec": spec}}
+    schema, obj = Schema(whole), {"spec": value}
+    unknown, error = schema.read(obj, drop_invalid=True)
+    assume(not unknown and error is None and not schema.validate(obj) and not schema.validate_lists(obj))
+    stage = DefinedStage()
+    made = stage.define(definition(versions=[version(schema={"openAPIV3Schema": whole})]))
+    assume(made.code == 201)
+    manifest = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, **obj}
+    assume(stage.send("POST", WIDGETS, manifest | {"metadata": {"name": "b"}}).code == 201)
+    event("applied")
+    applied = stage.send("PATCH", WHERE, manifest, query=MANAGER, media_type=APPLY)
+    assert applied.code == 201, applied.body
+    read = stage.send("GET", WHERE).body
+    assert written(read["spec"]) == written(obj["spec"])
+
+
+@given(ROOTS, OBJECTS, st.data())
+def test_pruning_and_defaulting_twice_is_doing_so_once(
+    root: dict[str, Any], value: dict[str, Any], data: st.DataObject
+) -> None:
+    schema = Schema(with_default(root, data))
+    schema.prune(value)
+    once = deepcopy(value)
+    assert schema.prune(value) == []
+    assert value == once
+    schema.read(value, drop_invalid=True)
+    once = deepcopy(value)
+    assert schema.read(value, drop_invalid=True) == ([], None)
+    assert value == once
