@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ctrlmgr import cli
 
@@ -53,3 +54,32 @@ def test_the_unit_is_one_that_works(tmp_path: Path) -> None:
         file.write_text(text.replace(program, sys.executable).replace("User=ctrlmgr", "User=root"))
         told = subprocess.run([analyze, "verify", file], capture_output=True, text=True, check=False).stderr
         assert "ctrlmgr" not in told
+
+
+def test_the_unit_is_hardened() -> None:
+    text = (EXAMPLES / "systemd" / "ctrlmgr.service").read_text()
+    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    assert (said["UMask"], said["StateDirectoryMode"], said["User"]) == ("0077", "0700", "ctrlmgr")
+    assert said["CapabilityBoundingSet"] == said["AmbientCapabilities"] == ""
+    assert said["SystemCallFilter"] == "@system-service"
+    assert (said["NoNewPrivileges"], said["ProtectSystem"]) == ("yes", "strict")
+
+
+def test_the_image_is_made_of_what_is_pinned() -> None:
+    lines = (EXAMPLES / "container" / "Containerfile").read_text().splitlines()
+    base = next(line for line in lines if line.startswith("ARG BASE="))
+    assert re.fullmatch(r"ARG BASE=\S+:\d+\.\d+\.\d+-\S+", base), "a release, not whatever is newest"
+    assert any("--require-hashes --requirement /src/requirements.lock" in line for line in lines)
+    assert any("--mode 0700" in line for line in lines)
+    assert "USER ctrlmgr" in lines
+    lock = (EXAMPLES.parent / "requirements.lock").read_text()
+    pinned = re.findall(r"^([a-z0-9-]+)(\[\w+\])?==[^\\\n]+\\\n    --hash=sha256:", lock, re.MULTILINE)
+    named = re.findall(r"^([a-z0-9-]+)(\[\w+\])?[=><]", lock, re.MULTILINE)
+    assert {name for name, _ in named} == {name for name, _ in pinned} >= {"aiohttp", "cryptography", "hatchling"}
+
+
+def test_patroni_trusts_no_one_for_being_local() -> None:
+    rules = yaml.safe_load((EXAMPLES / "patroni" / "patroni.yml").read_text())["bootstrap"]["pg_hba"]
+    methods = {rule.split()[-1] for rule in rules}
+    assert methods == {"peer", "scram-sha-256"}
+    assert [rule for rule in rules if rule.endswith("peer")] == ["local all postgres peer"]

@@ -24,7 +24,7 @@ _NO_ONE: Final = msgspec.Raw(b"{}")
 _NOT_NAMED: Final = Named()
 
 
-class _User(msgspec.Struct, omit_defaults=True):
+class _User(msgspec.Struct, omit_defaults=True, gc=False):
     username: str
     uid: str = ""
     groups: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class _Constraint(msgspec.Struct, rename="camel"):
     impersonation_constraint: str
 
 
-class Reference(msgspec.Struct, omit_defaults=True, rename="camel"):
+class Reference(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
     """Which object is meant (audit.k8s.io ObjectReference)."""
 
     resource: str = ""
@@ -48,7 +48,7 @@ class Reference(msgspec.Struct, omit_defaults=True, rename="camel"):
     subresource: str = ""
 
 
-class _Status(msgspec.Struct, omit_defaults=True):
+class _Status(msgspec.Struct, omit_defaults=True, gc=False):
     metadata: msgspec.Raw
     status: str = ""
     message: str = ""
@@ -57,7 +57,7 @@ class _Status(msgspec.Struct, omit_defaults=True):
     code: int = 0
 
 
-class _Event(msgspec.Struct, omit_defaults=True, rename="camel"):
+class _Event(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
     kind: str
     api_version: str
     level: str

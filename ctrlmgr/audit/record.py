@@ -11,7 +11,7 @@ Rules: apiserver `pkg/audit/request.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -55,7 +55,7 @@ class Sent(Protocol):
         """Return a header, empty if it is not there."""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """What a request says before its body."""
 
     id: str
@@ -75,7 +75,7 @@ class Status(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True, gc=False):
     """Which object is meant, as a body says it."""
 
     namespace: str = ""
@@ -107,7 +107,8 @@ class Record:
     """What the body says of which object is meant."""
     revision: int = 0
     """The revision that the request wrote, as far as that is known."""
-    _verdict: Verdict | None = None
+    verdict: Verdict | None = None
+    """Whether it may be made, and why."""
     _head: Head | None = None
 
     def __init__(
@@ -158,7 +159,7 @@ class Record:
     @property
     def annotations(self) -> Mapping[str, str]:
         """What is said of it beside the fields that every event has."""
-        verdict = self._verdict
+        verdict = self.verdict
         if verdict is None:
             return self._told
         if verdict.error and not verdict.allows:  # of what could not be found out no more than that
@@ -174,10 +175,6 @@ class Record:
     def wants_response(self) -> bool:
         """Whether the body of the answer is to be kept."""
         return self.handling.level >= Level.REQUEST_RESPONSE
-
-    def decide(self, verdict: Verdict) -> None:
-        """Note whether it may be made, and why."""
-        self._verdict = verdict
 
     def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
         """Note which object a decoded body is about, if it says so; keep what it encodes to as far as it is wanted."""

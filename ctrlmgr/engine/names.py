@@ -12,6 +12,8 @@ from ctrlmgr.clock import Clock, format_time_seconds
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, nothing that looks like something else
 _LENGTH: Final = 5
+_DRAWN: Final = 64
+"""Bits for all characters at once: enough of them that none is likelier than another by more than 2^-40."""
 _LONGEST_BASE: Final = 63 - _LENGTH
 
 
@@ -19,8 +21,12 @@ def generate_name(base: str, random: Random) -> str:
     """Return `base`, cut to fit into 63 bytes, and five random characters (apiserver `storage/names`)."""
     if len(base) > _LONGEST_BASE:
         base = base.encode()[:_LONGEST_BASE].decode(errors="ignore")
-    draw = random.random  # as `choices` does, which asks about weights first
-    return base + "".join([_ALPHABET[int(draw() * len(_ALPHABET))] for _ in range(_LENGTH)])
+    drawn = random.getrandbits(_DRAWN)
+    end = ""
+    for _ in range(_LENGTH):
+        drawn, place = divmod(drawn, len(_ALPHABET))
+        end += _ALPHABET[place]
+    return base + end
 
 
 def new_uid(random: Random) -> str:

@@ -16,7 +16,7 @@ Every implementation guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ctrlmgr.api.object import Object
@@ -87,6 +87,12 @@ class EventLog(Protocol):
         """Return what exists now, or existed at revision `at`; all resources unless one is given.
 
         Raises `Expired` if compaction has passed `at`, `BadRequest` if `at` is beyond the head.
+        """
+
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`, in one read where there is a database to ask.
+
+        Raises as `snapshot` does.
         """
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import attrgetter
@@ -223,6 +223,10 @@ class MemoryEventLog:
             ]
         states.sort(key=lambda obj: (str(obj.resource), obj.key))
         return Snapshot(revision, states)
+
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`."""
+        return {each: self.snapshot(each, at=at) for each in resources}
 
     def _readable(self, at: Revision | None, resource: Resource | None) -> Revision:
         if at is None:

@@ -10,7 +10,7 @@ Guarantees:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from ctrlmgr.api.object import Object
@@ -101,6 +101,10 @@ class PastLog:
         for each in self._resources:
             found += self._log.snapshot(each, namespace=namespace, at=revision).objects
         return Snapshot(revision, found)
+
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`, which is ours or an older one."""
+        return self._log.snapshots(resources, at=self._readable(at))
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object as it was at our revision, or at an older one."""

@@ -7,14 +7,14 @@ Where the two dialects differ, a method starting with `_` and marked as a seam s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from random import Random
 from typing import Any
 
 import structlog
-from sqlalchemy import BigInteger, Connection, Engine, Row, Select, bindparam, case, func, select
+from sqlalchemy import BigInteger, Connection, Engine, Select, bindparam, case, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
@@ -40,8 +40,9 @@ from ctrlmgr.eventlog.event import (
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.read_rows import as_event, as_object, given, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
-from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile_trigger
+from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger
 from ctrlmgr.eventlog.tables import reconcile as reconcile_table
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
@@ -214,7 +215,7 @@ class SQLLog(ABC):
 
     @cached_property
     def _events(self) -> Select[Any]:
-        """Select events with the names of their place; the column order is what `_event` unpacks."""
+        """Select events with the names of their place; the column order is what `as_event` unpacks."""
         return select(
             event.c.revision,
             event.c.previous,
@@ -240,11 +241,11 @@ class SQLLog(ABC):
         with self._read() as connection:
             rows = connection.execute(query).all()
             # A compaction raises the floor before it deletes: had a row been missing, the floor shows it now.
-            self._refuse_expired(connection, revision, resource)
-        return [_event(row) for row in rows]
+            self._refuse_expired(connection, revision, *given(resource))
+        return [as_event(row) for row in rows]
 
-    def _refuse_expired(self, connection: Connection, asked: Revision, resource: Resource | None) -> None:
-        floor = _floor(connection, resource)
+    def _refuse_expired(self, connection: Connection, asked: Revision, *resources: Resource) -> None:
+        floor = read_floor(connection, *resources)
         if asked < floor:
             raise Expired(asked, floor)
 
@@ -254,24 +255,35 @@ class SQLLog(ABC):
         """Return what exists now, or existed at revision `at`."""
         with self._consistent_read() as connection:
             head = read_head(connection).revision
-            self._refuse_unreadable(connection, at, head, resource)
+            self._refuse_unreadable(connection, at, head, *given(resource))
             query = self._states_now if at is None else self._states_then
             if resource is not None:
                 query = query.where(object_.c.resource == str(resource))
             if namespace is not None:
                 query = query.where(object_.c.namespace == namespace)
             query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
-            objects = [_object(row) for row in connection.execute(query, {"at": at})]
+            objects = [as_object(row) for row in connection.execute(query, {"at": at})]
         return Snapshot(head if at is None else at, objects)
 
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`."""
+        found: dict[Resource, list[Object]] = {each: [] for each in resources}
+        with self._consistent_read() as connection:
+            self._refuse_unreadable(connection, at, read_head(connection).revision, *resources)
+            query = self._states_then.where(object_.c.resource.in_([str(each) for each in resources]))
+            query = query.order_by(object_.c.resource, object_.c.namespace, object_.c.name)
+            for obj in map(as_object, connection.execute(query, {"at": at})):
+                found[obj.resource].append(obj)
+        return {resource: Snapshot(at, objects) for resource, objects in found.items()}
+
     def _refuse_unreadable(
-        self, connection: Connection, at: Revision | None, head: Revision, resource: Resource | None
+        self, connection: Connection, at: Revision | None, head: Revision, *resources: Resource
     ) -> None:
         if at is None:
             return
         if at > head:
             raise BadRequest(f"revision {at} is beyond the head, {head}")
-        self._refuse_expired(connection, at, resource)
+        self._refuse_expired(connection, at, *resources)
 
     def _columns(self, state: FromClause) -> Select[Any]:
         return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
@@ -316,7 +328,7 @@ class SQLLog(ABC):
             with self._consistent_read() as connection:
                 self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
                 row = connection.execute(self._state_then, {**place, "at": at}).first()
-        return _object(row) if row else None
+        return as_object(row) if row else None
 
     @cached_property
     def _state_now(self) -> Select[Any]:
@@ -334,7 +346,7 @@ class SQLLog(ABC):
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the revision up to which `resource` (None: any) has been compacted."""
         with self._read() as connection:
-            return _floor(connection, resource)
+            return read_floor(connection, *given(resource))
 
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
@@ -396,7 +408,7 @@ class SQLLog(ABC):
                 size = 1  # go on one by one, to say which
                 continue
             for row in rows:
-                yield Stored(_event(row), Key(row.namespace, row.name), row.parent_hash)
+                yield Stored(as_event(row), Key(row.namespace, row.name), row.parent_hash)
             if not rows:
                 return
             after = rows[-1].revision
@@ -457,35 +469,3 @@ class SQLLog(ABC):
     @abstractmethod
     def _release(self) -> None:
         """Close the connections that do not come from the engine's pool; a seam."""
-
-
-def read_head(connection: Connection) -> Head:
-    """Return where the log ends; raises `SchemaOutdated` when there is none."""
-    row = connection.execute(select(log_head.c.uuid, log_head.c.revision, log_head.c.hash)).first()
-    if row is None:
-        raise SchemaOutdated
-    return Head(*row)
-
-
-def _floor(connection: Connection, resource: Resource | None) -> Revision:
-    query = select(func.max(compaction_floor.c.floor))
-    if resource is not None:
-        query = query.where(compaction_floor.c.resource.in_(["", str(resource)]))
-    return connection.execute(query).scalar() or 0
-
-
-def _event(row: Row[Any]) -> Event:
-    values: tuple[Any, ...] = tuple(row)
-    revision, previous, type_, recorded_at, actor, user_agent, term, cause, append_id, chain, body, resource = values[
-        :12
-    ]
-    obj = Object(Resource.parse(resource), body, revision)
-    try:
-        type_ = EventType(type_)
-    except ValueError as error:
-        raise LogCorrupt(f"revision {revision} is damaged: {error}", revision=revision) from error
-    return Event(revision, previous, type_, obj, recorded_at, actor, user_agent, term, cause, append_id, chain)
-
-
-def _object(row: Row[Any]) -> Object:
-    return Object(Resource.parse(row.resource), row.body, row.revision)

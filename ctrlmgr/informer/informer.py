@@ -259,12 +259,12 @@ class Informers:
         self._tell_waiting()
         return at
 
-    def _snapshots(self) -> tuple[Revision, dict[Resource, Snapshot]]:
+    def _snapshots(self) -> tuple[Revision, Mapping[Resource, Snapshot]]:
         """Read every resource as of one revision; begins again if compaction passes that revision meanwhile."""
         while True:
             at = self._log.head().revision
             try:
-                return at, {resource: self._log.snapshot(resource, at=at) for resource in self._informers}
+                return at, self._log.snapshots(self._informers.keys(), at=at)
             except Expired:
                 continue
 

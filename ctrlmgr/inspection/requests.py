@@ -36,7 +36,7 @@ _BETWEEN_PRUNINGS = 60.0
 _encode = msgspec.json.Encoder().encode
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One request, as it is kept."""
 
     id: str
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 _VIEW = ", ".join(
     name if name in ("received_at", "revision") else f"said ->> {place} AS {name}"
-    for place, name in enumerate(Row._fields)
+    for place, name in enumerate(Row.__struct_fields__)
 )
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS noted (received_at TEXT NOT NULL, revision INTEGER, said TEXT NOT NULL);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,11 @@ _CORE: Final = "io.k8s.api.core.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
 """Lines around each difference that are shown as well."""
+
+_is_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
+
+_LONGEST: Final = 2000
+"""Elements of a list that are looked at: a refusal has room for fewer."""
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 """What the published spec of a pod has, and the internal type's security context."""
@@ -160,9 +166,11 @@ def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
         yield "null"
         return
     deeper = f"{line} "
-    for number, value in enumerate(values):
+    for number, value in enumerate(values[:_LONGEST]):
         yield f"{',' if number else '['}{deeper}"
         yield from _value(type_, value, deeper)
+    if len(values) > _LONGEST:
+        yield f",{deeper}... and {len(values) - _LONGEST} more"
     yield f"{line}]"
 
 
@@ -203,6 +211,8 @@ def _scalar(type_: str, value: Any) -> str:
 
 def _text(text: str) -> str:
     """Return a string as Go's encoder writes it, which is fit for HTML."""
+    if _is_plain(text):
+        return f'"{text}"'
     quoted = json.dumps(text, ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         quoted = quoted.replace(character, f"\\u{ord(character):04x}")

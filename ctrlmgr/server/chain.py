@@ -124,8 +124,10 @@ class Chain:
         finally:
             if request.told.warnings:
                 request.headers = warnings(request.told.warnings)
-        if self._auditing is not None and not await self._begin_audit(self._auditing, request, attributes):
-            return
+        if self._auditing is not None:
+            may = self._auditing.begin(request, attributes, sender)
+            if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):
+                return
         if request.raw_headers.read(_impersonates):
             await self._impersonate(request, attributes)
         with self._limits.seat(request.method, attributes, request.user) as request.seat:
@@ -133,7 +135,7 @@ class Chain:
             if verdict is None:
                 verdict = await self._authorizer.ask(request.user, attributes)
             if request.audit is not None:
-                request.audit.decide(verdict)
+                request.audit.verdict = verdict
             if not verdict.allows:
                 if verdict.error:
                     await request.respond(_undecided(request.uri, verdict.error))
@@ -145,10 +147,12 @@ class Chain:
             else:
                 await self._perform(request, place, attributes)
 
-    async def _begin_audit(self, auditing: Auditing, request: Request, attributes: Attributes) -> bool:
-        """Have a request written down; answer it and return False if that has to be and cannot."""
-        may = auditing.begin(request, attributes, request.user)
-        if may and auditing.waits and request.audit is not None:
+    async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
+        """Return whether a request has been written down that has to be; answer it if that cannot be done.
+
+        It is known already whether it `may` be made for all that is told of it without waiting.
+        """
+        if may and request.audit is not None:
             may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
         if not may:
             request.audit = None

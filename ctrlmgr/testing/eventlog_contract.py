@@ -14,7 +14,7 @@ from typing import Protocol
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, SERVICES, Key
+from ctrlmgr.api.resource import NODES, PODS, SERVICES, Key
 from ctrlmgr.errors import (
     AlreadyExists,
     BadRequest,
@@ -267,6 +267,21 @@ class EventLogContract:
         assert names(log.snapshot(PODS, namespace="shop").objects) == ["a", "b"]
         assert names(log.snapshot(SERVICES).objects) == ["s"]
         assert names(log.snapshot(PODS, namespace="shop", at=1).objects) == ["b"]
+
+    def test_several_resources_can_be_read_as_of_one_revision(self, log: VerifiableLog) -> None:
+        self.put(log, add(thing("b")), add(thing("s", kind="Service")))
+        self.put(log, add(thing("a")), remove(thing("s", kind="Service"), 2))
+        for at in (2, 3, 4):
+            found = log.snapshots([SERVICES, PODS, NODES], at=at)
+            assert found == {each: log.snapshot(each, at=at) for each in (PODS, SERVICES, NODES)}
+        assert [names(each.objects) for each in log.snapshots([PODS, SERVICES], at=2).values()] == [["b"], ["s"]]
+        assert log.snapshots([], at=2) == {}
+        with pytest.raises(BadRequest, match="beyond the head"):
+            log.snapshots([PODS], at=5)
+        log.compact(3, resource=SERVICES)
+        assert names(log.snapshots([PODS], at=2)[PODS].objects) == ["b"]
+        with pytest.raises(Expired):
+            log.snapshots([PODS, SERVICES], at=2)
 
     def test_one_object_can_be_read_now_and_then(self, log: VerifiableLog) -> None:
         self.put(log, add(thing("a", spec=1)))

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import migrate_log, open_log
 from ctrlmgr.eventlog.postgres.url import Place, parse_url
+from ctrlmgr.inspection.database import open_database
+from ctrlmgr.testing.postgres import PostgresCluster
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +122,18 @@ def test_the_url_beats_our_defaults() -> None:
     parameters = target.parameters(target.places[0], {"connect_timeout": 2, "tcp_user_timeout": 1})
     assert (parameters["connect_timeout"], parameters["application_name"]) == ("9", "mine")
     assert (parameters["tcp_user_timeout"], parameters["keepalives_idle"]) == (1, 5)
+
+
+@pytest.mark.postgres
+def test_a_database_that_cannot_hold_every_text_is_refused_in_words(cluster: PostgresCluster) -> None:
+    cluster.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        url = cluster.url("ascii")
+        with pytest.raises(SettingsError, match="the database ascii has the encoding SQL_ASCII"):
+            migrate_log(url, clock=SystemClock(), random=Random(1))
+        with pytest.raises(SettingsError, match="ENCODING 'UTF8'"):
+            open_log(url, clock=SystemClock(), random=Random(1))
+        with pytest.raises(SettingsError, match="SQL_ASCII"), open_database(url):
+            pass
+    finally:
+        cluster.execute("DROP DATABASE ascii WITH (FORCE)")

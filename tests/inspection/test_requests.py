@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ctrlmgr.api.resource import Key, Resource
@@ -21,7 +22,7 @@ def row(id: str, received: int, **parts: object) -> Row:
         *(id, received, 0.01, "alice", None, "get", "", "pods", "", "default", "web", "/api/v1/x", 200, "", ""),
         *("allow", "RBAC: allowed", "192.0.2.1", "kubectl", None),
     )
-    return base._replace(**parts)  # type: ignore[arg-type]  # a test names fields that there are
+    return msgspec.structs.replace(base, **parts)
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ class Running:
             [self.worker],
             clock=shared.clock,
             announce=lambda lease, message: self.diary.add(message),
+            warn=lambda lease, message: self.diary.add(message),
         )
         self.stop = threading.Event()
         self._following = threading.Event()
@@ -193,3 +194,19 @@ def test_a_process_that_is_stopped_before_it_leads_never_does(shared: Shared) ->
     first.end()
     assert second.diary.lines == ["b stands by"]
     assert held(shared.lease).term == 1
+
+
+def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Running(shared, "a")
+    running.diary.wait_for("a works")
+    monkeypatch.setattr(running.candidate.elector, "stranger", lambda: "mallory")
+    told = "mallory holds the lease and is no process of this control plane"
+    for _ in range(3):
+        shared.write(shared.lease, shared.lease.revision)
+        running.diary.wait_for(told)
+    assert running.election.problem() == "the lease is held by mallory, which is no process of this control plane"
+    assert running.diary.lines.count(told) == 1
+    monkeypatch.undo()
+    running.end()

@@ -200,9 +200,7 @@ def kept(tmp_path: Path) -> Path:
         (None, None, "", "", ""),
     ]
     answer = ("/metrics?x=1", 200, "", "", None, None, "", "", None)
-    rows = [
-        Row._make((str(number), at, 0.1, "bob", None, "get", *about, *answer)) for number, about in enumerate(abouts)
-    ]
+    rows = [Row(*(str(number), at, 0.1, "bob", None, "get", *about, *answer)) for number, about in enumerate(abouts)]
     assert store.write(rows)
     store.close()
     return tmp_path

@@ -22,7 +22,10 @@ class DefaultTolerationSeconds(Plugin):
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
         """Tolerate a node that is not ready, and one that cannot be reached, for so many seconds."""
-        self._seconds = {NOT_READY: not_ready, UNREACHABLE: unreachable}
+        self._added = {
+            key: {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+            for key, seconds in ((NOT_READY, not_ready), (UNREACHABLE, unreachable))
+        }
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new and changed pods."""
@@ -33,12 +36,9 @@ class DefaultTolerationSeconds(Plugin):
         spec = attributes.fields.setdefault("spec", {})
         given = spec.get("tolerations") or ()
         tolerated = [each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"]
-        missing = [key for key in self._seconds if key not in tolerated and "" not in tolerated]
+        if "" in tolerated:
+            return
+        missing = [dict(each) for key, each in self._added.items() if key not in tolerated]
         if missing:
             attributes.changed(self.name)
-            added = ({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in missing)
-            seconds = (self._seconds[key] for key in missing)
-            spec["tolerations"] = [
-                *given,
-                *({**each, "tolerationSeconds": time} for each, time in zip(added, seconds, strict=True)),
-            ]
+            spec["tolerations"] = [*given, *missing]

@@ -40,8 +40,9 @@ from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.postgres.connection import BoundedConnection, read_failure
 from ctrlmgr.eventlog.postgres.servers import POOL_SIZE, Servers, open_engine
 from ctrlmgr.eventlog.postgres.writer import PostgresWriter
+from ctrlmgr.eventlog.read_rows import read_head
 from ctrlmgr.eventlog.schema import require_latest
-from ctrlmgr.eventlog.sqllog import SQLLog, read_head
+from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.eventlog.tables import event, object_
 
 __all__ = ["PostgresEventLog", "open_engine"]

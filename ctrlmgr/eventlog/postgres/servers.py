@@ -23,7 +23,7 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import InvalidatePoolError
 
-from ctrlmgr.errors import LogRolledBack
+from ctrlmgr.errors import LogRolledBack, SettingsError
 from ctrlmgr.eventlog.event import Head
 from ctrlmgr.eventlog.postgres import arrays as postgres_arrays
 from ctrlmgr.eventlog.postgres.connection import BoundedConnection
@@ -39,6 +39,7 @@ _CENSUS_PATIENCE: Final = 3
 """Seconds: for a free connection of the pool, for a lock, for a word of a reader's answer, for a connection to one of
 several."""
 
+_ENCODING: Final = "UTF8"
 _PREPARE_AFTER: Final = 5
 """How often the pool sees a statement until it has it prepared; those who say little prepare everything."""
 
@@ -198,6 +199,13 @@ class Servers:
         if role:
             arguments["application_name"] = f"{arguments['application_name']} {role}"
         connection = BoundedConnection.connect(**arguments, autocommit=True)
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING  # a pooler may not say
+        if encoding != _ENCODING:
+            connection.close()
+            raise SettingsError(
+                f"the database {self._target.url.database} has the encoding {encoding}, which cannot hold every text; "
+                f"make one with CREATE DATABASE … ENCODING '{_ENCODING}' TEMPLATE template0"
+            )
         connection.patience = float(arguments["connect_timeout"])
         connection.place = place
         connection.is_former = lambda: self._primary not in (None, place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from ctrlmgr.api.object import Object
@@ -131,6 +131,10 @@ class RemoteLog:
             self._unknown()
         revision, objects = self._api.list(self.served(resource), namespace or "")
         return Snapshot(revision, sorted((Object(resource, each.body, each.revision) for each in objects), key=_key))
+
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what there is of each of `resources` now."""
+        return {each: self.snapshot(each, at=at) for each in resources}
 
     def head(self) -> Head:
         """Return the revision of the newest write of this process."""

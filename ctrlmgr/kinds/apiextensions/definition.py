@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ctrlmgr.api.field import FieldError
+from ctrlmgr.api.field import FieldError, Path, forbidden
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.api.resource import DEFINITIONS, INTERNAL_GROUP, Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import BadRequest
@@ -32,6 +32,14 @@ _PENDING = {
     "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
 }
 _REFUSED = 'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: '
+
+
+def _reserved(definition: Unstructured) -> list[FieldError]:
+    """Refuse to serve what the control plane keeps for itself: claims of addresses and ports, who is alive."""
+    group = (definition.get("spec") or {}).get("group") or ""
+    if group != INTERNAL_GROUP:
+        return []
+    return [forbidden(Path("spec.group"), "the control plane keeps objects of its own in this group")]
 
 
 class DefinitionStrategy(Strategy):
@@ -62,7 +70,7 @@ class DefinitionStrategy(Strategy):
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check a new definition; `validate_update` checks a changed one, which depends on what it was."""
-        return validate_definition(obj) if ctx.old is None else []
+        return _reserved(obj) + validate_definition(obj) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check a changed definition, or its status."""

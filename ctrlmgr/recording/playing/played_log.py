@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from random import Random
@@ -137,6 +137,10 @@ class PlayedLog:
         objects = list(self._tape.objects(resource, namespace, position))
         objects.sort(key=lambda obj: (str(obj.resource), obj.key))
         return Snapshot(self._tape.events[position - 1].revision if at is None else at, objects)
+
+    def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
+        """Return what existed of each of `resources` at revision `at`."""
+        return {each: self.snapshot(each, at=at) for each in resources}
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object now or at a revision, None if it did not exist."""

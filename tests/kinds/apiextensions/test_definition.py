@@ -66,3 +66,11 @@ def test_what_cannot_be_decoded_below_items_is_a_bad_request() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": 5}}}}
     with pytest.raises(BadRequest, match="cannot be handled as a CustomResourceDefinition: json: cannot unmarshal"):
         _create(_definition(schema))
+
+
+def test_what_the_control_plane_keeps_for_itself_cannot_be_served() -> None:
+    definition = _definition({"type": "object"}, group="internal.ctrlmgr.io")
+    definition["metadata"]["name"] = "things.internal.ctrlmgr.io"
+    assert _create(definition).messages == [
+        "spec.group: Forbidden: the control plane keeps objects of its own in this group"
+    ]

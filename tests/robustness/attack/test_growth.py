@@ -35,6 +35,7 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
+from ctrlmgr.kinds.spec_difference import difference
 from ctrlmgr.logging import LONGEST, configure, mask
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.parser import Malformed
@@ -335,6 +336,13 @@ def test_large_errors_are_not_made_over_and_over() -> None:
     made = itertools.count()
     errors = errors_of(lambda: [invalid("a", "x" * LONGEST_VALUE, str(next(made))) for _ in range(1000)])
     assert 1 < len(errors) == next(made) < 50
+
+
+def test_a_change_that_may_not_be_made_is_told_up_to_a_point() -> None:
+    before: dict[str, Any] = {"containers": [{"name": "c", "env": []}]}
+    after = {"containers": [{"name": "c", "env": [{"name": f"A{at}"} for at in range(50_000)]}]}
+    assert difference("PodSpec", before, after).count("\n") < 20_000
+    assert "... and 48000 more" in difference("PodSpec", before, after)
 
 
 def test_an_error_says_no_more_than_helps() -> None:

@@ -9,12 +9,13 @@ from random import Random
 import pytest
 
 from ctrlmgr.api.header_lines import HeaderLines
+from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
 from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.parser import Head
-from ctrlmgr.server.http.request import BODY_LIMIT, Request, parse_query
+from ctrlmgr.server.http.request import AGENT_LENGTH, BODY_LIMIT, Request, parse_query
 from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from tests.server.http.test_exchange import Line
@@ -85,3 +86,11 @@ def test_of_two_headers_the_first_counts() -> None:
         Head("GET", b"/", b"", HeaderLines([(b"accept", b"one"), (b"accept", b"two")])), Line(), DEFAULT
     )
     assert Request(exchange, locate(b"/"), RequestIds(Random(1))).header(b"accept") == b"one"
+
+
+@pytest.mark.parametrize("agent", ["x" * 900_000, "é" * 450_000])
+def test_a_long_user_agent_is_not_kept_with_every_event(agent: str) -> None:
+    asked = request({"user-agent": agent})
+    asked.user = User("ann")
+    assert len(asked.requester.user_agent) <= AGENT_LENGTH
+    assert len(asked.requester.author.user_agent) <= AGENT_LENGTH
