@@ -117,6 +117,10 @@ def _zero_quantity() -> str:
     return "0"
 
 
+_NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
+"""Lists without which an object gets the defaults, and which refuse it when they are empty; by type and field."""
+
+
 class Structs:
     """The Structs of some definitions, made when first asked for."""
 
@@ -154,7 +158,10 @@ class Structs:
         # Attributes are numbered: JSON's names (`$ref`, `from`) need not be Python's.
         struct = msgspec.defstruct(
             name,
-            [(f"_{index}", *self._field(field, within)) for index, (_, field) in enumerate(properties)],
+            [
+                (f"_{index}", *self._field(field, within, keeps_empty=(name, json_name) in _NIL_DIFFERS))
+                for index, (json_name, field) in enumerate(properties)
+            ],
             rename={f"_{index}": json_name for index, (json_name, _) in enumerate(properties)},
             omit_defaults=True,
             forbid_unknown_fields=True,
@@ -163,9 +170,11 @@ class Structs:
         setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
         return struct
 
-    def _field(self, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
+    def _field(self, schema: Schema, within: tuple[str, ...], *, keeps_empty: bool) -> tuple[Any, Any]:
         """Return a field's type and its default, which say when it is written."""
         type_ = self._type(schema, within)
+        if keeps_empty:
+            return type_ | None, None
         if schema.go_type.startswith("*") or schema.format in _TIMES:
             return type_ | None, None if schema.omitted else msgspec.field(default_factory=_null)
         if schema.is_struct:

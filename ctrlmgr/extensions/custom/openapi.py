@@ -25,7 +25,7 @@ _TYPE_META: Mapping[str, Node] = {
         "type": "string",
     },
     "kind": {
-        "description": "Kind is a word for what sort of thing the object describes.",
+        "description": "Kind is the word for what sort of thing the rest of the object describes.",
         "type": "string",
     },
 }

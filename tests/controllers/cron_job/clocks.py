@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from random import Random
 from zoneinfo import ZoneInfo
 
@@ -43,6 +44,18 @@ class Days:
         place = ZoneInfo(zone)
         shown = (datetime.fromtimestamp(at, UTC).astimezone(place) for at in range(start, self.end, 60))
         self._minutes = [(now.minute, now.hour, now.day, now.month, (now.weekday() + 1) % 7) for now in shown]
+        self._odd = [
+            self.start + place * 60
+            for place, (before, now) in enumerate(pairwise(self._minutes), start=1)
+            if (before[2] != now[2] and now[:2] != (0, 0)) or (before[1] != now[1] and now[0] != 0)
+        ]
+
+    def is_odd(self, after: int, until: int) -> bool:
+        """Whether between two moments a day begins without a midnight, or an hour in the middle: clocks are put then.
+
+        There robfig/cron loses count, in ways that a clock on the wall does not show.
+        """
+        return any(after < at <= until for at in self._odd)
 
     def next(self, schedule: str, after: int) -> int | None:
         """Return the first minute after a moment at which the schedule runs; None if these days have none."""

@@ -39,6 +39,8 @@ def test_runs_are_those_that_a_clock_on_the_wall_shows(window: int) -> None:
         schedule, after = random_schedule(random), start + random.randrange(30 * 86_400)
         found = next_run(parse_schedule(f"TZ={zone} {schedule}"))(after * SECOND) // SECOND
         expected = days.next(schedule, after)
+        if days.is_odd(after, max(found, expected or days.end)):
+            continue  # of these there are some below
         if expected is None:
             assert found >= days.end, (schedule, zone, after)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 _FIELDS = {
     "apiVersion": "APIVersion defines the group and the version that the object is written in.",
-    "kind": "Kind is a word for what sort of thing the object describes.",
+    "kind": "Kind is the word for what sort of thing the rest of the object describes.",
     "metadata": "Standard object's metadata: name, namespace, labels, annotations, owners.",
     "spec": "What is desired.",
     "status": "What was observed last.",
