@@ -132,6 +132,17 @@ def test_it_is_left_alone_for_its_grace(cluster: Cluster) -> None:
     assert cluster.get("doomed") is None
 
 
+def test_its_grace_ends_whenever_it_began(cluster: Cluster) -> None:
+    cluster.stage.clock.step(0.001471)
+    begun = cluster.stage.clock.monotonic()
+    cluster.delete("doomed")
+    cluster.settle()
+    cluster.stage.clock.step(GRACE)
+    assert begun + GRACE > cluster.stage.clock.monotonic(), "floats add up to less than what has passed"
+    cluster.settle()
+    assert cluster.get("doomed") is None
+
+
 def test_one_that_is_not_deleted_is_left_alone(cluster: Cluster) -> None:
     cluster.config_map("a")
     head = cluster.stage.log.head().revision

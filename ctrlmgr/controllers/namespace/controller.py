@@ -98,9 +98,12 @@ class NamespaceReconciler:
         return Result(requeue_after=wait) if wait else None
 
     def _grace_of(self, namespace: Object) -> float:
-        """Return the seconds for which a namespace is still left alone."""
+        """Return the seconds for which a namespace is still left alone.
+
+        To the microsecond: what sums of floats differ by is no time that a clock could be waited for.
+        """
         now = self._clock.monotonic()
-        return max(self._seen.setdefault(namespace.uid, now) + self._grace - now, 0.0)
+        return max(round(self._seen.setdefault(namespace.uid, now) + self._grace - now, 6), 0.0)
 
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
         """Delete what can be; return what is left (None: nothing), and in how many seconds to look again (0: never)."""
