@@ -25,7 +25,7 @@ SPEC = Path("spec")
 class Part(NamedTuple):
     """What stands either above all versions, or in one of them."""
 
-    index: int | None
+    place: int | None
     """Which version it is, None above all versions."""
     version: str
     """The version's name, empty above all versions."""
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     @property
     def path(self) -> Path:
         """Where it stands."""
-        return SPEC if self.index is None else SPEC.child("versions").at(self.index)
+        return SPEC if self.place is None else SPEC.child("versions").at(self.place)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def schema(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return DEFINITIONS, fields
 
 
-def versions(version: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def versions(version: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """Return a definition with so many more versions like this."""
     fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
     fields["spec"]["versions"] += many(version)
