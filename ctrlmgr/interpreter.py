@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -35,6 +36,35 @@ def tune() -> None:
             ctypes.CDLL(None).mallopt(parameter, value)
 
 
+class Collector:
+    """The cycle collector of this process, which several threads may want to be off at a time."""
+
+    def __init__(self) -> None:
+        """Leave it as it is."""
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self.was_on = True
+        """Whether it was on before it was paused."""
+
+    def pause(self) -> None:
+        """Switch it off, until `resume` was called as often as this was."""
+        with self._lock:
+            if self._pauses == 0:
+                self.was_on = gc.isenabled()
+                gc.disable()
+            self._pauses += 1
+
+    def resume(self) -> None:
+        """Switch it on again, if it was on and no other caller wants it off."""
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses == 0 and self.was_on:
+                gc.enable()
+
+
+collector = Collector()
+
+
 @contextmanager
 def collector_paused(*, freeze: bool = False) -> Iterator[None]:
     """Keep the cycle collector off while very many objects are made that stay.
@@ -44,12 +74,10 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
     on. With `freeze`, what there is at the end is out of the collector's sight for good, or the next full collection
     would walk all of it: a stall of 0.3 to 0.6 s.
     """
-    was_on = gc.isenabled()
-    gc.disable()
+    collector.pause()
     try:
         yield
     finally:
-        if freeze and was_on:
+        if freeze and collector.was_on:
             gc.freeze()
-        if was_on:
-            gc.enable()
+        collector.resume()
