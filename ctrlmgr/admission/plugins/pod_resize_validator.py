@@ -29,7 +29,7 @@ class PodResizeValidator(Plugin):
         return (resource, subresource, operation) == (PODS, "resize", Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what the node cannot give; a pod without a node may be of any size, one that stays as it is may too."""
+        """Refuse what the node cannot give; a pod that has no node, or stays as it is, may be of any size."""
         new, old = attributes.fields, attributes.old or {}
         name = (new.get("spec") or {}).get("nodeName")
         if not name or _generation(new) == _generation(old):

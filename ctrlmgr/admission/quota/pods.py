@@ -146,7 +146,7 @@ def limits_of(fields: Fields) -> Amounts:
 
 
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
-    """Return what a pod asks for as a whole; while it is resized the most of that, what was allocated and what it has."""
+    """Return what a pod asks for as a whole; while it is resized the most of that, of what it was given and has."""
     asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
     if not any(is_pod_level(name) for name in asked):
         return {}
@@ -179,8 +179,8 @@ def _effective(fields: Fields, field: str) -> dict[str, Any]:
 def _is_infeasible(status: Mapping[str, Any]) -> bool:
     """Say whether its node has said that it can never give the pod what it asks for now."""
     conditions = status.get("conditions") or ()
-    pending = next((each for each in conditions if each.get("type") == "PodResizePending"), {})
-    return pending.get("reason") == "Infeasible"
+    pending = (each.get("reason") for each in conditions if each.get("type") == "PodResizePending")
+    return next(pending, "") == "Infeasible"
 
 
 def _counted(

@@ -72,12 +72,9 @@ def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
     for field in reversed(_LISTS):
         for index, pair in enumerate(zip(spec.get(field) or (), before.get(field) or (), strict=True)):
             errors += _removed(*pair, SPEC.child(field).at(index).child("resources"), "resource")
-    for after, earlier in zip(spec.get("containers") or (), before.get("containers") or (), strict=True):
-        if _without_compute(after) != _with_claims(earlier):
-            errors.append(forbidden(SPEC, _ONLY_COMPUTE))
-    for index, pair in enumerate(
-        zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
-    ):
+    main, init = (list(zip(spec.get(field) or (), before.get(field) or (), strict=True)) for field in _LISTS)
+    errors += [forbidden(SPEC, _ONLY_COMPUTE) for pair in main if _without_compute(pair[0]) != _with_claims(pair[1])]
+    for index, pair in enumerate(init):
         errors += _validate_init(*pair, SPEC.child("initContainers").at(index))
     return errors
 
