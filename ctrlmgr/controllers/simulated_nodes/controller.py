@@ -6,7 +6,7 @@ Guarantees:
 - What a pod goes through is `simulation.status.desired_status`; here it is written, and written again when it changes
   by itself. A process that takes over goes on where the other stopped, as everything follows from the objects.
 
-Its keys: a name alone is a node, a namespace and a name a pod.
+Its keys: a name alone is a node, a namespace and a name a pod; `*` is the renewal of the leases that are due.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from typing import Any, Final
 
 import structlog
 
-from ctrlmgr.api.core import ObjectReference, Pod
+from ctrlmgr.api.core import Node, ObjectReference, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time, format_time_seconds
+from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood
+from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
 from ctrlmgr.informer import Change, Lister
@@ -43,7 +44,6 @@ from ctrlmgr.simulation.nodes import (
     Template,
     free_address,
     is_lost,
-    lease,
     new_node,
     node_status,
     problems,
@@ -53,11 +53,10 @@ from ctrlmgr.simulation.status import Place, desired_status, rejected
 
 log = structlog.get_logger(__name__)
 
-_LEASES: Final = "kube-node-lease"
 _GROUPS: Final = ("system:nodes", "system:authenticated")
-_RENEW: Final = 10.0
-"""Seconds between renewals of a lease; twice that in a cluster of more than a hundred nodes."""
-_MANY: Final = 100
+_LEASES: Final = Key("", "*")
+_LOOK: Final = 10.0
+"""Seconds after which a node is put right whose status others have changed."""
 _REPORT: Final = 300.0
 """Seconds after which a status is reported though nothing has changed."""
 _MOMENT: Final = 0.25
@@ -82,7 +81,7 @@ class SimulatedNodes:
         """Read from these caches; `pods` is indexed by node. The nodes in `wanted` are made."""
         self._nodes = nodes
         self._pods = pods
-        self._leases = leases
+        self._renewals = Renewals(nodes, leases, clock=clock)
         self._recorder = recorder
         self._wanted = {each.name: each for each in wanted}
         self._rules = rules
@@ -96,14 +95,18 @@ class SimulatedNodes:
     def on_start(self) -> Iterator[Key]:
         """Begin with all nodes that are wanted or marked, and the pods on them."""
         self._reported.clear()
+        self._renewals.restart()
         marked = [node for node in self._nodes.list() if is_marked(node)]
         self._addresses = {node.name: address for node in marked for address in _addresses(node)}
         for name in dict.fromkeys([*self._wanted, *(node.name for node in marked)]):
             yield Key("", name)
             yield from (pod.key for pod in pods_of_node(self._pods, name))
+        yield _LEASES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """See to a node, or to a pod."""
+        """See to a node, to a pod, or to the leases."""
+        if key == _LEASES:
+            return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
 
     # Nodes
@@ -112,15 +115,16 @@ class SimulatedNodes:
         name = key.name
         node = self._nodes.get(key)
         acting = _as_node(client, name)
-        if node is None:
-            return self._register(name, acting)
-        if not is_marked(node):
-            return None
-        if is_lost(node.annotations):
-            return None
+        if node is None or not is_marked(node) or is_lost(node.annotations):
+            self._renewals.drop(name)
+            return self._register(name, acting) if node is None else None
         self._report(node, acting)
-        self._renew(node, acting)
-        return Result(requeue_after=_RENEW if len(self._nodes) <= _MANY else 2 * _RENEW)
+        self._renewals.begin(node, acting)
+        reported = self._reported.get(name, -_REPORT)
+        return Result(requeue_after=max(reported + _REPORT - self._clock.monotonic(), _LOOK))
+
+    def _renew(self, client: EngineClient) -> Result:
+        return Result(requeue_after=self._renewals.renew(client, lambda name: _as_node(client, name)))
 
     def _register(self, name: str, client: EngineClient) -> Result | None:
         """Make a node that is wanted and has never been there; one that was deleted stays away."""
@@ -141,7 +145,8 @@ class SimulatedNodes:
         if status == fields.get("status"):
             return
         client.update(Object.from_dict({**fields, "status": status}), "status")
-        self._reported[node.name] = now
+        if beats:
+            self._reported[node.name] = now
         for problem in problems(node.annotations):
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
             self._recorder.event(subject, WARNING, "SimulatedBehaviour", problem)
@@ -152,20 +157,6 @@ class SimulatedNodes:
             own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
             self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
         return self._addresses[name]
-
-    def _renew(self, node: Object, client: EngineClient) -> None:
-        now = format_time(self._clock.now())
-        wanted = lease(node.name, node.uid, now)
-        current = self._leases.get(Key(_LEASES, node.name))
-        if current is None:
-            try:
-                client.create(Object.from_dict(wanted))
-            except AlreadyExists:
-                log.debug("lease is there already", node=node.name)
-            return
-        fields = current.to_dict()
-        fields["spec"] = {**fields.get("spec", {}), **wanted["spec"]}
-        client.update(Object.from_dict(fields))
 
     # Pods
 
@@ -288,14 +279,28 @@ class SimulatedNodes:
     # What concerns which keys
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node that has come or changed in what it is told; its pods too, if it is found again."""
+        """Yield a node that has come, gone or changed in what it is told; its pods too, if it is found again."""
         new, old = change.new, change.old
-        if new is None or not is_marked(new):
+        if not is_marked(change.object):
             return
-        if old is None or old.annotations != new.annotations or old.labels != new.labels:
+        if new is None:
+            yield change.object.key
+        elif old is None or old.annotations != new.annotations or old.labels != new.labels:
             yield new.key
             if old is None or is_lost(old.annotations):
                 yield from (pod.key for pod in pods_of_node(self._pods, new.name))
+
+    def status_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a node whose status says something else than before: others may have written it."""
+        new, old = change.new, change.old
+        if new is None or old is None or not is_marked(new):
+            return
+        if _said(old) != _said(new):
+            yield new.key
+
+
+def _said(node: Object) -> list[tuple[str, str]]:
+    return [(each.type, each.status) for each in node.view(Node).status.conditions or ()]
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
@@ -340,4 +345,9 @@ def build(context: ControllerContext, options: Options) -> Controller:
         options.simulated_speed,
         clock=context.clock,
     )
-    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)])
+    watches = [
+        Watch(nodes, reconciler.node_keys),
+        Watch(nodes, reconciler.status_keys, delay=_LOOK),
+        Watch(pods, pod_keys),
+    ]
+    return assemble(DESCRIPTOR, context, reconciler, watches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
@@ -18,12 +18,9 @@ from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
-from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.engine.verbs.plan import LARGE, Plan
 
 T = TypeVar("T")
-
-LARGE: Final = 64 * 1024
-"""Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 
 def worked(call: Callable[[], T], size: int) -> Operation[T]:
@@ -105,7 +102,8 @@ class Request:
 
     def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
         """Return what `call` returns, which is pure and takes time in proportion to what was sent, or to `size`."""
-        if self.size <= LARGE and size <= LARGE:
+        limit = self.plan.limit
+        if self.size <= limit and size <= limit:
             return call()
         result: T = yield Compute(call)
         return result
