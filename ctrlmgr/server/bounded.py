@@ -6,9 +6,9 @@ Guarantees:
   504, and the thread goes on with the next piece. (It ends where the interpreter has a say, between two bytecodes: a
   single call into C runs to its end first. None of ours takes more than time in proportion to its input.)
 - Pieces are begun in the order in which they came.
-- The cycle collector is off while there is work, and shortly after: it would walk all that a large body is made of, over
-  and over, in a single step of a quarter of a second, and find nothing. Where work does not cease it looks at what is
-  new every `_LOOK_EVERY` seconds.
+- The cycle collector is off while there is work, and shortly after: it would walk all that a large body is made of,
+  over and over, in a single step of a quarter of a second, and find nothing. Where work does not cease it looks at what
+  is new every `_LOOK_EVERY` seconds.
 
 How it ends: `PyThreadState_SetAsyncExc` has the interpreter raise `_Overdue` in the thread. It is a `BaseException`, so
 no handler of errors takes it for one. What has been sent is always raised, never taken back: in CPython 3.11 and 3.12
