@@ -18,12 +18,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-<<<<<<< HEAD
 import threading
-from collections.abc import Iterator
-=======
 from collections.abc import Iterator, Mapping
->>>>>>> main
 from contextlib import contextmanager, suppress
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
@@ -49,7 +45,6 @@ def tune() -> None:
             ctypes.CDLL(None).mallopt(parameter, value)
 
 
-<<<<<<< HEAD
 class Collector:
     """The cycle collector of this process, which several threads may want to be off at a time."""
 
@@ -77,7 +72,8 @@ class Collector:
 
 
 collector = Collector()
-=======
+
+
 class _Full:
     """Keeps full collections short; hears of every collection from the interpreter."""
 
@@ -94,7 +90,6 @@ class _Full:
         self._count += 1
         if self._count % _EVERYTHING == 0:
             gc.unfreeze()
->>>>>>> main
 
 
 @contextmanager
