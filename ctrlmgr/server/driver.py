@@ -105,6 +105,10 @@ class Driver:
             result: T = stop.value
             return result
 
+    async def compute(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns, which takes long; raises what it raises, and `RequestTimeout`."""
+        return await self._bounded.run(call)
+
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:
             case Refresh():
@@ -116,7 +120,7 @@ class Driver:
             case Read(call):
                 return await self._read(call)
             case Compute(call):
-                return await self._bounded.run(call)
+                return await self.compute(call)
             case CallOut(calls):
                 return await self._caller.call(calls)
             case Consult(ask):

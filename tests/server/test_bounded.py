@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.verbs.request import LARGE
+from ctrlmgr.engine.verbs.plan import LARGE
 from ctrlmgr.errors import RequestTimeout
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.server.bounded import BoundedWork
