@@ -38,7 +38,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
-from ctrlmgr.simulation.behaviour import Rule, read_rules
+from ctrlmgr.simulation.behaviour import Says, read_rules
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
@@ -50,6 +50,7 @@ from ctrlmgr.simulation.nodes import (
     problems,
     templates,
 )
+from ctrlmgr.simulation.scripted import read_script
 from ctrlmgr.simulation.status import Place, desired_status, rejected
 
 log = structlog.get_logger(__name__)
@@ -76,7 +77,7 @@ class SimulatedNodes:
         leases: Lister,
         recorder: Recorder,
         wanted: Sequence[Template],
-        rules: tuple[Rule, ...],
+        rules: Sequence[Says],
         speed: float,
         *,
         clock: Clock,
@@ -197,7 +198,7 @@ class SimulatedNodes:
             return None
         if place is None:
             return Result(requeue_after=_MOMENT)
-        for problem in misunderstood(fields) if is_new else ():
+        for problem in misunderstood(fields, self._rules) if is_new else ():
             self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
         end = time.end(fields)
         seconds = time.seconds(now)
@@ -333,9 +334,12 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
     return client.acting_as(f"system:node:{name}", _GROUPS)
 
 
-def read_behaviour(options: Options) -> tuple[Rule, ...]:
-    """Return the rules of the file that the options name; raises `SettingsError`."""
-    return read_rules(Path(options.simulated_behaviour).expanduser()) if options.simulated_behaviour else ()
+def read_behaviour(options: Options) -> Sequence[Says]:
+    """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+    if not options.simulated_behaviour:
+        return ()
+    path = Path(options.simulated_behaviour).expanduser()
+    return (read_script(path),) if path.suffix == ".py" else read_rules(path)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
