@@ -57,6 +57,7 @@ class Workers:
     def _work(self) -> None:
         while (work := self._calls.get()) is not None:
             work()
+            del work  # and all that it holds, a large body perhaps, which would stay until the next one comes
 
 
 def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[..., None], *arguments: Any) -> None:
