@@ -22,7 +22,7 @@ import msgspec
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
-from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema import slices, strict_json, yaml_document
 from ctrlmgr.schema.former_versions import is_former
 from ctrlmgr.schema.protobuf import kinds as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
@@ -153,25 +153,28 @@ class Codec:
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
         """Return `fields` in Go's shape; None if they do not simply fit."""
         try:
-            struct = msgspec.convert(fields, self._struct, dec_hook=read_value)
+            return self._fitted(fields)
         except msgspec.ValidationError:
             return None
-        shaped: Unstructured = msgspec.to_builtins(struct)
-        return shaped
+
+    def _fitted(self, fields: Unstructured) -> Unstructured:
+        if slices.are_wanted():
+            return slices.shaped(fields, self.schema, self._structs)
+        fitted: Unstructured = msgspec.to_builtins(msgspec.convert(fields, self._struct, dec_hook=read_value))
+        return fitted
 
     def _read_slowly(self, fields: Unstructured) -> Decoded:
         try:
             pruned, problems = prune(self.schema, fields)
             pruned["kind"], pruned["apiVersion"] = self.kind, self.api_version
-            struct = msgspec.convert(pruned, self._struct, dec_hook=read_value)
+            return Decoded(self._fitted(pruned), problems)
         except (ValueError, msgspec.ValidationError) as error:
             raise self.refuse(str(error)) from error
-        return Decoded(msgspec.to_builtins(struct), problems)
 
     def encode(self, fields: Unstructured) -> bytes:
         """Write an object as Kubernetes would; raises ValueError for values of wrong types, which decoding refuses."""
         try:
-            struct = msgspec.convert(fields, self._struct, dec_hook=write_value)
+            struct = self._writable(fields)
         except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
             struct = self._pruned_struct(fields)
         if self._version_at:
@@ -179,9 +182,14 @@ class Codec:
             setattr(getattr(struct, metadata), version, "")
         return escape_html(_encode(struct))
 
+    def _writable(self, fields: Unstructured) -> msgspec.Struct:
+        if slices.are_wanted():
+            return slices.struct_of(fields, self.schema, self._structs)
+        return msgspec.convert(fields, self._struct, dec_hook=write_value)
+
     def _pruned_struct(self, fields: Unstructured) -> msgspec.Struct:
         try:
-            return msgspec.convert(prune(self.schema, fields)[0], self._struct, dec_hook=write_value)
+            return self._writable(prune(self.schema, fields)[0])
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
 

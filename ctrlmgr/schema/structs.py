@@ -145,6 +145,10 @@ class Structs:
                 self._made[schema.definition] = made
         return made
 
+    def type_of(self, schema: Schema) -> Any:
+        """Return the type of a list or a map of Structs."""
+        return self._type(schema, ())
+
     def is_recursive(self, schema: Schema) -> bool:
         """Return whether a definition somewhere holds itself, so that its schema sets no limit to its depth."""
         known = self._recursive.get(schema.definition)

@@ -4,7 +4,8 @@ Guarantees:
 - The event loop goes on meanwhile, and others are answered.
 - Work that has not ended `DEADLINE` seconds after it began is ended, not only no longer waited for: who asked is told
   504, and the thread goes on with the next piece. (It ends where the interpreter has a say, between two bytecodes: a
-  single call into C runs to its end first. None of ours takes more than time in proportion to its input.)
+  single call into C runs to its end first. None of ours takes more than time in proportion to its input, and objects
+  are converted in slices, `schema.slices`.)
 - Pieces are begun in the order in which they came.
 - The cycle collector is off while there is work, and shortly after: it would walk all that a large body is made of,
   over and over, in a single step of a quarter of a second, and find nothing. Where work does not cease it looks at what
@@ -29,6 +30,7 @@ import structlog
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import RequestTimeout, StatusDetails
 from ctrlmgr.interpreter import collector
+from ctrlmgr.schema import slices
 from ctrlmgr.server.workers import Workers
 
 T = TypeVar("T")
@@ -168,7 +170,8 @@ class _Piece:
             self._thread = threading.get_ident()
         self._began_at = self._clock.monotonic()
         try:
-            return self._call()
+            with slices.wanted():
+                return self._call()
         finally:
             self._leave()
 

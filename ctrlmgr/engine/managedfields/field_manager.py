@@ -23,6 +23,7 @@ from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
 from ctrlmgr.engine.managedfields.versions import Touched, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
+from ctrlmgr.schema import slices
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -132,7 +133,7 @@ class FieldManager:
     def _creation(self, new: Unstructured) -> Difference:
         """Compare a new object with nothing; raises ShapeError."""
         created = self._created
-        if created is None:
+        if created is None or slices.are_wanted():  # what is large is not remembered
             return self._shape.compare({}, new)
         key = _encode({**new, "metadata": {**new.get("metadata", {}), "name": ""}})
         difference = created.get(key)

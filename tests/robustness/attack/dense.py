@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from ctrlmgr.engine.kind import Kind
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import Schema
 from tests.engine.stage import builtin_kinds
@@ -20,14 +21,20 @@ _PARTS = re.compile(r"/apis?(?:/([a-z0-9.-]+))?/(v[a-z0-9]+)(?:/namespaces/[a-z]
 _TIMES = {"date-time": "2026-01-01T00:00:00Z", "micro-time": "2026-01-01T00:00:00.000000Z", "quantity": "1"}
 
 
-@cache
-def lists_of(path: str) -> Sequence[tuple[Steps, Schema]]:
-    """Return every list and map of the kind that is posted to a path, and where it is."""
+def kind_of(path: str) -> Kind:
+    """Return the kind that is posted to a path."""
     parts = _PARTS.fullmatch(path)
     assert parts is not None, path
     group, version, resource = parts.groups()
     kind = builtin_kinds().find(group or "", version, resource)
     assert kind is not None, path
+    return kind
+
+
+@cache
+def lists_of(path: str) -> Sequence[tuple[Steps, Schema]]:
+    """Return every list and map of the kind that is posted to a path, and where it is."""
+    kind = kind_of(path)
     definitions = Definitions.builtin()
     definition = definitions.by_kind[kind.gvk.api_version, kind.gvk.kind]
     return tuple(_lists_in(definitions.schema(definition), (), frozenset()))
