@@ -21,6 +21,7 @@ import msgspec
 
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.engine.patch.go_value import plain
+from ctrlmgr.schema import slices
 
 _PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # what stands for itself in Go's JSON, and is sorted behind the quote that ends it
 is_plain = re.compile(_PLAIN).fullmatch
@@ -60,6 +61,11 @@ def item(value: Any) -> str:
     return f"v:{go_json(value)}"
 
 
+def _is_remembered(element: str) -> bool:
+    """Say whether an element may come again: those of a very large object are thousands that never do."""
+    return len(element) < _SHORT and not slices.are_wanted()
+
+
 def canonical(element: str) -> str | None:
     """Return the spelling of an element as Kubernetes writes it, None for unknown kinds (they are ignored).
 
@@ -71,7 +77,7 @@ def canonical(element: str) -> str | None:
         raise ValueError("key must be 2 characters long:")
     if element[1] != ":":
         raise ValueError(f"missing colon: {element}")
-    return _canonical(element) if len(element) < _SHORT else _canonical.__wrapped__(element)
+    return (_canonical if _is_remembered(element) else _canonical.__wrapped__)(element)
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +116,7 @@ def are_in_order(elements: Sequence[str]) -> bool:
 
 def order(element: str) -> Any:
     """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
-    return _order(element) if len(element) < _SHORT else _order.__wrapped__(element)
+    return (_order if _is_remembered(element) else _order.__wrapped__)(element)
 
 
 @lru_cache(maxsize=4096)
