@@ -16,6 +16,10 @@ On the wire it is the string `resourceVersion`; `api.object` is the only place t
 """
 
 
+_LONGEST_REMEMBERED = 512
+"""Characters of a name that is remembered: strangers make some up."""
+
+
 class Resource(NamedTuple):
     """A group and a plural, written as kubectl writes it: `pods`, `leases.coordination.k8s.io`."""
 
@@ -26,11 +30,15 @@ class Resource(NamedTuple):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @classmethod
-    @lru_cache(maxsize=1024)  # a log names the same few in every row: one tuple serves all their objects
     def parse(cls, text: str) -> Resource:
         """Read `plural` or `plural.group`, the inverse of `str()`."""
-        plural, _, group = text.partition(".")
-        return cls(group, plural)
+        return _parsed(text) if len(text) <= _LONGEST_REMEMBERED else _parsed.__wrapped__(text)
+
+
+@lru_cache(maxsize=1024)  # a log names the same few in every row: one tuple serves all their objects
+def _parsed(text: str) -> Resource:
+    plural, _, group = text.partition(".")
+    return Resource(group, plural)
 
 
 class Key(NamedTuple):
@@ -73,14 +81,18 @@ def group_of(api_version: str) -> str:
     return group if slash else ""
 
 
-@lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)  # every object that comes over a wire asks; one answer also compares faster with itself
 def guess_resource(api_version: str, kind: str) -> Resource:
     """Name the resource of a kind by its name alone.
 
     The rule is the one of apimachinery's `meta.UnsafeGuessKindToResource`: lower case, then `es` after s,
     `ies` for y, else `s`; `endpoints` is its own plural. It is right for every built-in kind.
     """
+    short = len(api_version) + len(kind) <= _LONGEST_REMEMBERED
+    return (_guessed if short else _guessed.__wrapped__)(api_version, kind)
+
+
+@lru_cache(maxsize=1024)  # every object that comes over a wire asks; one answer also compares faster with itself
+def _guessed(api_version: str, kind: str) -> Resource:
     singular = kind.lower()
     if singular == "endpoints":
         plural = singular

@@ -17,6 +17,8 @@ from ctrlmgr.controllers.workloads.go_print import print_value
 
 _OFFSET: Final = 2166136261
 _PRIME: Final = 16777619
+_LONGEST_REMEMBERED: Final = 16 * 1024
+"""Bytes of a template whose hash is remembered."""
 _MASK: Final = 2**32 - 1
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What names are made of: no vowels and nothing that looks like one, lest words come out (`rand.alphanums`)."""
@@ -48,7 +50,8 @@ def safe_encoded(text: str) -> str:
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
     """Return the hash of a PodTemplateSpec as it is stored; `collisions` is the owner's collisionCount."""
-    return _template_hash(_encode(template), collisions)
+    written = _encode(template)
+    return (_template_hash if len(written) <= _LONGEST_REMEMBERED else _template_hash.__wrapped__)(written, collisions)
 
 
 @lru_cache(maxsize=512)

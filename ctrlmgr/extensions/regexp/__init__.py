@@ -10,15 +10,14 @@ Guarantees:
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.extensions.regexp.automaton import Regexp
 from ctrlmgr.extensions.regexp.syntax import PatternError, parse
 
 __all__ = ["PatternError", "Regexp", "compiled"]
 
 
-@lru_cache(maxsize=4096)
+@remembered(entries=1024, longest=1024)
 def compiled(pattern: str) -> Regexp:
     """Return the automaton of a pattern; raises PatternError in Go's words."""
     return Regexp(parse(pattern))

@@ -19,6 +19,8 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 _CLOSE = b"connection: close\r\n"
+_MOST_REMEMBERED = 8
+"""Headers of an answer whose head is remembered: hundreds of warnings come once."""
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
 
@@ -59,7 +61,7 @@ def whole(
 
     A header that no other answer has is given as `own`: the others are put together once for many answers.
     """
-    head = _lines(code, (date, *headers), keep_alive)
+    head = _head(code, (date, *headers), keep_alive)
     if own is not None:
         head += _line(own)
     if not has_body(code):
@@ -69,7 +71,11 @@ def whole(
 
 def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive: bool, chunked: bool) -> bytes:
     """Return the head of an answer whose body follows in pieces."""
-    return b"%b%b\r\n" % (_lines(code, (date, *headers), keep_alive), _CHUNKED if chunked else b"")
+    return b"%b%b\r\n" % (_head(code, (date, *headers), keep_alive), _CHUNKED if chunked else b"")
+
+
+def _head(code: int, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
+    return (_lines if len(headers) <= _MOST_REMEMBERED else _lines.__wrapped__)(code, headers, keep_alive)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,118 @@
+"""What strangers send is not kept: neither the last body nor what it was made of, nor what they made up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+import pytest
+
+from ctrlmgr.api.quantity import canonical
+from ctrlmgr.api.resource import Resource, guess_resource
+from ctrlmgr.api.timestamp import canonical_time
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.controllers.workloads.hashes import template_hash
+from ctrlmgr.engine.managedfields import path_element
+from ctrlmgr.engine.selectors import LabelSelector
+from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.extensions.regexp import compiled
+from ctrlmgr.kinds.core.pod.image_name import pull_policy
+from ctrlmgr.schema import slices
+from ctrlmgr.server.authn.tokens import _digest
+from ctrlmgr.server.bounded import BoundedWork
+from ctrlmgr.server.http.framing import beginning
+from ctrlmgr.server.workers import Workers
+
+LONG = 20_000
+
+
+class Body:
+    """Something large."""
+
+
+def kept_after(run: Callable[[Callable[[], int]], Coroutine[object, object, int]]) -> bool:
+    """Say whether work that is done leaves what it was given behind."""
+
+    async def main() -> bool:
+        body = Body()
+        kept = weakref.ref(body)
+        assert await run(lambda body=body: id(body)) == id(body)  # type: ignore[misc]  # binds it
+        del body
+        for _ in range(1000):
+            if kept() is None:
+                return False
+            await asyncio.sleep(0.005)
+        return True
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("make", [lambda: Workers(1), lambda: BoundedWork(SystemClock())])
+def test_a_thread_lets_go_of_the_last_that_it_worked_on(make: Callable[[], Workers | BoundedWork]) -> None:
+    async def run(call: Callable[[], int]) -> int:
+        workers = make()
+        workers.start()
+        asyncio.get_running_loop().call_later(10, workers.stop)
+        return await workers.run(call)
+
+    assert not kept_after(run)
+
+
+REMEMBERING: dict[str, Callable[[str], object]] = {
+    "patterns": compiled,
+    "kinds": lambda text: guess_resource("v1", text),
+    "versions": lambda text: guess_resource(text, "Pod"),
+    "resources": Resource.parse,
+    "addresses": parse_ip,
+    "addresses in lists": is_usual,
+    "images": pull_policy,
+    "quantities": lambda text: canonical(f"1{text}"),
+    "times": canonical_time,
+    "selectors": LabelSelector.parse,
+    "tokens": _digest,
+    "elements": lambda text: path_element.order(f'v:"{text}"'),
+    "templates": lambda text: template_hash({"metadata": {"labels": {"a": text}}}, None),
+}
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_long_texts_are_not_remembered(name: str) -> None:
+    assert left_by(lambda number: REMEMBERING[name](f"a{number}" + "a" * LONG)) < LONG
+
+
+def test_the_head_of_an_answer_with_many_warnings_is_not_remembered() -> None:
+    def answer(number: int) -> None:
+        many = [(b"warning", b'299 - "%d %d"' % (each, number)) for each in range(LONG // 100)]
+        beginning(200, (b"date", b"now"), many, keep_alive=True, chunked=False)
+
+    assert left_by(answer) < LONG
+
+
+def left_by(call: Callable[[int], object]) -> int:
+    """Return the bytes that are left when a function was called some times."""
+    with suppress(ValueError, BadRequest):
+        call(-1)  # what it makes once for all
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(10):
+            with suppress(ValueError, BadRequest):
+                call(number)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def test_elements_of_a_very_large_object_are_not_remembered() -> None:
+    before = path_element._order.cache_info().currsize
+    with slices.wanted():
+        for number in range(100):
+            path_element.order(f'k:{{"name":"made-up-{number}"}}')
+            path_element.canonical(f'k:{{"name":"made-up-{number}"}}')
+    assert path_element._order.cache_info().currsize == before
