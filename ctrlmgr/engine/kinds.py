@@ -115,6 +115,11 @@ class Kinds:
         groups = self._table.groups
         return [groups[name] for name in (*self._groups, *sorted(groups.keys() - self._groups.keys()))]
 
+    @property
+    def builtin_groups(self) -> Sequence[Group]:
+        """The groups that are built in, with the versions that are."""
+        return [*self._groups.values()]
+
     def has_builtin(self, group: str) -> bool:
         """Say whether a group is one of those that are built in."""
         return group in self._groups
