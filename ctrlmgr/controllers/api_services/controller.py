@@ -13,11 +13,12 @@ from random import Random
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import DEFINITIONS, Key, Resource
+from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.api_services.decide import Step, next_step
 from ctrlmgr.controllers.api_services.wanted import Wanted, builtin, custom, name_of
+from ctrlmgr.engine.announced import API_SERVICES
 from ctrlmgr.engine.kinds import Group
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
@@ -25,7 +26,6 @@ from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.manager.controller import own_key
 
-API_SERVICES = Resource("apiregistration.k8s.io", "apiservices")
 CONTROLLER_NAME = "apiservice-registration-controller"
 
 _SERVED = "served versions"

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
-from ctrlmgr.controllers.api_services.wanted import LABEL, Mode, Wanted
+from ctrlmgr.controllers.api_services.wanted import Mode, Wanted
+from ctrlmgr.engine.announced import AUTOMANAGED
 
 _MANAGED = frozenset(mode.value for mode in Mode)
 
@@ -32,7 +33,7 @@ def next_step(current: Mapping[str, Any] | None, wanted: Wanted | None, *, done:
         return Step.NOTHING
     if current is None:
         return Step.NOTHING if wanted is None else Step.CREATE
-    label = (current["metadata"].get("labels") or {}).get(LABEL)
+    label = (current["metadata"].get("labels") or {}).get(AUTOMANAGED)
     if label not in _MANAGED or (label == Mode.ON_START.value and (done or not at_start)):
         return Step.NOTHING
     if wanted is None:

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.announced import AUTOMANAGED, CUSTOM_PRIORITIES
 from ctrlmgr.engine.kinds import Group
 
-LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 API_VERSION: Final = "apiregistration.k8s.io/v1"
 
 _OWN_GROUP: Final = "apiregistration.k8s.io"
@@ -50,8 +50,6 @@ _VERSION_PRIORITIES: Final[Mapping[tuple[str, str], int]] = {
 }
 _VERSION_PRIORITY: Final = 15
 """That of most."""
-_CUSTOM_PRIORITIES: Final = (1000, 100)
-"""Of a group and a version of custom kinds: versions of one priority are sorted as Kubernetes sorts their names."""
 
 
 class Mode(Enum):
@@ -70,7 +68,7 @@ class Wanted(NamedTuple):
 
     def new(self, name: str) -> Unstructured:
         """Return it as it is created."""
-        metadata = {"name": name, "labels": {LABEL: self.mode.value}}
+        metadata = {"name": name, "labels": {AUTOMANAGED: self.mode.value}}
         return {"apiVersion": API_VERSION, "kind": "APIService", "metadata": metadata, "spec": dict(self.spec)}
 
 
@@ -89,7 +87,7 @@ def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
 def custom(name: str) -> Wanted:
     """Return that of a version of custom kinds, by its name."""
     version, _, group = name.partition(".")
-    return Wanted(_spec(group, version, *_CUSTOM_PRIORITIES), Mode.ALWAYS)
+    return Wanted(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
 
 
 def name_of(group: str, version: str) -> str:

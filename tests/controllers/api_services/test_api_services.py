@@ -8,7 +8,8 @@ import pytest
 
 from ctrlmgr.controllers.api_services.controller import new_api_service_controller
 from ctrlmgr.controllers.api_services.decide import Step, next_step
-from ctrlmgr.controllers.api_services.wanted import LABEL, Mode, Wanted, builtin, custom
+from ctrlmgr.controllers.api_services.wanted import Mode, Wanted, builtin, custom
+from ctrlmgr.engine.announced import AUTOMANAGED as LABEL
 from ctrlmgr.engine.kinds import Group
 from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.controllers.definitions.defined import DEFINITIONS, GROUP, NAME, EverythingStage, definition, version
@@ -144,3 +145,17 @@ def test_several_versions_of_several_definitions_share_one(stage: Stage) -> None
     stage.send("DELETE", f"{DEFINITIONS}/gadgets.{GROUP}")
     stage.work()
     assert stage.found(f"v1.{GROUP}") is not None
+
+
+def test_discovery_tells_of_what_is_announced_in_the_order_of_priorities(stage: Stage) -> None:
+    stage.define()
+    for group, name, priority in (("b.example", "v1", 2000), ("a.example", "v1", 900), ("a.example", "v2", 10)):
+        spec = {"group": group, "version": name, "groupPriorityMinimum": priority, "versionPriority": 10}
+        stage.send("POST", SERVICES, {"metadata": {"name": f"{name}.{group}"}, "spec": spec})
+    stage.engine.cacher.step()
+    groups = [(each.name, each.versions) for each in stage.engine.kinds.groups]
+    assert groups[-3:] == [("b.example", ("v1",)), (GROUP, ("v1",)), ("a.example", ("v2", "v1"))]
+    mine = {"group": GROUP, "version": "v1alpha1", "groupPriorityMinimum": 3000, "versionPriority": 200}
+    stage.send("POST", SERVICES, {"metadata": {"name": f"v1alpha1.{GROUP}"}, "spec": mine})
+    stage.engine.cacher.step()
+    assert (stage.engine.kinds.groups[-3].name, stage.engine.kinds.groups[-3].versions) == (GROUP, ("v1alpha1", "v1"))
