@@ -128,7 +128,7 @@ class Cluster(Stage):
 
     def work(self) -> None:
         """Have everything done that is to be done at this moment."""
-        for _ in range(10_000):
+        for _ in range(500):
             self.feed.catch_up()
             while self.informers.step():
                 pass
@@ -159,7 +159,7 @@ class Cluster(Stage):
         self.work()
         while not holds():
             assert self.clock.monotonic() < end, f"it does not come to be within {within:g} s"
-            self.pass_by(0.5)
+            self.pass_by(0.25)
 
     # Requests
 
