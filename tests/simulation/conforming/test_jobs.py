@@ -53,7 +53,7 @@ def test_should_execute_all_indexes_despite_some_failing_when_using_backoff_limi
 def test_should_terminate_job_execution_when_the_number_of_failed_indexes_exceeds_max_failed_indexes(
     cluster: Cluster,
 ) -> None:
-    limits = {"completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 0}
+    limits: Thing = {"completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 0}
     cluster.make(
         "jobs", job("max", f"if [ ${INDEX} -eq 0 ]; then exit 1; fi; sleep 999", completions=4, parallelism=4, **limits)
     )
