@@ -85,9 +85,10 @@ class ServiceAccount(Plugin):
         if (spec.get("serviceAccountName"), spec.get("serviceAccount")) != (name, name):
             spec["serviceAccountName"] = spec["serviceAccount"] = name
             attributes.changed(self.name)
-        if name == _DEFAULT and _find(attributes, name) is None:
+        found = _find(attributes, name)
+        if found is None and name == _DEFAULT:
             return self._complete_later(attributes, spec)
-        _complete(attributes, spec, _account(attributes, name))
+        _complete(attributes, spec, found or _account(attributes, name))
         return None
 
     def validate(self, attributes: Attributes) -> None:
