@@ -26,8 +26,9 @@ from ctrlmgr.engine.options import (
     Requester,
     WriteOptions,
 )
+from ctrlmgr.engine.verbs.together import together
 from ctrlmgr.engine.writing import WriteEngine
-from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
+from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
 
 T = TypeVar("T")
@@ -174,9 +175,26 @@ class EngineClient:
         """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
         target = self._target(obj)._replace(subresource=subresource)
         self._check("update", target)
-        if self._canonical and not subresource:
-            return self._write(self.engine.update_canonical(target, obj, self._options, self._requester))
-        return self._write(self.engine.update(target, _body(obj), self._options, self._requester))
+        return self._write(self._updating(target, obj))
+
+    def _updating(self, target: Target, obj: Object) -> Operation[Answer]:
+        if self._canonical and not target.subresource:
+            return self.engine.update_canonical(target, obj, self._options, self._requester)
+        return self.engine.update(target, _body(obj), self._options, self._requester)
+
+    def update_each(self, writes: Sequence[tuple[EngineClient, Object]]) -> list[Object | ApiError]:
+        """Replace objects, each in the name of the client beside it, and return each as stored, or why it is not.
+
+        It is `update` for each of them, at the same time; they share this client's reconcile and fence. Raises what
+        the log raises: `Fenced`, `OutcomeUnknown` and so on.
+        """
+        outcomes = self._answer(together([client._checked_update(obj) for client, obj in writes]))
+        return [_object_or_refusal(each) for each in outcomes]
+
+    def _checked_update(self, obj: Object) -> Operation[Answer]:
+        target = self._target(obj)
+        self._check("update", target)
+        return (yield from self._updating(target, obj))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Server-side apply what `obj` says, of it or of its `status`, as `manager`; return the whole object as stored.
@@ -291,3 +309,11 @@ class EngineClient:
 
 def _body(obj: Object) -> Body:
     return Body(_JSON, obj.wire())
+
+
+def _object_or_refusal(outcome: Answer | CtrlmgrError) -> Object | ApiError:
+    if isinstance(outcome, Answer):
+        return outcome.object or NotFound("the object went with this write")
+    if isinstance(outcome, ApiError):
+        return outcome
+    raise outcome

@@ -15,11 +15,11 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
-from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.eventlog.log import Appending, EventLog
 
 T = TypeVar("T")
 
@@ -72,6 +72,8 @@ class ControllerRunner:
         match command:
             case Append():
                 return self._append(command, cause, fence)
+            case Appends(appends):
+                return self._append_each(appends, cause, fence)
             case Refresh():
                 return self._refresh()
             case Read(call) | Compute(call):
@@ -98,6 +100,29 @@ class ControllerRunner:
             if error.lost_race:
                 self._refresh()
             raise
+
+    def _append_each(
+        self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
+    ) -> list[Sequence[Event] | CtrlmgrError]:
+        """Submit all, and then wait for them: they are commits of one group, or of a few."""
+        found: list[Sequence[Event] | CtrlmgrError] = []
+        for each, pending in [(each, self._submitted(each, cause, fence)) for each in appends]:
+            try:
+                found.append(pending if isinstance(pending, CtrlmgrError) else pending.result())
+            except CtrlmgrError as error:
+                found.append(error)
+            else:
+                if cause is None and each.cause is not None:
+                    self._brought.end(each.cause)
+        if any(isinstance(each, CtrlmgrError) and each.lost_race for each in found):
+            self._refresh()
+        return found
+
+    def _submitted(self, append: Append, cause: Cause | None, fence: Fence | None) -> Appending | CtrlmgrError:
+        try:
+            return self._log.submit(append.proposals, author=append.author, fence=fence, cause=cause or append.cause)
+        except CtrlmgrError as error:
+            return error
 
     def _refresh(self) -> None:
         newest = self._log.peek()

@@ -12,7 +12,7 @@ from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.late import decided
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
@@ -75,6 +75,8 @@ class Driver:
                 return self._refresh()
             case Append():
                 return self._append(command)
+            case Appends(appends):
+                return [self._outcome(each) for each in appends]
             case Read() | Compute():
                 return command.call()
             case CallOut(calls):
@@ -99,6 +101,12 @@ class Driver:
             self._brought.end(command.cause)
         self._step()
         return events[: len(own)]
+
+    def _outcome(self, command: Append) -> Sequence[Event] | CtrlmgrError:
+        try:
+            return self._append(command)
+        except CtrlmgrError as error:
+            return error
 
     def _refresh(self) -> None:
         self._step()

@@ -144,8 +144,13 @@ class Kind:
     """Whether it has a path; a version of a custom kind may be stored only."""
     is_stored: bool = True
     """Whether it is as this version that objects of `storage` are in the log; never so for reviews and the like."""
+    is_prepared: bool = True
+    """Whether its objects can be read and written at once; if not, `prepare` comes first, which takes long."""
     document: Document | None = None
     """What OpenAPI has of it; None for built-in kinds, which are in the published document."""
+
+    def prepare(self) -> None:
+        """Have at hand what reading and writing objects takes; any thread may call it, more than once."""
 
     @property
     def api_version(self) -> str:

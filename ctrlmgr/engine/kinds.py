@@ -23,12 +23,31 @@ class Group(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The kinds at one moment, under every name; never changed."""
+    """The kinds at one moment, under every name; never changed once it is in use."""
 
-    groups: Sequence[Group]
-    by_path: Mapping[tuple[str, str, str], Kind]
-    by_gvk: Mapping[GroupVersionKind, Kind]
-    stored: Mapping[Resource, Kind]
+    groups: dict[str, Group]
+    by_path: dict[tuple[str, str, str], Kind]
+    by_gvk: dict[GroupVersionKind, Kind]
+    stored: dict[Resource, Kind]
+
+    def copy(self) -> _Table:
+        """Return another one with the same kinds."""
+        return _Table(*(names.copy() for names in self))  # type: ignore[arg-type]  # each is a dict of its own type
+
+    def add(self, kind: Kind, builtin: Mapping[str, Group]) -> None:
+        """Add a kind under those of its names that no other has; `builtin` are the groups that are built in."""
+        if kind.is_served:
+            self.by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
+            self._add_version(*kind.gvk[:2], builtin)
+        self.by_gvk.setdefault(kind.gvk, kind)
+        if kind.is_stored:
+            self.stored.setdefault(kind.storage, kind)
+
+    def _add_version(self, group: str, version: str, builtin: Mapping[str, Group]) -> None:
+        versions = self.groups[group].versions if group in self.groups else ()
+        if version not in versions:
+            first = builtin[group].versions if group in builtin else ()
+            self.groups[group] = Group(group, (*first, *newest_first({*versions, version} - {*first})))
 
 
 class Kinds:
@@ -43,7 +62,7 @@ class Kinds:
         self.epoch = 0
         """Another number after each change: what was derived from the kinds holds as long as it is the same."""
         self._builtin = list(kinds)
-        self._groups = groups
+        self._groups = {group.name: group for group in groups}
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
         """Brings the custom kinds to what these definitions say, which are all there are."""
         self._custom: dict[str, Sequence[Kind]] = {}
@@ -57,49 +76,48 @@ class Kinds:
     def customize(self, changes: Mapping[str, Sequence[Kind]]) -> None:
         """Have these kinds, by the name of what defines them, instead of those it defined before; an empty one is gone.
 
-        A kind that is built in is not replaced by a custom one of the same name.
+        A kind that is built in is not replaced by a custom one of the same name. What is new costs what it has itself,
+        however many others there are.
         """
+        only_adds = changes.keys().isdisjoint(self._custom)
         for name, kinds in changes.items():
             if kinds:
                 self._custom[name] = kinds
             else:
                 self._custom.pop(name, None)
-        self._changed()
+        if only_adds:
+            self._replace(self._with(self._table.copy(), changes))
+        else:
+            self._changed()
 
     def _changed(self) -> None:
-        self._table = self._tabled()
+        self._replace(self._tabled())
+
+    def _replace(self, table: _Table) -> None:
+        self._table = table
         self.epoch += 1
 
     def _tabled(self) -> _Table:
-        custom = [kind for name in sorted(self._custom) for kind in self._custom[name]]
-        by_path: dict[tuple[str, str, str], Kind] = {}
-        by_gvk: dict[GroupVersionKind, Kind] = {}
-        stored: dict[Resource, Kind] = {}
-        for kind in [*self._builtin, *custom]:
-            if kind.is_served:
-                by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
-            by_gvk.setdefault(kind.gvk, kind)
-            if kind.is_stored:
-                stored.setdefault(kind.storage, kind)
-        return _Table(self._all_groups(), by_path, by_gvk, stored)
+        table = _Table(dict(self._groups), {}, {}, {})
+        for kind in self._builtin:
+            table.add(kind, self._groups)
+        return self._with(table, self._custom)
 
-    def _all_groups(self) -> Sequence[Group]:
-        versions: dict[str, set[str]] = {}
-        for kinds in self._custom.values():
-            for kind in kinds:
-                if kind.is_served:
-                    versions.setdefault(kind.gvk.group, set()).add(kind.gvk.version)
-        groups = [Group(name, _with(known, versions.pop(name, set()))) for name, known in self._groups]
-        return (*groups, *(Group(name, tuple(newest_first(versions[name]))) for name in sorted(versions)))
+    def _with(self, table: _Table, custom: Mapping[str, Sequence[Kind]]) -> _Table:
+        for name in sorted(custom):
+            for kind in custom[name]:
+                table.add(kind, self._groups)
+        return table
 
     @property
     def groups(self) -> Sequence[Group]:
         """The groups in discovery's order: the core group first, those of custom kinds last."""
-        return self._table.groups
+        groups = self._table.groups
+        return [groups[name] for name in (*self._groups, *sorted(groups.keys() - self._groups.keys()))]
 
     def has_builtin(self, group: str) -> bool:
         """Say whether a group is one of those that are built in."""
-        return any(each.name == group for each in self._groups)
+        return group in self._groups
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """Return the kind that is served at a path."""
@@ -123,9 +141,10 @@ class Kinds:
         definition = self.definitions.by_kind[gvk.api_version, gvk.kind]
         return self.definitions.codec(gvk.kind, gvk.api_version, definition)
 
-    def custom(self) -> Iterator[Kind]:
-        """Yield the kinds that are served and not built in."""
-        return (kind for kind in self if kind.document is not None)
+    def custom(self) -> Sequence[Kind]:
+        """Return the kinds that are served and not built in, by plural and group."""
+        found = (kind for kind in self if kind.document is not None)
+        return sorted(found, key=lambda kind: (kind.resource.plural, kind.resource.group))
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._table.by_path.values())
@@ -133,7 +152,3 @@ class Kinds:
 
 def _no_custom_kinds(definitions: Iterable[Object]) -> None:
     """Leave a registry as it is that knows nothing of definitions."""
-
-
-def _with(known: tuple[str, ...], others: set[str]) -> tuple[str, ...]:
-    return (*known, *newest_first(others - set(known)))

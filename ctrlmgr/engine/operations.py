@@ -6,6 +6,7 @@ until it returns its result or raises an `ApiError`. There are two drivers: the 
 
 - `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
   the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
+- `Appends`: append each of these, at the same time, and send a list that has for each the events, or what was raised.
 - `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
 - `Compute`: call `call`, anywhere, and send its result, or throw what it raised; `RequestTimeout` if it took too long.
 - `Refresh`: bring the cacher to the newest revision the log had when the command came, from any writer; send None.
@@ -43,6 +44,15 @@ class Append(NamedTuple):
     """What has made it what it is, where the driver knows of no other cause."""
 
 
+class Appends(NamedTuple):
+    """Append each of these for itself, all at the same time, so that the log can commit them together.
+
+    None of them has anything that is decided late.
+    """
+
+    appends: Sequence[Append]
+
+
 class Read(NamedTuple):
     """Call something that may block; the driver sends what it returns."""
 
@@ -76,7 +86,7 @@ REFRESH = Refresh()
 DONE = Outcome(0, "ok")
 """How a cause ends that an append brings along: with the append."""
 
-Command: TypeAlias = Append | Read | Compute | Refresh | Await | CallOut | Consult
+Command: TypeAlias = Append | Appends | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 

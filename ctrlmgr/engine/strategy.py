@@ -115,6 +115,8 @@ class Strategy:
     sets it for every kind with a status subresource."""
     returns_deleted = False
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
+    dearness = 1
+    """How many times as long as usual it takes to check an object of so many bytes."""
     own_preconditions = False
     """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
     revalidates = True

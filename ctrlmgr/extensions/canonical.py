@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ctrlmgr.extensions.structural import NESTING
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import prune
 from ctrlmgr.schema.schema import Schema
@@ -51,11 +52,13 @@ def _decoded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _below(schema: dict[str, Any]) -> None:
+    if NESTING.isdisjoint(schema):
+        return
     for keyword in _LISTS:
-        for each in schema.get(keyword) or ():
+        for each in filter(None, schema.get(keyword) or ()):
             _below(each)
     for keyword in _MAPS:
-        for each in (schema.get(keyword) or {}).values():
+        for each in filter(None, (schema.get(keyword) or {}).values()):
             _below(each)
     if isinstance(schema.get("not"), dict):
         _below(schema["not"])

@@ -26,6 +26,9 @@ from ctrlmgr.extensions.values.correlation import Correlation
 from ctrlmgr.extensions.values.explain import explain
 from ctrlmgr.extensions.values.node import Node
 
+_PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
+"""What of a schema is made when it is first needed."""
+
 
 class Schema:
     """One schema, compiled."""
@@ -47,6 +50,11 @@ class Schema:
     def node(self) -> Node:
         """The schema as validation reads it."""
         return Node(self.raw)
+
+    def prepare(self) -> None:
+        """Compile every part at once, rather than each when it is needed."""
+        for part in _PARTS:
+            getattr(self, part)
 
     # Decoding
 

@@ -35,6 +35,13 @@ META: Final = TYPE_META | {"metadata"}
 """The fields of an object that a schema need not declare."""
 
 
+NESTING: Final = frozenset((
+    *JUNCTORS, "not", "properties", "items", "additionalProperties", "patternProperties", "definitions", "dependencies",
+    "additionalItems",
+))  # fmt: skip
+"""The keywords under which there are schemas: one that has none of them is a leaf, as most are."""
+
+
 class NotStructural(ValueError):
     """A schema has a part for which there is no place in a structural one."""
 
@@ -48,18 +55,31 @@ _UNSUPPORTED = (
     ("additionalItems", "'additionalItems'"),
     ("definitions", "'definitions'"),
 )
+_UNSUPPORTED_WORDS = frozenset(keyword for keyword, _ in _UNSUPPORTED)
 
 
 def refuse_unsupported(raw: Raw) -> None:
     """Raise NotStructural for what `NewStructural` cannot convert, at any depth, in the order in which it looks."""
+    if not _UNSUPPORTED_WORDS.isdisjoint(raw):
+        _refuse_words(raw)
+    is_leaf = NESTING.isdisjoint(raw)
+    if not is_leaf:
+        for _, below in junctors(raw):
+            refuse_unsupported(below)
+    if raw.get(PRESERVE) is False:
+        raise NotStructural(f"internal error: '{PRESERVE}' must be true or undefined")
+    if not is_leaf:
+        _refuse_below(raw)
+
+
+def _refuse_words(raw: Raw) -> None:
     for keyword, shown in _UNSUPPORTED:
         value = raw.get(keyword)
         if value or (keyword == "additionalItems" and value is not None):
             raise NotStructural(f"OpenAPIV3Schema {shown} is not supported")
-    for _, below in junctors(raw):
-        refuse_unsupported(below)
-    if raw.get(PRESERVE) is False:
-        raise NotStructural(f"internal error: '{PRESERVE}' must be true or undefined")
+
+
+def _refuse_below(raw: Raw) -> None:
     items = raw.get("items")
     if isinstance(items, list) and items:
         raise NotStructural("OpenAPIV3Schema 'items' must be a schema, but is an array")
@@ -72,18 +92,20 @@ def refuse_unsupported(raw: Raw) -> None:
 
 
 def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
-    """Yield the schemas under `not`, `allOf`, `anyOf` and `oneOf`, each with its path: `allOf[0]`."""
-    if isinstance(negated := raw.get("not"), Mapping):
+    """Yield the schemas under `not`, `allOf`, `anyOf` and `oneOf` that say anything, each with its path: `allOf[0]`."""
+    if isinstance(negated := raw.get("not"), dict) and negated:
         yield "not", negated
     for junctor in JUNCTORS:
-        for index, each in enumerate(raw.get(junctor) or ()):
-            yield f"{junctor}[{index}]", each
+        if junctor in raw:
+            for index, each in enumerate(raw[junctor] or ()):
+                if each:
+                    yield f"{junctor}[{index}]", each
 
 
 def single_items(raw: Raw) -> Raw | None:
     """Return the schema of a list's items, None if there is none or a list of them."""
     items = raw.get("items")
-    return items if isinstance(items, Mapping) else None
+    return items if isinstance(items, dict) else None
 
 
 class Structural:

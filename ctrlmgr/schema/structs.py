@@ -199,10 +199,10 @@ class Structs:
 
 
 def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
-    if schema.omitted:
-        return type_, msgspec.field(default_factory=list if schema.items else dict)
     # An empty list does not survive Kubernetes' storage, it is nil from then on: refused, so that pruning drops it.
-    return Annotated[type_, msgspec.Meta(min_length=1)] | None, msgspec.field(default_factory=_null)
+    # None for what is not there, rather than a list: a dozen of these are most of what a Struct costs to make.
+    some = Annotated[type_, msgspec.Meta(min_length=1)] | None
+    return some, None if schema.omitted else msgspec.field(default_factory=_null)
 
 
 def _scalar(schema: Schema, type_: Any) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
-from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
     APPLY_PATCH,
@@ -53,6 +53,9 @@ from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.presenting.tabular import parse_include
 from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.watch.watching import Watches
+
+_SHAPING = frozenset({"create", "update", "patch"})
+"""Verbs that look at an object's fields whether or not there is an object yet."""
 
 _ANY = GetOptions()
 _NO_OPTIONS = WriteOptions()
@@ -166,7 +169,18 @@ class Api:
         if verb == "patch":  # looked at before Accept is
             patch_type(call.request.header(b"content-type"), taken=call.patches)
         call.negotiate()
+        if not call.endpoint.kind.is_prepared and self._needs(call.endpoint.kind, verb):
+            return self._prepared(call, verb)
         return self._handlers[verb](call)
+
+    def _needs(self, kind: Kind, verb: str) -> bool:
+        """Say whether a verb has anything to do with what objects of a kind look like."""
+        return verb in _SHAPING or bool(self._engine.cacher.list(kind.storage))
+
+    async def _prepared(self, call: Call, verb: str) -> None:
+        """Have the call's kind prepared, which may take long, where no other request waits for it; then answer."""
+        await self._driver.compute(call.endpoint.kind.prepare)
+        await self._handlers[verb](call)
 
     async def _get(self, call: Call) -> None:
         query = call.request.query

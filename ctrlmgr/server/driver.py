@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.calls.call import CallOut
-from ctrlmgr.engine.operations import Append, Await, Command, Compute, Consult, Operation, Read, Refresh
+from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, StatusDetails
 from ctrlmgr.eventlog import EventLog
@@ -105,16 +105,22 @@ class Driver:
             result: T = stop.value
             return result
 
+    async def compute(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns, which takes long; raises what it raises, and `RequestTimeout`."""
+        return await self._bounded.run(call)
+
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:
             case Refresh():
                 return await self._follower.catch_up()
             case Append():
                 return await self._append(command, cause, fence)
+            case Appends(appends):
+                return await asyncio.gather(*(self._outcome(each, cause, fence) for each in appends))
             case Read(call):
                 return await self._read(call)
             case Compute(call):
-                return await self._bounded.run(call)
+                return await self.compute(call)
             case CallOut(calls):
                 return await self._caller.call(calls)
             case Consult(ask):
@@ -148,6 +154,14 @@ class Driver:
         if brought is not None:
             self._brought.end(brought)
         return events
+
+    async def _outcome(
+        self, command: Append, cause: Cause | None, fence: Fence | None
+    ) -> Sequence[Event] | CtrlmgrError:
+        try:
+            return await self._append(command, cause, fence)
+        except CtrlmgrError as error:
+            return error
 
     async def _submitted(
         self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None

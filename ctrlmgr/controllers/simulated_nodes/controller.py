@@ -6,7 +6,7 @@ Guarantees:
 - What a pod goes through is `simulation.status.desired_status`; here it is written, and written again when it changes
   by itself. A process that takes over goes on where the other stopped, as everything follows from the objects.
 
-Its keys: a name alone is a node, a namespace and a name a pod.
+Its keys: a name alone is a node, a namespace and a name a pod; `*` is the renewal of the leases that are due.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import structlog
 
-from ctrlmgr.api.core import ObjectReference, Pod
+from ctrlmgr.api.core import Node, ObjectReference, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time, format_time_seconds
+from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood
+from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
 from ctrlmgr.informer import Change, Lister
@@ -36,31 +38,32 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
-from ctrlmgr.simulation.behaviour import Rule, read_rules
+from ctrlmgr.simulation.behaviour import Says, read_rules
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
     Template,
     free_address,
     is_lost,
-    lease,
     new_node,
     node_status,
     problems,
     templates,
 )
+from ctrlmgr.simulation.scripted import read_script
 from ctrlmgr.simulation.status import Place, desired_status, rejected
 
 log = structlog.get_logger(__name__)
 
-_LEASES: Final = "kube-node-lease"
 _GROUPS: Final = ("system:nodes", "system:authenticated")
-_RENEW: Final = 10.0
-"""Seconds between renewals of a lease; twice that in a cluster of more than a hundred nodes."""
-_MANY: Final = 100
+_LEASES: Final = Key("", "*")
+_LOOK: Final = 10.0
+"""Seconds after which a node is put right whose status others have changed."""
 _REPORT: Final = 300.0
 """Seconds after which a status is reported though nothing has changed."""
 _MOMENT: Final = 0.25
+_WORKERS: Final = 8
+"""How many nodes and pods are seen to at the same time: most of it is waiting for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -74,7 +77,7 @@ class SimulatedNodes:
         leases: Lister,
         recorder: Recorder,
         wanted: Sequence[Template],
-        rules: tuple[Rule, ...],
+        rules: Sequence[Says],
         speed: float,
         *,
         clock: Clock,
@@ -82,7 +85,7 @@ class SimulatedNodes:
         """Read from these caches; `pods` is indexed by node. The nodes in `wanted` are made."""
         self._nodes = nodes
         self._pods = pods
-        self._leases = leases
+        self._renewals = Renewals(nodes, leases, clock=clock)
         self._recorder = recorder
         self._wanted = {each.name: each for each in wanted}
         self._rules = rules
@@ -90,20 +93,26 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
-        # Addresses that have been given and that the cache may not show yet, by pod.
+        # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
         self._given: dict[Key, tuple[str, ...]] = {}
+        # Held by the worker that gives addresses, or has a node take a pod.
+        self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
         """Begin with all nodes that are wanted or marked, and the pods on them."""
         self._reported.clear()
+        self._renewals.restart()
         marked = [node for node in self._nodes.list() if is_marked(node)]
         self._addresses = {node.name: address for node in marked for address in _addresses(node)}
         for name in dict.fromkeys([*self._wanted, *(node.name for node in marked)]):
             yield Key("", name)
             yield from (pod.key for pod in pods_of_node(self._pods, name))
+        yield _LEASES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """See to a node, or to a pod."""
+        """See to a node, to a pod, or to the leases."""
+        if key == _LEASES:
+            return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
 
     # Nodes
@@ -112,15 +121,16 @@ class SimulatedNodes:
         name = key.name
         node = self._nodes.get(key)
         acting = _as_node(client, name)
-        if node is None:
-            return self._register(name, acting)
-        if not is_marked(node):
-            return None
-        if is_lost(node.annotations):
-            return None
+        if node is None or not is_marked(node) or is_lost(node.annotations):
+            self._renewals.drop(name)
+            return self._register(name, acting) if node is None else None
         self._report(node, acting)
-        self._renew(node, acting)
-        return Result(requeue_after=_RENEW if len(self._nodes) <= _MANY else 2 * _RENEW)
+        self._renewals.begin(node, acting)
+        reported = self._reported.get(name, -_REPORT)
+        return Result(requeue_after=max(reported + _REPORT - self._clock.monotonic(), _LOOK))
+
+    def _renew(self, client: EngineClient) -> Result:
+        return Result(requeue_after=self._renewals.renew(client, lambda name: _as_node(client, name)))
 
     def _register(self, name: str, client: EngineClient) -> Result | None:
         """Make a node that is wanted and has never been there; one that was deleted stays away."""
@@ -141,31 +151,19 @@ class SimulatedNodes:
         if status == fields.get("status"):
             return
         client.update(Object.from_dict({**fields, "status": status}), "status")
-        self._reported[node.name] = now
+        if beats:
+            self._reported[node.name] = now
         for problem in problems(node.annotations):
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
             self._recorder.event(subject, WARNING, "SimulatedBehaviour", problem)
 
     def _address(self, name: str, fields: Mapping[str, Any]) -> str:
         """Return a node's address: the one that it has, or the lowest that no other has."""
-        if name not in self._addresses:
-            own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
-            self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
-        return self._addresses[name]
-
-    def _renew(self, node: Object, client: EngineClient) -> None:
-        now = format_time(self._clock.now())
-        wanted = lease(node.name, node.uid, now)
-        current = self._leases.get(Key(_LEASES, node.name))
-        if current is None:
-            try:
-                client.create(Object.from_dict(wanted))
-            except AlreadyExists:
-                log.debug("lease is there already", node=node.name)
-            return
-        fields = current.to_dict()
-        fields["spec"] = {**fields.get("spec", {}), **wanted["spec"]}
-        client.update(Object.from_dict(fields))
+        with self._giving:
+            if name not in self._addresses:
+                own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
+                self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
+            return self._addresses[name]
 
     # Pods
 
@@ -192,16 +190,16 @@ class SimulatedNodes:
         now = self._clock.now()
         time = PodTime.of(fields, now, self._speed)
         is_new = not (fields.get("status") or {}).get("startTime")
-        if is_new:
-            refusal = self._refusal(pod, node)
-            if refusal is not None:
-                self._reject(pod, fields, *refusal, time.write(0.0), client)
-                return None
-            for problem in misunderstood(fields):
-                self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
-        place = self._place(pod, fields, node)
+        with self._giving:
+            refusal = self._refusal(pod, node) if is_new else None
+            place = self._place(pod, fields, node) if refusal is None else None
+        if refusal is not None:
+            self._reject(pod, fields, *refusal, time.write(0.0), client)
+            return None
         if place is None:
             return Result(requeue_after=_MOMENT)
+        for problem in misunderstood(fields, self._rules) if is_new else ():
+            self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
         end = time.end(fields)
         seconds = time.seconds(now)
         desired = desired_status(fields, asked_of(fields, self._rules), place, seconds, end, time.write)
@@ -238,7 +236,8 @@ class SimulatedNodes:
         others = NodeInfo.of(node)
         for each in pods_of_node(self._pods, node.name):
             info = PodInfo.of(each)
-            if each.key != pod.key and not info.has_ended and info.view.status.start_time is not None:
+            is_taken = info.view.status.start_time is not None or each.key in self._given
+            if each.key != pod.key and not info.has_ended and is_taken:
                 others.add(info)
         info = PodInfo.of(pod)
         if any(port.clashes(taken) for port in info.host_ports for taken in others.ports):
@@ -269,16 +268,18 @@ class SimulatedNodes:
             return None
         spec, status = fields["spec"], fields.get("status") or {}
         if spec.get("hostNetwork"):
+            if not status.get("startTime"):
+                self._given[pod.key] = ()
             return Place(hosts, hosts)
         own = tuple(each["ip"] for each in status.get("podIPs") or ())
         if own:
             self._given.pop(pod.key, None)
             return Place(hosts, own)
-        if pod.key in self._given:
+        if self._given.get(pod.key):
             return Place(hosts, self._given[pod.key])
         ranges = node.to_dict()["spec"].get("podCIDRs") or ()
         taken = {ip for each in pods_of_node(self._pods, node.name) for ip in each.view(Pod).ips}
-        taken |= {ip for given in self._given.values() for ip in given}
+        taken |= {ip for given in [*self._given.values()] for ip in given}
         found = tuple(free_address(ipaddress.ip_network(each), taken, skip=2) for each in ranges)
         if not found or not all(found):
             return None
@@ -288,14 +289,28 @@ class SimulatedNodes:
     # What concerns which keys
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node that has come or changed in what it is told; its pods too, if it is found again."""
+        """Yield a node that has come, gone or changed in what it is told; its pods too, if it is found again."""
         new, old = change.new, change.old
-        if new is None or not is_marked(new):
+        if not is_marked(change.object):
             return
-        if old is None or old.annotations != new.annotations or old.labels != new.labels:
+        if new is None:
+            yield change.object.key
+        elif old is None or old.annotations != new.annotations or old.labels != new.labels:
             yield new.key
             if old is None or is_lost(old.annotations):
                 yield from (pod.key for pod in pods_of_node(self._pods, new.name))
+
+    def status_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a node whose status says something else than before: others may have written it."""
+        new, old = change.new, change.old
+        if new is None or old is None or not is_marked(new):
+            return
+        if _said(old) != _said(new):
+            yield new.key
+
+
+def _said(node: Object) -> list[tuple[str, str]]:
+    return [(each.type, each.status) for each in node.view(Node).status.conditions or ()]
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
@@ -319,9 +334,12 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
     return client.acting_as(f"system:node:{name}", _GROUPS)
 
 
-def read_behaviour(options: Options) -> tuple[Rule, ...]:
-    """Return the rules of the file that the options name; raises `SettingsError`."""
-    return read_rules(Path(options.simulated_behaviour).expanduser()) if options.simulated_behaviour else ()
+def read_behaviour(options: Options) -> Sequence[Says]:
+    """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+    if not options.simulated_behaviour:
+        return ()
+    path = Path(options.simulated_behaviour).expanduser()
+    return (read_script(path),) if path.suffix == ".py" else read_rules(path)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
@@ -340,4 +358,9 @@ def build(context: ControllerContext, options: Options) -> Controller:
         options.simulated_speed,
         clock=context.clock,
     )
-    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)])
+    watches = [
+        Watch(nodes, reconciler.node_keys),
+        Watch(nodes, reconciler.status_keys, delay=_LOOK),
+        Watch(pods, pod_keys),
+    ]
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=_WORKERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
@@ -18,12 +18,9 @@ from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
-from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.engine.verbs.plan import LARGE, Plan
 
 T = TypeVar("T")
-
-LARGE: Final = 64 * 1024
-"""Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 
 def worked(call: Callable[[], T], size: int) -> Operation[T]:
@@ -58,6 +55,7 @@ class Request:
         "_attempt",
         "admission",
         "annotations",
+        "asked",
         "is_of_collection",
         "now",
         "options",
@@ -99,13 +97,16 @@ class Request:
         """Whether it is to update or to apply, and creates because nothing is there."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
+        self.asked: set[str] = set()
+        """Which other processes were asked about this write."""
         self.size = 0
         """How many bytes were sent for it: what is done for a large one others need not wait for."""
         self._attempt: Context | None = None
 
     def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
         """Return what `call` returns, which is pure and takes time in proportion to what was sent, or to `size`."""
-        if self.size <= LARGE and size <= LARGE:
+        limit = self.plan.limit
+        if self.size <= limit and size <= limit:
             return call()
         result: T = yield Compute(call)
         return result
@@ -179,6 +180,7 @@ class Request:
             ctx.warnings,
             self.annotations,
             ctx.companions,
+            asked=self.asked,
         )
         attributes.upserts = self.upserts
         return attributes

@@ -1,7 +1,8 @@
 """A custom kind: what one version of a CustomResourceDefinition is to the engine.
 
-Guarantees: a definition is read as far as it is needed, its schemas when an object is first read or written; what a
-kind says never changes, another definition makes another kind.
+Guarantees: a definition is read as far as it is needed, its schemas when an object is first read or written, before
+that by `prepare`, which need not be where others wait; what a kind says never changes, another definition makes another
+kind.
 """
 
 from __future__ import annotations
@@ -85,6 +86,12 @@ class CustomKind(Kind):
     custom_codec: CustomCodec
     versions_of: Versions
 
+    def prepare(self) -> None:
+        """Read the definition and compile what this version and the stored one say."""
+        if not self.is_prepared:
+            self.versions_of.prepare(self.gvk.version)
+            self.is_prepared = True
+
     @cached_property
     def codec(self) -> CustomCodec:
         """Its codec."""
@@ -155,6 +162,7 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
         list_kind=accepted.list_kind,
         is_served=version.served,
         is_stored=version.storage,
+        is_prepared=False,
         custom_codec=versions.codec(version.name),
         versions_of=versions,
     )

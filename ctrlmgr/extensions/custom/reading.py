@@ -50,6 +50,14 @@ class Versions:
     def _whole(self) -> Definition:
         return parse(_decode(self._obj.body))
 
+    def prepare(self, name: str) -> None:
+        """Compile what reading and writing objects in a version takes; nothing that comes later does."""
+        for each in (name, self.stored):
+            for schema in (self.schema(each), self.status_schema(each)):
+                if schema is not None:
+                    schema.prepare()
+        _ = self.stores_defaults  # made here, and kept
+
     def version(self, name: str) -> Version:
         """Return a version with its schema."""
         return _Lazy(self, self._outline.versions[name])
@@ -61,6 +69,10 @@ class Versions:
     def schema(self, name: str) -> Schema:
         """Return a version's schema, compiled."""
         return self._whole.versions[name].schema
+
+    def status_schema(self, name: str) -> Schema | None:
+        """Return the schema of a version's status, compiled; None if it has none."""
+        return self._whole.versions[name].status_schema
 
     def _schema(self, name: str) -> Schema | None:
         found = self._whole.versions.get(name)
@@ -166,6 +178,11 @@ class _Lazy(Version):
     def schema(self) -> Schema:
         """The schema, compiled."""
         return self._versions.schema(self.name)
+
+    @cached_property
+    def status_schema(self) -> Schema | None:
+        """The schema of the status, compiled."""
+        return self._versions.status_schema(self.name)
 
 
 class Reader:

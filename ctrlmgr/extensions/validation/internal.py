@@ -9,9 +9,10 @@ Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, repeat
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import Path
@@ -24,7 +25,8 @@ SPEC = Path("spec")
 class Part(NamedTuple):
     """What stands either above all versions, or in one of them."""
 
-    path: Path
+    place: int | None
+    """Which version it is, None above all versions."""
     version: str
     """The version's name, empty above all versions."""
     validation: Raw | None
@@ -32,6 +34,11 @@ class Part(NamedTuple):
     subresources: Raw | None
     columns: Sequence[Raw]
     selectable: Sequence[Raw]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return SPEC if self.place is None else SPEC.child("versions").at(self.place)
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,12 @@ class InternalSpec:
     def has_status(self, part: Part) -> bool:
         """Say whether objects have a status subresource: in the part's version, or in any for the top."""
         if not part.version:
-            return any(_has_status(each) for each in self.parts())
+            return self._has_any_status
         return _has_status(part if self.has_own_subresources else self.top)
+
+    @cached_property
+    def _has_any_status(self) -> bool:
+        return any(map(_has_status, self.parts()))
 
     @cached_property
     def has_own_subresources(self) -> bool:
@@ -82,27 +93,22 @@ _FIELDS: Mapping[str, Any] = {
     "additionalPrinterColumns": (),
     "selectableFields": (),
 }
+"""What a part is made of, in the order in which it holds them, and what stands for nothing."""
 
 
 def internal_spec(spec: Raw) -> InternalSpec:
     """Divide a spec."""
     versions: Sequence[Raw] = spec.get("versions") or ()
-    values = {name: [version.get(name) or empty for version in versions] for name, empty in _FIELDS.items()}
-    for name in ("schema", "subresources"):
-        values[name] = [version.get(name) for version in versions]
-    common = {name for name, each in values.items() if each and all(same(value, each[0]) for value in each)}
-    top = {name: values[name][0] if name in common else empty for name, empty in _FIELDS.items()}
-    own = [
-        Part(SPEC.child("versions").at(at), version.get("name") or "", **_renamed(_own(values, common, at)))
-        for at, version in enumerate(versions)
-    ]
-    return InternalSpec(spec, versions, Part(SPEC, "", **_renamed(top)), own)
+    names = [version.get("name") or "" for version in versions]
+    top: list[Any] = []
+    own: list[Iterable[Any]] = []
+    for name, empty in _FIELDS.items():
+        values = [version.get(name) for version in versions] if empty is None else _lists(versions, name)
+        is_common = bool(values) and all(same(value, values[0]) for value in values)
+        top.append(values[0] if is_common else empty)
+        own.append(repeat(empty) if is_common else values)
+    return InternalSpec(spec, versions, Part(None, "", *top), list(map(Part, count(), names, *own)))
 
 
-def _own(values: Mapping[str, Sequence[Any]], common: set[str], at: int) -> dict[str, Any]:
-    return {name: empty if name in common else values[name][at] for name, empty in _FIELDS.items()}
-
-
-def _renamed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"schema": "validation", "additionalPrinterColumns": "columns", "selectableFields": "selectable"}
-    return {names.get(name, name): value for name, value in fields.items()}
+def _lists(versions: Sequence[Raw], name: str) -> list[Sequence[Raw]]:
+    return [version.get(name) or () for version in versions]

@@ -14,8 +14,10 @@ from ctrlmgr.extensions.shaping.defaults import pruned_defaults
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
     INT_OR_STRING,
+    JUNCTORS,
     LIST_MAP_KEYS,
     LIST_TYPE,
+    NESTING,
     PRESERVE,
     RULES,
     Raw,
@@ -98,20 +100,26 @@ def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
     )
 
 
+_WITHIN = (
+    *((keyword, False) for keyword in ("items", "not", "additionalProperties", "additionalItems", *JUNCTORS)),
+    *((keyword, True) for keyword in ("properties", "patternProperties", "definitions", "dependencies")),
+)
+"""The keywords under which there are schemas, and whether these have names there."""
+
+
 def schemas_within(raw: Raw) -> Iterator[Raw]:
-    """Yield a schema and all schemas in it, under whatever keyword."""
+    """Yield a schema and all schemas in it that say anything, under whatever keyword."""
     yield raw
-    for keyword in ("items", "not", "additionalProperties", "additionalItems"):
-        below = raw.get(keyword)
-        for each in below if isinstance(below, list) else (below,):
-            if isinstance(each, Mapping):
-                yield from schemas_within(each)
-    for junctor in ("allOf", "anyOf", "oneOf"):
-        for each in raw.get(junctor) or ():
-            yield from schemas_within(each)
-    for keyword in ("properties", "patternProperties", "definitions", "dependencies"):
-        for each in (raw.get(keyword) or {}).values():
-            if isinstance(each, Mapping):
+    if not NESTING.isdisjoint(raw):
+        yield from _below(raw)
+
+
+def _below(raw: Raw) -> Iterator[Raw]:
+    for keyword, is_map in _WITHIN:
+        if not (value := raw.get(keyword)):
+            continue
+        for each in value.values() if is_map else value if isinstance(value, list) else (value,):
+            if each and isinstance(each, dict):
                 yield from schemas_within(each)
 
 

@@ -19,6 +19,7 @@ from ctrlmgr.extensions.structural import (
     LIST_TYPE,
     MAP_TYPE,
     META,
+    NESTING,
     PRESERVE,
     RULES,
     NotStructural,
@@ -39,6 +40,9 @@ _UNSUPPORTED: Final = (
     ("dependencies", "dependencies"),
     ("$ref", "$ref"),
 )
+_JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
+_EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
+"""The keywords of which something may be wrong: hardly a schema has one, and what has none is done with."""
 _breaks_line = re.compile(r"[\n\r]").search
 
 
@@ -56,11 +60,20 @@ class Rules(NamedTuple):
 
 
 def validate_schema(raw: Raw, path: Path, rules: Rules, *, is_root: bool = True) -> Iterator[FieldError]:
-    """Yield what is wrong with a schema and all in it."""
-    yield from _keywords(raw, path, rules)
-    yield from _properties(raw, path, rules, is_root)
-    yield from _below_junctors(raw, path, rules)
-    yield from _items(raw, path, rules)
+    """Yield what is wrong with a schema and all in it: nothing, if it says nothing."""
+    if not _JUDGED.isdisjoint(raw) or (raw.get("type") or "string") not in TYPES:
+        yield from _keywords(raw, path, rules)
+    if not NESTING.isdisjoint(raw):
+        if "properties" in raw or "additionalProperties" in raw:
+            yield from _properties(raw, path, rules, is_root)
+        yield from _below_junctors(raw, path, rules)
+        if "items" in raw:
+            yield from _items(raw, path, rules)
+    if not _EXTENSIONS.isdisjoint(raw):
+        yield from _extensions(raw, path, rules)
+
+
+def _extensions(raw: Raw, path: Path, rules: Rules) -> Iterator[FieldError]:
     if raw.get(PRESERVE) is False:
         yield invalid(path.child(PRESERVE), False, "must be true or undefined")
     yield from _map_type(raw, path)
@@ -100,39 +113,48 @@ def _properties(raw: Raw, path: Path, rules: Rules, is_root: bool) -> Iterator[F
     at = path.child("additionalProperties")
     if others is not None and others is not True and properties:
         yield forbidden(at, "additionalProperties and properties are mutual exclusive")
-    if isinstance(others, Mapping):
+    if isinstance(others, dict) and others:
         why = "inside additionalProperties applying to object metadata"
         yield from validate_schema(
             others, at, rules._replace(no_defaults=why) if rules.inside_metadata else rules, is_root=False
         )
+    where = path.child("properties")
     for name, below in properties.items():
+        if not below:
+            continue
         there = rules
         if name in META and (is_root or raw.get(EMBEDDED)):
             there = there._replace(inside_metadata=True)
             if is_root:
                 there = there._replace(no_defaults=f"in top-level {name}")
-        yield from validate_schema(below, path.child("properties").key(name), there, is_root=False)
+        yield from validate_schema(below, where.key(name), there, is_root=False)
 
 
 def _below_junctors(raw: Raw, path: Path, rules: Rules) -> Iterator[FieldError]:
-    if isinstance(negated := raw.get("not"), Mapping):
+    if isinstance(negated := raw.get("not"), dict) and negated:
         yield from validate_schema(negated, path.child("not"), rules, is_root=False)
     for junctor in JUNCTORS:
-        for at, each in enumerate(raw.get(junctor) or ()):
-            yield from validate_schema(each, path.child(junctor).at(at), rules, is_root=False)
+        if junctor in raw:
+            there = path.child(junctor)
+            for at, each in enumerate(raw[junctor] or ()):
+                if each:
+                    yield from validate_schema(each, there.at(at), rules, is_root=False)
     for keyword in ("definitions", "dependencies"):
-        for name, each in (raw.get(keyword) or {}).items():
-            if isinstance(each, Mapping):
-                yield from validate_schema(each, path.child(keyword).key(name), rules, is_root=False)
+        if keyword in raw:
+            there = path.child(keyword)
+            for name, each in (raw[keyword] or {}).items():
+                if each and isinstance(each, dict):
+                    yield from validate_schema(each, there.key(name), rules, is_root=False)
 
 
 def _items(raw: Raw, path: Path, rules: Rules) -> Iterator[FieldError]:
     items = raw.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         yield from validate_schema(items, path.child("items"), rules, is_root=False)
     elif isinstance(items, list):
         for at, each in enumerate(items):
-            yield from validate_schema(each, path.child("items").at(at), rules, is_root=False)
+            if each:
+                yield from validate_schema(each, path.child("items").at(at), rules, is_root=False)
 
 
 def _map_type(raw: Raw, path: Path) -> Iterator[FieldError]:

@@ -54,6 +54,9 @@ _NESTED: Final = (
     (RULES, "must be empty to be structural"),
 )
 """What may not be said below a junctor, and how that is told."""
+_NESTED_WORDS: Final = frozenset(keyword for keyword, _ in _NESTED)
+_VALUES: Final = frozenset((*JUNCTORS, "not", "pattern"))
+_BELOW: Final = frozenset(("items", "properties", "additionalProperties"))
 
 
 def validate_structure(raw: Raw, path: Path) -> list[FieldError]:
@@ -99,22 +102,31 @@ def _condition(status: str, reason: str, message: str) -> dict[str, str]:
 
 
 def _invariants(raw: Raw, level: Level, path: Path) -> Iterator[FieldError]:
-    items = single_items(raw)
-    if raw.get("type") == "array" and items is None:
+    if raw.get("type") == "array" and single_items(raw) is None:
         yield required(path.child("items"), "must be specified")
+    if not _BELOW.isdisjoint(raw):
+        yield from _invariants_below(raw, level, path)
+    yield from _extensions(raw, path)
+    if not _VALUES.isdisjoint(raw):
+        yield from _value_validation(raw, path, _is_either(raw.get("anyOf")), _begins_with_either(raw.get("allOf")))
+    yield from _types(raw, level, path)
+    if "properties" in raw:
+        yield from _metadata(raw, level, path)
+
+
+def _invariants_below(raw: Raw, level: Level, path: Path) -> Iterator[FieldError]:
+    items = single_items(raw)
     if items is not None:
         yield from _invariants(items, "item", path.child("items"))
-    for name, below in (raw.get("properties") or {}).items():
-        yield from _invariants(below, "field", path.child("properties").key(name))
+    if "properties" in raw:
+        there = path.child("properties")
+        for name, below in (raw["properties"] or {}).items():
+            yield from _invariants(below, "field", there.key(name))
     others = raw.get("additionalProperties")
     if others is not None and level == "root":
         yield forbidden(path.child("additionalProperties"), "must not be used at the root")
-    if isinstance(others, Mapping):
+    if isinstance(others, dict):
         yield from _invariants(others, "field", path.child("additionalProperties"))
-    yield from _extensions(raw, path)
-    yield from _value_validation(raw, path, _is_either(raw.get("anyOf")), _begins_with_either(raw.get("allOf")))
-    yield from _types(raw, level, path)
-    yield from _metadata(raw, level, path)
 
 
 def _is_either(any_of: Any) -> bool:
@@ -192,18 +204,25 @@ def _value_validation(raw: Raw, path: Path, skips_any: bool, skips_first: bool) 
 
 
 def _nested(raw: Raw, path: Path, skips_any: bool = False) -> Iterator[FieldError]:
-    yield from _value_validation(raw, path, skips_any, False)
+    if not _VALUES.isdisjoint(raw):
+        yield from _value_validation(raw, path, skips_any, False)
     if (items := single_items(raw)) is not None:
         yield from _nested(items, path.child("items"))
     properties = raw.get("properties") or {}
     for name, below in properties.items():
-        yield from _nested(below, path.child("properties").key(name))
-    for keyword, words in _NESTED:
-        value = raw.get(keyword)
-        if value or (keyword == "additionalProperties" and isinstance(value, Mapping)) or _is_said(keyword, value):
-            yield forbidden(path.child(keyword), words)
+        if below:
+            yield from _nested(below, path.child("properties").key(name))
+    if not _NESTED_WORDS.isdisjoint(raw):
+        yield from _nested_words(raw, path)
     if "metadata" in properties:
         yield forbidden(path.child("properties").key("metadata"), "must not be specified in a nested context")
+
+
+def _nested_words(raw: Raw, path: Path) -> Iterator[FieldError]:
+    for keyword, words in _NESTED:
+        value = raw.get(keyword)
+        if value or (keyword == "additionalProperties" and isinstance(value, dict)) or _is_said(keyword, value):
+            yield forbidden(path.child(keyword), words)
 
 
 def _is_said(keyword: str, value: Any) -> bool:
@@ -213,21 +232,30 @@ def _is_said(keyword: str, value: Any) -> bool:
 
 def _completeness(raw: Raw, structure: Raw, s_path: Path, v_path: Path) -> Iterator[FieldError]:
     """Check that what junctors say is about fields that the structure has."""
-    if isinstance(negated := raw.get("not"), Mapping):
+    if _VALUES.isdisjoint(raw):
+        return
+    if isinstance(negated := raw.get("not"), dict):
         yield from _nested_completeness(negated, structure, s_path, v_path.child("not"))
     for junctor in JUNCTORS:
-        for at, each in enumerate(raw.get(junctor) or ()):
-            yield from _nested_completeness(each, structure, s_path, v_path.child(junctor).at(at))
+        if junctor in raw:
+            there = v_path.child(junctor)
+            for at, each in enumerate(raw[junctor] or ()):
+                if each:
+                    yield from _nested_completeness(each, structure, s_path, there.at(at))
 
 
 def _nested_completeness(raw: Raw, structure: Raw | None, s_path: Path, v_path: Path) -> Iterator[FieldError]:
     if structure is None:
         yield required(s_path, f"because it is defined in {v_path}")
         return
+    if not raw:
+        return
     yield from _completeness(raw, structure, s_path, v_path)
     if (items := single_items(raw)) is not None:
         yield from _nested_completeness(items, single_items(structure), s_path.child("items"), v_path.child("items"))
+    if "properties" not in raw:
+        return
     fields = structure.get("properties") or {}
-    for name, below in (raw.get("properties") or {}).items():
+    for name, below in (raw["properties"] or {}).items():
         at, where = s_path.child("properties").key(name), v_path.child("properties").key(name)
         yield from _nested_completeness(below, fields.get(name), at, where)

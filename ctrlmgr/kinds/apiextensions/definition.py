@@ -48,6 +48,7 @@ class DefinitionStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
+    dearness = 16
     revalidates = False
     own_preconditions = True
 

@@ -17,6 +17,7 @@ from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.prune import prune
 from ctrlmgr.schema.structs import read_value
 
 _ANNOTATION = "autoscaling.alpha.kubernetes.io/"
@@ -245,14 +246,20 @@ def _read(
     """Return what an annotation says, in v2 and checked against its schema; None if it is absent or malformed."""
     if name not in annotations:
         return None
-    definitions = Definitions.builtin()
-    struct: Any = definitions.struct(definition)
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
-        shaped = msgspec.convert(converted, list[struct] if is_list else struct, dec_hook=read_value)
+        return [_shaped(each, definition) for each in converted] if is_list else _shaped(converted, definition)
     except (ValueError, TypeError, KeyError, AttributeError):  # however it was written, it is no such thing
         return None
-    return msgspec.to_builtins(shaped)
+
+
+def _shaped(value: Any, definition: str) -> Any:
+    """Return a value in the shape of a definition; raises ValueError for one that has another."""
+    definitions = Definitions.builtin()
+    pruned, problems = prune(definitions.schema(definition), value)
+    if problems:
+        raise ValueError(", ".join(problems))
+    return msgspec.to_builtins(msgspec.convert(pruned, definitions.struct(definition), dec_hook=read_value))
 
 
 def _json(value: Any) -> str:

@@ -3,7 +3,9 @@
 Guarantees:
 - Every document is made of the kinds alone, in the order that clients choose by: groups and versions as the registry
   has them, resources by name.
-- A document is made when it is first asked for, and kept until the kinds change.
+- A document is made when it is first asked for, and kept until the kinds change. One about all kinds is put together
+  of pieces, one a version, of which only those are made anew whose kinds have changed.
+- Any thread may ask; `made` answers at once, from what there is.
 
 | path | answer |
 |---|---|
@@ -16,10 +18,13 @@ The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kinds import Group, Kinds
@@ -29,6 +34,26 @@ _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for ver
 """What asks for aggregated discovery: the parameters `as`, `g` and `v` of a media type."""
 
 
+class _Piece(NamedTuple):
+    """What the documents about all kinds have of one version of a group."""
+
+    of: Sequence[tuple[Kind, Sequence[str]]]
+    """The kinds it tells of, and their verbs, which are all of a kind that may change."""
+    encoded: msgspec.Raw
+
+
+class _Made:
+    """The documents that have been made of the kinds of one moment."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.epoch = kinds.epoch  # read first: kinds that come while the rest is read make another moment
+        self.groups = kinds.groups
+        self.documents: dict[tuple[str, str], Document] = {}
+        self.kinds: dict[tuple[str, str], list[Kind]] = {}
+        for kind in kinds:
+            self.kinds.setdefault(kind.gvk[:2], []).append(kind)
+
+
 class Discovery:
     """Answers requests for discovery documents of one set of kinds."""
 
@@ -36,25 +61,28 @@ class Discovery:
         """Tell of `kinds`, at `server_address` (host:port) where clients of old look for that."""
         self._kinds = kinds
         self._server_address = server_address
-        self._made: dict[tuple[str, str], Document | None] = {}
-        self._epoch = kinds.epoch
+        self._made = _Made(kinds)
+        self._pieces: dict[tuple[str, str], _Piece] = {}
+        self._making = threading.Lock()
+
+    def made(self, path: str, accept: str) -> Document | None:
+        """Return the document at a path if it has been made already."""
+        made = self._made
+        return made.documents.get(_key(path, accept)) if made.epoch == self._kinds.epoch else None
 
     def answer(self, path: str, accept: str) -> Document | None:
         """Return the document at a path, None if there is none. It varies with the Accept header."""
-        parts = path.strip("/").split("/")
-        if parts[0] not in ("api", "apis") or len(parts) > 3:
-            return None
-        form = _aggregated(accept) if len(parts) == 1 else ""
-        if self._epoch != self._kinds.epoch:
-            self._epoch = self._kinds.epoch
-            self._made.clear()
-        key = "/".join(parts), form
-        if key not in self._made:
-            made = self._document(parts, form)
-            if made is None:  # not kept: there is no end of paths that lead nowhere
-                return None
-            self._made[key] = made
-        return self._made[key]
+        key = parts, form = _key(path, accept)
+        with self._making:
+            if self._made.epoch != self._kinds.epoch:
+                self._made = _Made(self._kinds)
+                self._pieces = {version: each for version, each in self._pieces.items() if version in self._made.kinds}
+            made = self._made.documents.get(key)
+            if made is None:
+                made = self._document(parts.split("/"), form)
+                if made is not None:  # else it is not kept: there is no end of paths that lead nowhere
+                    self._made.documents[key] = made
+            return made
 
     def _document(self, parts: Sequence[str], form: str) -> Document | None:
         if form:
@@ -81,11 +109,10 @@ class Discovery:
 
     def _groups(self, root: str) -> list[Group]:
         """Return the groups below `/api` (the core group) or `/apis`."""
-        return [group for group in self._kinds.groups if (group.name == "") == (root == "api")]
+        return [group for group in self._made.groups if (group.name == "") == (root == "api")]
 
     def _kinds_of(self, group: str, version: str) -> list[Kind]:
-        found = (kind for kind in self._kinds if kind.gvk[:2] == (group, version))
-        return sorted(found, key=lambda kind: kind.resource.plural)
+        return sorted(self._made.kinds.get((group, version), ()), key=lambda kind: kind.resource.plural)
 
     def _core_versions(self) -> dict[str, Any]:
         versions = [version for group in self._groups("api") for version in group.versions]
@@ -141,9 +168,20 @@ class Discovery:
         head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
         return {**head, "items": items}
 
-    def _discovered(self, group: str, version: str) -> dict[str, Any]:
-        resources = [_resource(kind) for kind in self._kinds_of(group, version)]
-        return {"version": version, "resources": resources, "freshness": "Current"}
+    def _discovered(self, group: str, version: str) -> msgspec.Raw:
+        kinds = self._kinds_of(group, version)
+        of = [(kind, kind.listed_verbs) for kind in kinds]
+        piece = self._pieces.get((group, version))
+        if piece is None or piece.of != of:
+            fields = {"version": version, "resources": [_resource(kind) for kind in kinds], "freshness": "Current"}
+            piece = self._pieces[group, version] = _Piece(of, msgspec.Raw(msgspec.json.encode(fields)))
+        return piece.encoded
+
+
+def _key(path: str, accept: str) -> tuple[str, str]:
+    """Return what tells documents apart: the path, and the version of aggregated discovery if that is asked for."""
+    path = path.strip("/")
+    return path, _aggregated(accept) if path in ("api", "apis") else ""
 
 
 def _aggregated(accept: str) -> str:

@@ -90,7 +90,7 @@ class Pages:
             case ("openapi", *_):
                 return await self._described(request)
             case ("api" | "apis", *_):
-                return self._discovered(request)
+                return await self._discovered(request)
             case (name, *_) if name in self._mounts:
                 return await self._mounts[name](request)
         page = self._more.get("/" + "/".join(location.parts))
@@ -120,9 +120,11 @@ class Pages:
         encode, content_type = choose_encoder(request.header(b"accept").decode("latin-1"))
         return Response(200, encode(self._registry), ((b"content-type", content_type.encode()), NO_CACHE, NO_SNIFFING))
 
-    def _discovered(self, request: Request) -> Response:
-        accept = request.header(b"accept").decode("latin-1")
-        document = self._discovery.answer(request.location.path, accept)
+    async def _discovered(self, request: Request) -> Response:
+        accept, path = request.header(b"accept").decode("latin-1"), request.location.path
+        document = self._discovery.made(path, accept)
+        if document is None:  # it takes a while to make
+            document = await self._workers.run(partial(self._discovery.answer, path, accept))
         if document is None:
             return self.nowhere(request.location)
         return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))

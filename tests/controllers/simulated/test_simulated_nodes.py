@@ -13,7 +13,7 @@ from ctrlmgr.controllers.simulated_nodes.controller import build
 from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
 from ctrlmgr.errors import BadRequest, SettingsError
 from tests.controllers.stage_context import StageContext
-from tests.controllers.worked_stage import WorkedStage
+from tests.controllers.worked_stage import MERGE, WorkedStage
 
 PLACE = "/api/v1/namespaces/a/pods"
 
@@ -68,6 +68,64 @@ def test_nodes_come_and_say_that_they_live() -> None:
     assert len(before) == 2
     assert all(new > old for new, old in zip(after, before, strict=True))
     assert {"system:node:node-1", "system:node:node-2"} <= scene.actors()
+
+
+def renewals(scene: Scene, after: int) -> list[Any]:
+    return [each for each in scene.stage.log.events_after(after, limit=10_000) if each.resource == LEASES]
+
+
+def test_leases_that_are_due_are_renewed_together_each_by_its_node() -> None:
+    scene = Scene(nodes="5")
+    scene.stage.pass_by(20)
+    head = scene.stage.log.head().revision
+    scene.stage.pass_by(10)
+    found = renewals(scene, head)
+    assert sorted(each.actor for each in found) == [f"system:node:node-{number}" for number in range(1, 6)]
+    assert len({each.recorded_at for each in found}) == 1
+
+
+def test_a_lease_that_is_taken_away_is_made_anew() -> None:
+    scene = Scene()
+    scene.stage.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1")
+    for _ in range(2):
+        scene.stage.pass_by(11)
+    assert scene.stage.names(LEASES) == ["node-1", "node-2"]
+
+
+def test_a_node_that_goes_is_renewed_no_more() -> None:
+    scene = Scene()
+    scene.stage.delete("/api/v1/nodes/node-1")
+    scene.stage.pass_by(1)
+    head = scene.stage.log.head().revision
+    scene.stage.pass_by(30)
+    assert {each.actor for each in renewals(scene, head)} == {"system:node:node-2"}
+
+
+def test_what_others_write_into_a_nodes_conditions_is_put_right() -> None:
+    scene = Scene()
+    said = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
+    scene.stage.send("PATCH", "/api/v1/nodes/node-1/status", {"status": said}, media_type=MERGE)
+    scene.stage.work()
+    scene.stage.pass_by(11)
+    node = scene.stage.stored(NODES, "node-1")
+    assert node is not None
+    told = {each["type"]: each["status"] for each in node.to_dict()["status"]["conditions"]}
+    assert told == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
+
+
+def test_a_status_is_reported_every_five_minutes() -> None:
+    scene = Scene()
+
+    def heartbeat() -> str:
+        node = scene.stage.stored(NODES, "node-1")
+        assert node is not None
+        return str(node.to_dict()["status"]["conditions"][-1]["lastHeartbeatTime"])
+
+    first = heartbeat()
+    scene.stage.pass_by(200)
+    assert heartbeat() == first
+    scene.stage.pass_by(110)
+    assert heartbeat() > first
 
 
 def test_a_pod_runs_and_has_an_address_of_its_nodes_range() -> None:

@@ -24,6 +24,8 @@ _STALE_ANNOTATIONS = tuple(
 _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
+_NESTED = frozenset(("ports", "env", "resources", "lifecycle", *_PROBES))
+"""The fields of a container in which there may be something to fill in."""
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
@@ -87,6 +89,13 @@ def _default_container(container: Unstructured) -> None:
         container["terminationMessagePath"] = "/dev/termination-log"
     if not container.get("terminationMessagePolicy"):
         container["terminationMessagePolicy"] = "File"
+    if not _NESTED.isdisjoint(container):
+        _default_parts(container)
+    if container.get("resources") is None:
+        container["resources"] = {}
+
+
+def _default_parts(container: Unstructured) -> None:
     for port in container.get("ports") or ():
         if not port.get("protocol"):
             port["protocol"] = "TCP"
@@ -96,8 +105,6 @@ def _default_container(container: Unstructured) -> None:
     if resources := container.get("resources"):
         _round_up(resources.get("limits"))
         _round_up(resources.get("requests"))
-    elif resources is None:
-        container["resources"] = {}
     for probe in _PROBES:
         if container.get(probe) is not None:
             _default_probe(container[probe])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctrlmgr.api.field import Path, invalid, refuse
+from ctrlmgr.api.field import Path, errors_of, invalid, refuse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.names import path_segment_name
@@ -69,7 +69,7 @@ class _Request:
 
     def fill(self) -> None:
         """Decide on the families first, because everything else depends on them."""
-        if errors := init_families(self.spec, self.was, self.families):
+        if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
         self.fill_ports()

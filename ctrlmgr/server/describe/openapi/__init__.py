@@ -22,7 +22,7 @@ import msgspec
 
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import NotAcceptable
-from ctrlmgr.server.describe.document import JSON, Document, choose, document
+from ctrlmgr.server.describe.document import JSON, Document, choose, document, in_pieces
 from ctrlmgr.server.describe.openapi import gnostic
 from ctrlmgr.server.describe.openapi.v2 import swagger
 from ctrlmgr.server.describe.openapi.v3 import Sections
@@ -79,8 +79,13 @@ class OpenAPI:
         if chosen is None:
             raise NotAcceptable
         if chosen == JSON:
-            return self._kept(_V2, JSON, lambda: msgspec.json.encode(swagger(self._kinds)))
+            return self._kept(_V2, JSON, self._encode_v2)
         return self._kept(_V2, _PROTOBUF, lambda: gnostic.encode(swagger(self._kinds)))
+
+    def _encode_v2(self) -> bytes:
+        whole = swagger(self._kinds)
+        pieces = {name: in_pieces(whole[name]) for name in ("paths", "definitions")}
+        return msgspec.json.encode({**whole, **pieces})
 
     def _section(self, name: str, digest: str) -> Document | None:
         if name not in self._sections.names:

@@ -17,6 +17,7 @@ import msgspec
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.schema import structure
+from ctrlmgr.server.describe.document import in_pieces
 from ctrlmgr.server.describe.openapi.descriptions import described
 from ctrlmgr.server.describe.openapi.paths import METHODS, Node, section, served_paths
 from ctrlmgr.server.describe.openapi.v2 import TITLE
@@ -77,15 +78,15 @@ class Sections:
         if not custom and name not in self._paths:
             raise KeyError(name)
         items = {**self._paths.get(name, {}), **{path: item for each in custom for path, item in each.paths().items()}}
-        paths = msgspec.json.encode({path: _path_item(item) for path, item in items.items()})
+        paths = in_pieces({path: _path_item(item) for path, item in items.items()})
         own = {name: _encoded(node) for each in custom for name, node in each.definitions(v2=False).items()}
-        roots = [each.decode() for each in _REFERENCE.findall(paths)]
+        roots = [each.decode() for item in paths.values() for each in _REFERENCE.findall(bytes(item))]
         schemas = self._closure([*roots, *self._roots.get(name, ()), *own], own)
         return msgspec.json.encode(
             {
                 "openapi": "3.0.0",
                 "info": {"title": TITLE, "version": git_version()},
-                "paths": msgspec.Raw(paths),
+                "paths": paths,
                 "components": {
                     "schemas": {name: schemas[name] for name in sorted(schemas)},
                     "securitySchemes": structure.openapi()["securityDefinitions"],

@@ -1,0 +1,34 @@
+"""How the interpreter is set up, in processes of their own: it is set up once and for good."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_FULL_COLLECTIONS = """
+import gc, weakref
+from ctrlmgr import interpreter
+
+class Ring:
+    def __init__(self):
+        self.own = self
+
+interpreter.tune()
+interpreter.tune()
+kept = Ring()
+gc.collect()
+assert gc.get_freeze_count() > 1000, "what has survived is out of sight"
+dropped = weakref.ref(kept)
+del kept
+collections = 1
+while dropped() is not None:
+    gc.collect()
+    collections += 1
+print(collections)
+"""
+
+
+def test_what_is_dropped_late_goes_with_one_of_sixteen_full_collections() -> None:
+    command = [sys.executable, "-c", _FULL_COLLECTIONS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("16\n", "")
