@@ -384,7 +384,7 @@ POD_DELETIONS = PodDeletionMetrics(
 
 _ADMISSION_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 QUICK: Final = _ADMISSION_BUCKETS[0]
-"""Seconds within which nearly every plugin decides; such decisions may be counted in `AdmissionTimes.quick`."""
+"""Seconds within which nearly every plugin decides."""
 
 
 class AdmissionTimes:
@@ -396,15 +396,7 @@ class AdmissionTimes:
         self.counts = ([0] * (len(_ADMISSION_BUCKETS) + 1), [0] * (len(_ADMISSION_BUCKETS) + 1))
         """Observations by bucket, of what was let in and of what was refused; the last is beyond every bound."""
         self.totals = [0.0, 0.0]
-        self.quick = 0
-        """Further observations below `QUICK`, of what was let in, and their sum in `quick_total`."""
-        self.quick_total = 0.0
         _admissions.watch(self)
-
-    def counted(self, *, rejected: bool) -> tuple[list[int], float]:
-        """Return the observations by bucket, and their sum."""
-        counts, total = self.counts[rejected], self.totals[rejected]
-        return (counts, total) if rejected else ([counts[0] + self.quick, *counts[1:]], total + self.quick_total)
 
     def observe(self, seconds: float, *, rejected: bool = False) -> None:
         """Count one decision."""
@@ -441,12 +433,11 @@ class _Admissions(Collector):
             times = list(same)
             name, *rest = route
             for rejected in (False, True):
-                counted_by_each = [each.counted(rejected=rejected) for each in times]
-                counts = [sum(numbers) for numbers in zip(*(numbers for numbers, _ in counted_by_each), strict=True)]
+                counts = [sum(numbers) for numbers in zip(*(each.counts[rejected] for each in times), strict=True)]
                 if not any(counts):
                     continue
                 values = [*([name] if name else []), *rest, str(rejected).lower()]
-                family, total = plugins if name else steps, sum(total for _, total in counted_by_each)
+                family, total = plugins if name else steps, sum(each.totals[rejected] for each in times)
                 family.add_metric(values, _at_or_below(_ADMISSION_BUCKETS, counts), total)
         return plugins, steps
 
