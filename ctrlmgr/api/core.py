@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
 from ctrlmgr.api import quantity
+from ctrlmgr.api.derived import derived
 from ctrlmgr.clock import parse_time
 
 IPV4 = "IPv4"
@@ -125,7 +125,7 @@ class Service(msgspec.Struct, frozen=True, dict=True):
     metadata: ServiceMetadata
     spec: ServiceSpec = ServiceSpec()
 
-    @cached_property
+    @derived
     def created_at(self) -> int | None:
         """When it was created, microseconds since 1970; None if it does not say."""
         text = self.metadata.creation_timestamp
@@ -141,7 +141,7 @@ class Service(msgspec.Struct, frozen=True, dict=True):
         """Whether a controller keeps its endpoints: it has a selector and is not an ExternalName."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
-    @cached_property
+    @derived
     def primary_family(self) -> str | None:
         """The IP family its Endpoints hold; None when only the pods can tell."""
         spec = self.spec
@@ -237,33 +237,33 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @cached_property
+    @derived
     def is_terminating(self) -> bool:
         """Whether its deletion has been asked for."""
         return self.metadata.deletion_timestamp is not None
 
-    @cached_property
+    @derived
     def is_terminal(self) -> bool:
         """Whether all its containers have stopped for good, by its phase alone."""
         return self.status.phase in ("Failed", "Succeeded")
 
-    @cached_property
+    @derived
     def ready_condition(self) -> PodCondition | None:
         """Its first condition of type Ready."""
         return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
 
-    @cached_property
+    @derived
     def is_ready(self) -> bool:
         """Whether its Ready condition is True."""
         return self.ready_condition is not None and self.ready_condition.status == "True"
 
-    @cached_property
+    @derived
     def ready_changed_at(self) -> int | None:
         """When its Ready condition last changed, microseconds since 1970; None if it does not say."""
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
 
-    @cached_property
+    @derived
     def restarts(self) -> tuple[int, int]:
         """How often the container that did most often has restarted, and the sidecar that did."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
@@ -272,13 +272,13 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
         most = max((each.restart_count for each in containers), default=0)
         return most, max((each.restart_count for each in started), default=0)
 
-    @cached_property
+    @derived
     def ips(self) -> tuple[str, ...]:
         """Its IP addresses, the primary one first; `podIP` alone counts as a list of one."""
         listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
         return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
 
-    @cached_property
+    @derived
     def addresses(self) -> Mapping[str, PodAddress]:
         """Its first address of each IP family, as an Endpoints object names it, without a hostname.
 
@@ -292,7 +292,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
             found.setdefault(ip_family(ip), PodAddress(f"{ip}\0{meta.uid}", address))
         return found
 
-    @cached_property
+    @derived
     def named_ports(self) -> Mapping[tuple[str, str], int]:
         """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 

@@ -44,9 +44,12 @@ class _Index:
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
         """Return the values only `old` has and those only `new` has; both may be absent."""
-        before = set(self.values(old)) if old is not None else set()
-        after = set(self.values(new)) if new is not None else set()
-        return before - after, after - before
+        before = self.values(old) if old is not None else ()
+        after = self.values(new) if new is not None else ()
+        if before == after:  # what most changes leave as it is; two generators are never equal
+            return (), ()
+        was, is_now = set(before), set(after)
+        return was - is_now, is_now - was
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
         """Take `key` out of some postings and put it into others."""

@@ -28,7 +28,7 @@ from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.custom_names import CustomNames
 from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
-from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line
+from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line, plain_line
 
 
 class Made(NamedTuple):
@@ -102,19 +102,22 @@ class RecordingReader:
         """Yield the entries in order; raises `RecordingError` at the first thing that is wrong."""
         for data in self._lines():
             self.line += 1
-            try:
-                line = decode_line(data)
-            except msgspec.ValidationError as error:
-                raise self._error(f"not a watch event: {error}") from error
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise self._error(f"not a JSON document: {error}") from error
-            except UnicodeDecodeError as error:
-                raise self._error(f"not UTF-8: {error}") from error
+            line = plain_line(data) or self._decoded(data)
             entry = self._bookmark(line.object) if line.type == "BOOKMARK" else self._change(line, data)
             if entry is not None:
                 yield entry
         if not self.line:
             raise RecordingError(self.path, 0, "the recording is empty")
+
+    def _decoded(self, data: bytes) -> Line:
+        try:
+            return decode_line(data)
+        except msgspec.ValidationError as error:
+            raise self._error(f"not a watch event: {error}") from error
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._error(f"not a JSON document: {error}") from error
+        except UnicodeDecodeError as error:
+            raise self._error(f"not UTF-8: {error}") from error
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the raw lines; what the file system or gzip objects to is an error at the line being read."""
@@ -168,7 +171,8 @@ class RecordingReader:
             self._refuse_bad_utf8(data)
         try:
             obj = self._custom.named(Object.from_wire(line.object))
-        except BadRequest as error:
+        except (BadRequest, RecursionError) as error:
+            self._decoded(data)  # what is wrong may be the line as a whole, which was taken for a plain one
             raise self._error(str(error)) from error
         if not obj.name:
             raise self._error("the object has no metadata.name")
@@ -204,7 +208,9 @@ class RecordingReader:
         raise self._error(f"resourceVersion {obj.revision} {what}: the recording is out of order")
 
     def _refuse_impossible(self, type_: EventType, resource: Resource, key: Key) -> None:
-        existing = self._existing.setdefault(resource, set())
+        existing = self._existing.get(resource)
+        if existing is None:
+            existing = self._existing[resource] = set()
         if (key in existing) is (type_ is EventType.ADDED):
             state = "exists already" if key in existing else "does not exist"
             raise self._error(f"{type_.name} {resource} {key}, which {state}")

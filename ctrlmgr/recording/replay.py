@@ -78,6 +78,7 @@ class Replay:
         self._shared = SharedKinds(self._stage, shared) if shared else None
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
+        self._expecting = [each for each in self._watching if each.expects_others]
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
@@ -181,13 +182,17 @@ class Replay:
         self._stage.advance_to(moment)
         owned = self._owned.get(change.object.resource)
         is_shared = owned is not None and owned.is_shared
-        expected = (owned is None or is_shared) and any(each.expects(change) for each in self._watching)
+        expected = (owned is None or is_shared) and self._is_expected(change)
         for each in self._watching:
             each.observe(change)
         if owned is not None and is_shared:
             owned.observe(change)
         if not expected and (owned is None or not owned.take(change)):
             self._stage.append(change.type, change.object)
+
+    def _is_expected(self, change: Change) -> bool:
+        """Whether a change of a kind that several write is what one of our controllers has to come to by itself."""
+        return any(each.expects(change) for each in self._expecting)
 
     def _check(self, checkpoint: Checkpoint) -> None:
         for owned in self._owned.values():

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.engine.stage import Response, Stage
+from ctrlmgr.engine.operations import Answer, Await, Operation, Target
+from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.errors import TooManyRequests
+from tests.engine.stage import REQUESTER, Response, Stage
 
 PODS = "/api/v1/namespaces/shop/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments"
@@ -228,3 +232,38 @@ def test_evictions_that_cannot_be(stage: Stage) -> None:
     stale = {**EVICTION, "deleteOptions": {"preconditions": {"resourceVersion": "1"}}}
     assert stage.send("POST", f"{PODS}/p/eviction", stale).code in (409, 429)
     assert stage.log.head() == head
+
+
+def test_a_refused_eviction_waits_until_those_before_it_are_counted(stage: Stage) -> None:
+    running(stage)
+    budget(stage, 0)
+    uncounted = {"status": {"disruptedPods": {"gone": "2026-01-02T03:04:05Z"}}}
+    assert stage.send("PATCH", f"{BUDGETS}/b/status", uncounted, media_type=MERGE).code == 200
+    counted = {"status": {"disruptedPods": None, "currentHealthy": 0}}
+
+    def driven(operation: Operation[Answer]) -> Operation[Answer]:
+        """Have the controller of budgets see to it while the eviction waits."""
+        command = next(operation)
+        while True:
+            if isinstance(command, Await):
+                assert stage.send("PATCH", f"{BUDGETS}/b/status", counted, media_type=MERGE).code == 200
+            sent = yield command
+            command = operation.send(sent)
+
+    pods = stage.kinds.find("", "v1", "pods")
+    assert pods is not None
+    target = Target(pods, "shop", "p", "eviction")
+    body = Body("application/json", msgspec.json.encode(EVICTION))
+    with pytest.raises(TooManyRequests) as refused:
+        stage.driver.run(driven(stage.engine.create(target, body, WriteOptions(), REQUESTER)))
+    assert refused.value.details is not None
+    (cause,) = refused.value.details.causes
+    assert cause.message == "The disruption budget b needs 1 healthy pods and has 0 currently"
+
+
+def test_a_refused_eviction_does_not_wait_for_ever(stage: Stage) -> None:
+    running(stage)
+    budget(stage, 0)
+    uncounted = {"status": {"disruptedPods": {"gone": "2026-01-02T03:04:05Z"}}}
+    assert stage.send("PATCH", f"{BUDGETS}/b/status", uncounted, media_type=MERGE).code == 200
+    assert stage.send("POST", f"{PODS}/p/eviction", EVICTION).code == 429

@@ -29,7 +29,7 @@ from ctrlmgr.controllers.endpoint_slices.nodes import NodeChanges, Zones
 from ctrlmgr.controllers.endpoint_slices.objects import MANAGER, appearance_of
 from ctrlmgr.controllers.endpoint_slices.own import OwnSlices
 from ctrlmgr.controllers.endpoint_slices.writer import SliceWriter
-from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
+from ctrlmgr.controllers.endpoints.pod_changes import pod_changes
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.informer import Lister
@@ -113,7 +113,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     slices = informers.informer(ENDPOINT_SLICES)
     pods.add_label_index()
     own = OwnSlices(slices, MANAGER, lambda: informers.revision)
-    pod_changes = PodChanges(services)
+    concerned = pod_changes(services)
     reconciler = EndpointSliceReconciler(
         services.lister,
         pods.lister,
@@ -128,8 +128,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
         reconciler,
         [
             Watch(services, own_key, after_sync=True),
-            Watch(pods, pod_changes, options.endpointslice_updates_batch_period),
-            Watch(nodes, NodeChanges(nodes, pods, services, pod_changes)),
+            Watch(pods, concerned, options.endpointslice_updates_batch_period),
+            Watch(nodes, NodeChanges(nodes, pods, services, concerned)),
             Watch(slices, own.keys),
         ],
         workers=options.concurrent_service_endpoint_syncs,

@@ -32,7 +32,7 @@ from ctrlmgr.client import Client
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
-from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
+from ctrlmgr.controllers.endpoints.pod_changes import pod_changes
 from ctrlmgr.controllers.endpoints.subsets import desired_subsets, truncate
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes, format_trigger_time
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
@@ -266,7 +266,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         reconciler,
         [
             Watch(services, own_key, after_sync=True),
-            Watch(pods, PodChanges(services), options.endpoint_updates_batch_period),
+            Watch(pods, pod_changes(services), options.endpoint_updates_batch_period),
             Watch(endpoints, reconciler.keys),
         ],
         workers=options.concurrent_endpoint_syncs,

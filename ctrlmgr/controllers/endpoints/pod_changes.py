@@ -17,6 +17,7 @@ some service changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from weakref import WeakKeyDictionary
 
 from ctrlmgr.api.core import Pod, Service
 from ctrlmgr.api.labels import label_pairs, matches, selector_pair
@@ -34,16 +35,24 @@ class PodChanges:
     """Names the services that a change of a pod concerns, by their keys, in order."""
 
     def __init__(self, services: Informer) -> None:
-        """Index `services` by selector and follow its changes; ask before it syncs."""
+        """Index `services` by selector and follow its changes; ask before it syncs. Prefer `pod_changes`."""
         services.add_index(_BY_SELECTOR, _selector_values)
         services.add_handler(self._on_service)
         self._services: Lister = services.lister
+        self._last: tuple[Change | None, list[Key]] = (None, [])
         # What `_select` says of a namespace and labels while the services are as they are. Handlers of services and
         # pods run on one thread, in the order of the log, so neither is ever half changed here.
         self._known: dict[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = {}
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys of the services to reconcile after `change`."""
+        """Return the keys of the services to reconcile after `change`; controllers ask of the same one in turn."""
+        last, keys = self._last
+        if last is not change:
+            keys = self._concerned(change)
+            self._last = (change, keys)
+        return keys
+
+    def _concerned(self, change: Change) -> list[Key]:
         old, new = change.old, change.new
         if old is None or new is None:
             pod = new or old
@@ -61,6 +70,7 @@ class PodChanges:
 
     def _on_service(self, _: Change) -> None:
         self._known.clear()
+        self._last = (None, [])
 
     def _selecting(self, pod: Object) -> frozenset[Key]:
         """Return the keys of the services that select `pod`; one without a selector selects nothing."""
@@ -80,6 +90,17 @@ class PodChanges:
             for service in self._services.by_index(_BY_SELECTOR, pair)
             if matches(service.view(Service).spec.selector or {}, labels)
         )
+
+
+_of_informers: WeakKeyDictionary[Informer, PodChanges] = WeakKeyDictionary()
+
+
+def pod_changes(services: Informer) -> PodChanges:
+    """Return the one that follows `services`, made by the first who asks, before it syncs."""
+    found = _of_informers.get(services)
+    if found is None:
+        found = _of_informers[services] = PodChanges(services)
+    return found
 
 
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:

@@ -1,6 +1,9 @@
 """`pods/NAME/eviction`: deletes a pod if its disruption budget allows that.
 
-Guarantees: the pod's condition, its deletion and what the budget has less of are one append.
+Guarantees:
+- The pod's condition, its deletion and what the budget has less of are one append.
+- A refusal tells how many pods are healthy now. That is counted by the disruption controller; while it has yet to see a
+  pod that was evicted a moment ago, a refusal waits for it: not longer than half a second in which nothing happens.
 """
 
 from __future__ import annotations
@@ -9,17 +12,26 @@ from typing import Any
 
 from ctrlmgr.api import status
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.operations import Answer, Await, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.request import Request, Requests
-from ctrlmgr.errors import UnknownError
-from ctrlmgr.kinds.core.pod.subresources import evict
+from ctrlmgr.errors import TooManyRequests, UnknownError
+from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
 
 _EVICTION = GroupVersionKind("policy", "v1", "Eviction")
+
+_PAUSE = 0.02
+"""Seconds after which a refused eviction looks again, if nothing has happened before."""
+
+_IDLE = 25
+"""How many such pauses it waits in all."""
+
+_LOOKS = 500
+"""How often it looks at most, however much happens."""
 
 
 class EvictionHandler(Handler):
@@ -40,11 +52,7 @@ class EvictionHandler(Handler):
 
 def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
     eviction = yield from admit_body(request, given, _EVICTION)
-    current = request.current()
-    if current is None:
-        raise not_found(request.plan.resource, request.target.name)
-    ctx = request.context()
-    evicted = evict(ctx, current, eviction)
+    evicted = yield from _decided(request, eviction)
     options = delete_options(evicted.options)
     check_delete(options)
     decision = yield from delete(request, options, request.plan.encode(evicted.pod), admitted=True)
@@ -52,3 +60,22 @@ def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
     if evicted.budget is not None and proposals:
         proposals.append(evicted.budget)
     return decision._replace(code=201, proposals=proposals, shown=None, object=None, status=status.success(code=201))
+
+
+def _decided(request: Request, eviction: dict[str, Any]) -> Operation[Evicted]:
+    """Decide about an eviction on what the disruption controller makes of those before it."""
+    idle = looks = 0
+    while True:
+        current = request.current()
+        if current is None:
+            raise not_found(request.plan.resource, request.target.name)
+        ctx = request.context()
+        try:
+            return evict(ctx, current, eviction)
+        except TooManyRequests:
+            looks += 1
+            if idle == _IDLE or looks == _LOOKS or not has_uncounted(ctx, current):
+                raise
+        seen = request.state.revision
+        yield Await(seen + 1, _PAUSE)
+        idle += request.state.revision == seen

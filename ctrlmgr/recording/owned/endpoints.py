@@ -36,6 +36,7 @@ class OwnedEndpoints:
     """What is recorded of the kind, and what our log has."""
 
     is_shared = False
+    expects_others = False
 
     def __init__(self, stage: Stage, ownership: Ownership) -> None:
         """Follow what our controller writes on `stage`; ask before it starts."""

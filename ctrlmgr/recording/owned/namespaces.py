@@ -46,6 +46,7 @@ class OwnedNamespaces:
 
     resource = NAMESPACES
     is_shared = False
+    expects_others = True
 
     def __init__(self, stage: Stage, kinds: Kinds) -> None:
         """Follow what our controller writes on `stage`; ask before it starts."""

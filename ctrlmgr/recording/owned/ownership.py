@@ -23,6 +23,9 @@ class Owned(Protocol):
     """Whether clients and several controllers write it: what others expect of it goes before, and it is told of no
     change of another kind."""
 
+    expects_others: bool
+    """Whether changes of other kinds may be our controllers' to make, so that `expects` is to be asked."""
+
     def observe(self, change: Change) -> None:
         """Take note of any change before it is appended or taken; our controllers may have to act first."""
 

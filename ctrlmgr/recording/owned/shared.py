@@ -107,13 +107,15 @@ class SharedKinds:
 
     def before(self, moment: int, revision: Revision) -> None:
         """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
+        if not self._is_there:
+            return
         is_due = False
         while self._decisions and self._is_before(self._decisions[0], moment, revision):
             is_due = heappop(self._decisions)[0] + _LAG >= self._stage.clock.now() or is_due
         if is_due:
             self.act()
         pause = moment - self._stage.clock.now()
-        if self._is_there and pause > _PAUSE:
+        if pause > _PAUSE:
             self.act((pause - _PAUSE) / _SECOND)
 
     def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
@@ -217,6 +219,7 @@ class SharedKind:
     """One of them: an `Owned`."""
 
     is_shared = True
+    expects_others = False
 
     def __init__(self, shared: SharedKinds, stage: Stage, resource: Resource) -> None:
         """Follow what our controllers write on `stage`."""

@@ -48,6 +48,7 @@ class OwnedSlices:
 
     resource = ENDPOINT_SLICES
     is_shared = False
+    expects_others = False
 
     def __init__(self, stage: Stage, controllers: Collection[str]) -> None:
         """Expect of `controllers`, some of `MANAGERS`, what the recorded ones did; ask before `stage` starts."""

@@ -130,6 +130,11 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
     return Evicted(fields, used, options)
 
 
+def has_uncounted(ctx: Context, pod: Object) -> bool:
+    """Whether a budget of a pod says nothing yet of pods that were evicted: its controller has yet to see them go."""
+    return any((budget.to_dict().get("status") or {}).get("disruptedPods") for budget in _budgets_of(ctx, pod))
+
+
 def _needs_no_budget(status: dict[str, Any], pod: Object) -> bool:
     return status.get("phase") in ("Succeeded", "Failed", "Pending") or pod.is_terminating
 
