@@ -103,14 +103,18 @@ class OwnedNamespaces:
 
     def observe(self, change: Change) -> None:
         """Note what is in namespaces."""
-        obj = change.object
-        self._shown.add(obj.resource)
-        if obj.namespace and obj.resource in self._content and obj.resource != ENDPOINT_SLICES:
-            there = self._there.setdefault(obj.namespace, set())
-            (there.discard if change.type is EventType.DELETED else there.add)((obj.resource, obj.name))
+        obj, resource = change.object, change.object.resource
+        self._shown.add(resource)
+        if change.type is EventType.MODIFIED or resource == ENDPOINT_SLICES or resource not in self._content:
+            return  # what is modified was there before
+        if namespace := obj.namespace:
+            there = self._there.setdefault(namespace, set())
+            (there.discard if change.type is EventType.DELETED else there.add)((resource, obj.name))
 
     def expects(self, change: Change) -> bool:
         """Whether a change of what is in a terminating namespace is what our controller has to come to by itself."""
+        if not self._ending:
+            return False
         obj = change.object
         lister = self._addresses if obj.resource == IP_ADDRESSES else self._content.get(obj.resource)
         since = self._ending.get(_holder(obj))
