@@ -50,5 +50,25 @@ def test_it_is_the_closest_creation_s(revision: int, is_theirs: bool) -> None:
     assert usage.is_of_theirs(quota(revision - 1, BEFORE), after) is is_theirs
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "is_theirs"),
+    [
+        ("requests.cpu", "Pod", True),
+        ("limits.memory", "Pod", True),
+        ("count/pods", "Pod", True),
+        ("persistentvolumeclaims", "PersistentVolumeClaim", True),
+        ("gold.storageclass.storage.k8s.io/requests.storage", "PersistentVolumeClaim", True),
+        ("requests.storage", "Pod", False),
+        ("replicationcontrollers", "ReplicationController", True),
+        ("count/jobs.batch", "Pod", False),
+    ],
+)
+def test_it_is_of_a_kind_that_is_counted(name: str, kind: str, is_theirs: bool) -> None:
+    usage = Usage()
+    metadata = {"name": "x", "namespace": "a", "resourceVersion": "9"}
+    usage.created(Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": metadata}), is_theirs=True)
+    assert usage.is_of_theirs(quota(8, {name: "1"}), quota(10, {name: "2"})) is is_theirs
+
+
 def test_without_any_creation_it_is_an_input() -> None:
     assert not Usage().is_of_theirs(quota(1, BEFORE), quota(2, {"pods": "2", "cpu": "100m"}))
