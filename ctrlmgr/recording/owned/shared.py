@@ -34,6 +34,7 @@ from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.owned.births import Births
 from ctrlmgr.recording.owned.edits import carried_over
 from ctrlmgr.recording.owned.usage import QUOTAS, Usage
+from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import RECORDING, Stage
 
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
@@ -292,6 +293,10 @@ class SharedKind:
     def passed(self, revision: Revision) -> None:
         """Forget what was before the checkpoint."""
         self._changed.clear()
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: all of it can be compared."""
+        return ()
 
 
 def _node(pod: Object) -> str:

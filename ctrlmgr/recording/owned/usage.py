@@ -2,7 +2,7 @@
 
 A quota's `status.used` rises in admission, for an object that is about to be created: in Kubernetes a moment before it,
 here along with it. Neither writes in the name of the maker. So a rise is taken for the work of the maker of that object
-of the namespace, of a kind that is counted in what has risen, whose creation is recorded closest to it. When ours create
+of the namespace, of a kind that is counted in what rose, whose creation is recorded closest to it. When ours create
 theirs, admission raises it; for an object that is an input nothing is admitted, so that its rise is an input as well.
 Falls, and new limits, are the quota controller's: inputs.
 """
