@@ -85,6 +85,8 @@ class Attributes:
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
+    asked: set[str] = field(default_factory=set)
+    """Which other processes were asked about this write, in whichever attempt: it is not decided again lightly."""
     changed_by: list[Changer] = field(default_factory=list)
     """What has changed the object; `ctrlmgr why` names it."""
     should_reinvoke: bool = False

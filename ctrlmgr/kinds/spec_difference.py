@@ -40,6 +40,22 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("enableServiceLinks", "topologySpreadConstraints", "os", "schedulingGates", "resourceClaims", "resources"),
         *("hostnameOverride", "schedulingGroup"),
     ),
+    "Volume": (
+        *(
+            "name",
+            "hostPath",
+            "emptyDir",
+            "gcePersistentDisk",
+            "awsElasticBlockStore",
+            "gitRepo",
+            "secret",
+            "nfs",
+            "iscsi",
+        ),
+        *("glusterfs", "persistentVolumeClaim", "rbd", "quobyte", "flexVolume", "cinder", "cephfs", "flocker"),
+        *("downwardAPI", "fc", "azureFile", "configMap", "vsphereVolume", "azureDisk", "photonPersistentDisk"),
+        *("projected", "portworxVolume", "scaleIO", "storageos", "csi", "ephemeral", "image"),
+    ),
     "PersistentVolumeSource": (
         *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
         *("flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume", "azureDisk"),

@@ -87,6 +87,7 @@ class ServingAuthentication:
             issuers=self._issuers,
             audiences=audiences,
             on_use=on_use,
+            lookup=accounts.lookup,
         )
         self.token_requests = TokenRequests(
             self.service_accounts,

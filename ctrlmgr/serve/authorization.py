@@ -123,7 +123,7 @@ class ServingAuthorization:
 
 def _refuse_more(settings: AuthorizationSettings) -> None:
     """Raise `SettingsError` if settings say besides a file what only the file may say."""
-    only = AuthorizationSettings(config=settings.config)
+    only = AuthorizationSettings(config=settings.config, end_watches=settings.end_watches)
     for each in fields(settings):
         if getattr(settings, each.name) != getattr(only, each.name):
             raise SettingsError(f"authorization.{each.name} cannot be set where authorization.config names a file")

@@ -53,6 +53,7 @@ class Front:
         `on_use` hears of Secrets whose tokens are used.
         """
         self._settings = settings.server
+        self._ends_watches = settings.authorization.end_watches
         self._clock = clock
         self._random = random
         self.kubeconfig = settings.data_path / kubeconfig
@@ -93,6 +94,7 @@ class Front:
             max_writes=self._settings.max_writes,
             kinds=kinds,
             auditing=auditing,
+            ends_watches=self._ends_watches,
         )
         return HttpServer(
             app,

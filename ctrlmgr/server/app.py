@@ -57,12 +57,13 @@ class App:
         max_writes: int = limits.WRITES,
         kinds: Kinds | None = None,
         auditing: Auditing | None = None,
+        ends_watches: bool = True,
     ) -> None:
         """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
 
         Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
         `random` names requests, and `auditing` writes them down. At most `max_reads` reads and `max_writes` writes are
-        worked on at a time.
+        worked on at a time. `ends_watches` says whether a watch ends that could no longer be begun.
         """
         self._backend = backend
         self._ids = RequestIds(random)
@@ -73,7 +74,7 @@ class App:
         self._auditing = auditing
         if auditing is not None:
             backend.tell_of_rounds(auditing)
-        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing)
+        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing, ends_watches=ends_watches)
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -106,7 +107,7 @@ class App:
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; requests are answered only while it is."""
         async with self._backend.running():
-            looking = asyncio.create_task(self._chain.standing.run(), name="credentials of watches")
+            looking = asyncio.create_task(self._chain.standing.run(), name="credentials and rights of watches")
             try:
                 yield
             finally:

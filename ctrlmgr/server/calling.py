@@ -2,6 +2,7 @@
 
 Guarantees:
 - A call ends within its timeout, from connecting to the last byte; one that may be tried again within as many.
+- A server that says when to come again (429 or 5xx with `Retry-After`) is asked again then, within the same timeout.
 - Nothing is raised: what goes wrong is told in the words that Go's HTTP client has for it.
 - A process that calls no other pays nothing for it: what makes connections is loaded with the first call.
 """
@@ -11,18 +12,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Final, Protocol
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.engine.calls.replies import is_passing
+from ctrlmgr.engine.calls.replies import comes_again, is_passing
 from ctrlmgr.server.go_words import DEADLINE
+
+_AGAIN: Final = 10
+"""How often a server is asked again that says when to come again (client-go `rest/request.go`)."""
 
 
 class _Connections(Protocol):
     async def answer(self, call: Call) -> Reply: ...
 
     async def close(self) -> None: ...
+
+
+async def _answered(connections: _Connections, call: Call) -> Reply:
+    """Return the answer to a call, made again as often as a server asks for that, within reason."""
+    for _ in range(_AGAIN):
+        reply = await connections.answer(call)
+        if not comes_again(reply):
+            return reply
+        await asyncio.sleep(max(reply.retry_after or 0, 0))
+    return await connections.answer(call)
 
 
 class Caller:
@@ -75,7 +89,7 @@ class Caller:
         began = self._clock.monotonic()
         try:
             async with asyncio.timeout(call.timeout):
-                reply = await connections.answer(call)
+                reply = await _answered(connections, call)
         except TimeoutError:
             reply = Reply(problem=DEADLINE)
         return reply._replace(seconds=self._clock.monotonic() - began)

@@ -14,7 +14,8 @@ Guarantees:
 - A client learns nothing of what is here before it is known who it is and that it may ask: 401 and 403 come before 404.
 - A step that needs no other process is passed without waiting.
 - What was acknowledged before a request came counts for it: rights that were taken are gone, on any connection.
-- A watch lasts no longer than the credentials that it was begun with, but for a minute.
+- A watch lasts no longer than the credentials that it was begun with, but for a minute, nor than the right to begin it,
+  unless that is not looked at again.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -43,6 +44,7 @@ from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.authn.standing import Standing
+from ctrlmgr.server.authz.lasting_rights import LastingRights
 from ctrlmgr.server.driver import Round
 from ctrlmgr.server.endpoints import Place
 from ctrlmgr.server.http.request import Request
@@ -98,8 +100,13 @@ class Chain:
         authorizer: Authorizer,
         limits: InFlightLimits,
         auditing: Auditing | None = None,
+        *,
+        ends_watches: bool = True,
     ) -> None:
-        """Lead to `backend` for resources and to `pages` for all else; `auditing` writes requests down."""
+        """Lead to `backend` for resources and to `pages` for all else; `auditing` writes requests down.
+
+        `ends_watches` says whether a watch ends that could no longer be begun.
+        """
         self._auditing = auditing
         self._backend = backend
         self._pages = pages
@@ -107,8 +114,8 @@ class Chain:
         self._authorizer = authorizer
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
-        self.standing = Standing(authenticator)
-        """Ends watches whose credentials have ended."""
+        self.standing = Standing(authenticator, LastingRights(authorizer) if ends_watches else None)
+        """Ends watches whose credentials or rights have ended."""
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
@@ -142,7 +149,7 @@ class Chain:
                     return
                 raise refusal(request.user, attributes, verdict.reason)
             if attributes.verb == "watch":
-                with self.standing.holding(request, parts, sender):
+                with self.standing.holding(request, parts, sender, attributes):
                     await self._perform(request, place, attributes)
             else:
                 await self._perform(request, place, attributes)

@@ -9,6 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections import OrderedDict
 from typing import Final
@@ -29,6 +30,7 @@ _REMEMBERED = 64
 _IDLE = 90.0
 """Seconds for which an idle connection is kept."""
 _REDIRECTS = 10
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, */*",
@@ -86,8 +88,9 @@ class Connections:
                     response.close()
                     return Reply(problem=f"http: response body of more than {MAX_ANSWER} bytes")
             media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
-            delay = "Retry-After" in response.headers
-            return Reply(response.status, media_type, bytes(body), suggests_delay=delay)
+            later = response.headers.get("Retry-After", "")
+            seconds = int(later) if _INTEGER.fullmatch(later) else None
+            return Reply(response.status, media_type, bytes(body), retry_after=seconds)
 
     def _context(self, call: Call) -> ssl.SSLContext:
         """Return what trusts the authorities of a call, and shows its certificate."""

@@ -268,6 +268,16 @@ class ServiceAccountSettings:
             metavar="FILE",
         ),
     ] = ()
+    lookup: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether tokens that are kept in Secrets are good only while their Secret holds them and their account is "
+            "there. What other tokens of service accounts are bound to is looked up in any case.",
+            flag="--service-account-lookup",
+            metavar="BOOL",
+        ),
+    ] = True
     jwks_uri: Annotated[
         str,
         TEXT,

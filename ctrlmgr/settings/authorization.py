@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, LIST, TEXT, Kind, one_of
+from ctrlmgr.settings.kinds import DURATION, LIST, SWITCH, TEXT, Kind, one_of
 
 MODES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
 """Who can be asked whether a request may be made."""
@@ -40,6 +40,14 @@ class AuthorizationSettings:
             metavar="LIST",
         ),
     ] = ("Node", "RBAC")
+    end_watches: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a watch ends, within a minute, when its user may no longer begin it. If not, its right is looked "
+            "at when it begins, as in Kubernetes, and it lasts until it times out."
+        ),
+    ] = True
     config: Annotated[
         str,
         TEXT,

@@ -25,7 +25,11 @@ ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
 """Where the addresses of nodes come from."""
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
-FEATURES: Final = ("GuaranteedQoSPodCPUResize", "InPlacePodLevelResourcesVerticalScaling")
+FEATURES: Final = (
+    "GuaranteedQoSPodCPUResize",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+)
 """What a kubelet of that version declares that pods can ask for; admission refuses changes that a node cannot make."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

@@ -67,10 +67,21 @@ def desired_status(
         **_addresses(place),
         "startTime": clock(0.0),
         **{key: each for key, each in statuses.items() if each},
+        **_whole(pod, life),
         "qosClass": before.get("qosClass", "BestEffort"),
     }
     changes = None if life.next_change is None else max(life.next_change - now, 0.0)
     return Desired(new, changes, life.has_stopped(now), life)
+
+
+def _whole(pod: Mapping[str, Any], life: Life) -> dict[str, Any]:
+    """Return what a pod that asks for resources as a whole was given, from when it runs."""
+    resources = pod["spec"].get("resources") or {}
+    if not resources or not any(each.spans for each in life.main):
+        return {}
+    given = {field: each for field, each in resources.items() if field in ("limits", "requests")}
+    allocated = {"allocatedResources": given["requests"]} if given.get("requests") else {}
+    return {**allocated, "resources": given}
 
 
 def _addresses(place: Place) -> dict[str, Any]:
@@ -125,7 +136,7 @@ def _container(
     resources = life.container.get("resources") or {}
     if life.spans and resources.get("requests"):
         found["allocatedResources"] = resources["requests"]
-    if life.spans and resources:
+    if life.spans:  # also where there is nothing to tell: that there is the field says that the node can resize pods
         found["resources"] = {key: each for key, each in resources.items() if key in ("limits", "requests")}
     return found
 

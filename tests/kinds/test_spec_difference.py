@@ -103,3 +103,10 @@ def test_claims_and_sources_of_volumes_are_told_apart_as_well() -> None:
     assert '-  "ReadWriteOnce"\n+  "ReadWriteMany"\n' in difference("PersistentVolumeClaimSpec", once, many)
     here, there = {"hostPath": {"path": "/a"}}, {"nfs": {"server": "s", "path": "/b"}}
     assert '- "HostPath": {\n-  "Path": "/a",\n' in difference("PersistentVolumeSource", here, there)
+
+
+def test_a_volume_lists_its_sources_in_the_internal_order() -> None:
+    [volume] = json.loads(written("PodSpec", {"volumes": [{"name": "v"}]}))["Volumes"]
+    names = [*volume]
+    assert names[names.index("RBD") : names.index("Cinder") + 1] == ["RBD", "Quobyte", "FlexVolume", "Cinder"]
+    assert (len(names), names[-1]) == (31, "Image")

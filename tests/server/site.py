@@ -66,6 +66,7 @@ def make(
     max_reads: int = 400,
     tokens: TokenRequests | None = None,
     auditing: Auditing | None = None,
+    ends_watches: bool = True,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -78,7 +79,15 @@ def make(
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
     app = App(
-        backend, pages, authenticator, authorizer, clock=clock, random=Random(3), max_reads=max_reads, auditing=auditing
+        backend,
+        pages,
+        authenticator,
+        authorizer,
+        clock=clock,
+        random=Random(3),
+        max_reads=max_reads,
+        auditing=auditing,
+        ends_watches=ends_watches,
     )
     return Made(app, log, backend)
 

@@ -229,3 +229,48 @@ def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
     tries = Tries(5, 0.001, 1.5)
     replies, _ = called(tmp_path, answers_later, times=2, tries=tries)
     assert [each.code for each in replies] == [200, 503]  # a 503 is an answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "codes", "times"),
+    [
+        pytest.param(b"503 Busy\r\nretry-after: 0", [200], 3, id="comes again when it is told to"),
+        pytest.param(b"429 Busy\r\nretry-after: 0", [200], 3, id="also if there are too many"),
+        pytest.param(b"429 Busy\r\nretry-after: soon", [429], 1, id="to a time that is none"),
+        pytest.param(b"400 Bad\r\nretry-after: 0", [400], 1, id="to an answer that stands"),
+    ],
+)
+def test_a_server_that_says_when_to_come_again_is_asked_again(
+    tmp_path: Path, answer: bytes, codes: list[int], times: int
+) -> None:
+    asked = 0
+
+    async def answers_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        while True:
+            await request(reader)
+            asked += 1
+            said = answer if asked < 3 else b"200 OK"
+            writer.write(b"HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n" % said)
+            await writer.drain()
+
+    replies, _ = called(tmp_path, answers_later)
+    assert ([each.code for each in replies], asked) == (codes, times)
+
+
+def test_a_server_is_not_asked_again_for_ever(tmp_path: Path) -> None:
+    asked = 0
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        while True:
+            await request(reader)
+            asked += 1
+            wait = b"0" if asked < 12 else b"30"
+            writer.write(b"HTTP/1.1 503 Busy\r\nretry-after: %s\r\ncontent-length: 0\r\n\r\n" % wait)
+            await writer.drain()
+
+    (reply,), _ = called(tmp_path, never)
+    assert (reply.code, asked) == (503, 11)
+    (reply,), _ = called(tmp_path, never, timeout=0.5)
+    assert (reply.problem, asked) == ("context deadline exceeded", 12)

@@ -274,6 +274,15 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert all(at(seconds, of).status == at(seconds, of).status for seconds in range(0, 100, 7))
 
 
+def test_a_pod_that_asks_as_a_whole_is_told_what_it_was_given() -> None:
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    whole = pod(container(), resources=resources)
+    assert "allocatedResources" not in at(0.0, whole).status
+    status = at(30.0, whole).status
+    assert (status["allocatedResources"], status["resources"]) == ({"cpu": "1"}, resources)
+    assert "resources" not in at(30.0, pod(container())).status
+
+
 def test_logs() -> None:
     of = pod(container(script="echo one; sleep 2; echo two; sleep 100"))
 

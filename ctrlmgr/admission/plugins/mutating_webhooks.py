@@ -107,6 +107,7 @@ class MutatingAdmissionWebhook(Plugin):
             if asking.endpoint.problem:
                 reply = Reply(problem=asking.endpoint.problem)
             else:
+                attributes.asked.add(hook.uid)
                 (reply,) = yield CallOut([asking.call])
             seconds = reply.seconds
             changed = yield from self._apply(asking, reply, attributes, note)

@@ -73,6 +73,16 @@ def _resizes_pod(old: Pod, new: Pod) -> bool:
     return before is None or after is None or _amounts(before) != _amounts(after)
 
 
+def _resizes_init_containers(old: Pod, new: Pod) -> bool:
+    """Say whether the resources of an init container change that ends before the others start."""
+    pairs = zip(*((pod.get("spec") or {}).get("initContainers") or () for pod in (old, new)), strict=True)
+    return any(
+        before.get("restartPolicy") != "Always"
+        and _amounts(before.get("resources") or {}) != _amounts(after.get("resources") or {})
+        for before, after in pairs
+    )
+
+
 def _amounts(resources: Mapping[str, Any]) -> Any:
     """Return resources so that equal ones are equal, however they are written."""
     return [
@@ -84,5 +94,6 @@ def _amounts(resources: Mapping[str, Any]) -> Any:
 FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
     "GuaranteedQoSPodCPUResize": _resizes_guaranteed_cpu,
     "InPlacePodLevelResourcesVerticalScaling": _resizes_pod,
+    "InPlacePodVerticalScalingInitContainers": _resizes_init_containers,
 }
 """When an update needs a feature, given the pod before and after; by name, which is their order in refusals."""

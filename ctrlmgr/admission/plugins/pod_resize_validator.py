@@ -29,10 +29,10 @@ class PodResizeValidator(Plugin):
         return (resource, subresource, operation) == (PODS, "resize", Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what the node cannot give; a pod without a node may be of any size."""
-        spec = attributes.fields.get("spec") or {}
-        name = spec.get("nodeName")
-        if not name:
+        """Refuse what the node cannot give; a pod that has no node, or stays as it is, may be of any size."""
+        new, old = attributes.fields, attributes.old or {}
+        name = (new.get("spec") or {}).get("nodeName")
+        if not name or _generation(new) == _generation(old):
             return
         found = attributes.view.get(NODES, Key("", name))
         if found is None:
@@ -40,9 +40,14 @@ class PodResizeValidator(Plugin):
         if (system := found.labels.get(_OS) or "linux") != "linux":
             problem = f'pod resize is only supported on linux nodes, node "{name}" is "{system}"'
             raise attributes.forbidden(problem, StatusCause("UnsupportedPlatform"))
-        if problem := _too_much(attributes.fields, found.to_dict()):
+        if problem := _too_much(new, found.to_dict()):
             words = f"node didn't have enough allocatable resources: {problem}"
             raise attributes.forbidden(words, StatusCause("NodeCapacity"))
+
+
+def _generation(pod: Mapping[str, Any]) -> int:
+    generation: int = (pod.get("metadata") or {}).get("generation") or 0
+    return generation
 
 
 def _too_much(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:

@@ -63,6 +63,7 @@ class ValidatingAdmissionWebhook(Plugin):
                 askings.append((index, (yield from converting(question, attributes.around))))
             except (ApiError, CallFailed) as error:
                 refusals += _refusal(attributes, index, invocation.hook, error, 0.0)
+        attributes.asked.update(asking.hook.uid for _, asking in askings)
         replies = yield from _replies([asking for _, asking in askings])
         for (index, asking), reply in zip(askings, replies, strict=True):
             try:

@@ -146,20 +146,21 @@ def limits_of(fields: Fields) -> Amounts:
 
 
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
-    own = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
-    asked = {name: amount for name, amount in own.items() if is_pod_level(name)}
+    """Return what a pod asks for as a whole; while it is resized the most of that, of what it was given and has."""
+    asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
+    if not any(is_pod_level(name) for name in asked):
+        return {}
     status = fields.get("status") or {}
-    has = {name: amount for name, amount in ((status.get("resources") or {}).get(field) or {}).items() if name in asked}
-    return larger(asked, has)
+    most = larger({} if _is_infeasible(status) else asked, (status.get("resources") or {}).get(field) or {})
+    if field == "requests":
+        most = larger(most, status.get("allocatedResources") or {})
+    return {name: amount for name, amount in most.items() if is_pod_level(name)}
 
 
 def _effective(fields: Fields, field: str) -> dict[str, Any]:
     """Return the spec with the amounts that containers have to be counted with."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
-    infeasible = any(
-        each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible"
-        for each in status.get("conditions") or ()
-    )
+    infeasible = _is_infeasible(status)
     found = {
         each["name"]: each
         for group in ("containerStatuses", "initContainerStatuses")
@@ -173,6 +174,13 @@ def _effective(fields: Fields, field: str) -> dict[str, Any]:
             for each in spec.get("initContainers") or ()
         ],
     }
+
+
+def _is_infeasible(status: Mapping[str, Any]) -> bool:
+    """Say whether its node has said that it can never give the pod what it asks for now."""
+    conditions = status.get("conditions") or ()
+    pending = (each.get("reason") for each in conditions if each.get("type") == "PodResizePending")
+    return next(pending, "") == "Infeasible"
 
 
 def _counted(

@@ -68,8 +68,8 @@ class Reply(NamedTuple):
     problem: str = ""
     """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
     seconds: float = 0.0
-    suggests_delay: bool = False
-    """Whether the answer says when to come again (`Retry-After`)."""
+    retry_after: int | None = None
+    """Seconds after which to come again, where the answer says so in whole seconds (`Retry-After`)."""
 
 
 class CallOut(NamedTuple):

@@ -27,9 +27,14 @@ def is_success(reply: Reply) -> bool:
     return 200 <= reply.code <= 206
 
 
+def comes_again(reply: Reply) -> bool:
+    """Say whether client-go sends the same call again, after as long as the reply says (`rest/with_retry.go`)."""
+    return reply.retry_after is not None and (reply.code == 429 or reply.code >= 500)
+
+
 def is_passing(reply: Reply) -> bool:
     """Say whether to ask again after such a reply may help (apiserver `webhook.DefaultShouldRetry`)."""
-    if reply.suggests_delay or "connection reset by peer" in reply.problem:
+    if (reply.retry_after or 0) > 0 or "connection reset by peer" in reply.problem:
         return True
     return reply.code == 429 or (reply.code >= 500 and reply.code != 503)
 

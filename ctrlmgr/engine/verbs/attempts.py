@@ -15,15 +15,16 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.attributes import Changer
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
-from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.refusals import already_exists, conflict
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
-from ctrlmgr.eventlog.event import Cause, Event, Proposal
+from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 
 RETRIES = 5
 """How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
@@ -71,6 +72,7 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
                 author, cause = request.requester.author, _cause(request, decision.changed_by)
                 events: Sequence[Event] = yield Append(decision.proposals, author, decision.late, cause)
             except (AlreadyExists, Conflict, NotFound):
+                _refuse_if_taken(request, decision)
                 limit = max(limit, _SHARED_RETRIES) if decision.late else limit
                 continue
             return (yield from _answer(request, decision, events))
@@ -104,14 +106,15 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
     """Decide; once more if that refused or changed nothing, but the state was behind.
 
-    What another process refused is refused: asking it again would be another question. A dry run, which never appends,
-    is decided on the newest state from the first.
+    What another process refused is refused: asking it again would be another question. Where others were asked, it is
+    the object alone that must have changed since to have them asked again, as in Kubernetes (etcd3 `GuaranteedUpdate`).
+    A dry run, which never appends, is decided on the newest state from the first.
     """
     if request.options.dry_run:
         yield REFRESH
         return (yield from decide())
     state = request.state
-    before = state.revision
+    before, seen = state.revision, _version(request)
     refusal: ApiError | None = None
     try:
         decision = yield from decide()
@@ -122,11 +125,25 @@ def _decided(request: Request, decide: Decide) -> Operation[Decision]:
             raise
         refusal = error
     yield REFRESH
-    if state.revision != before:
+    if state.revision != before and (not request.asked or _version(request) != seen):
         return (yield from decide())
     if refusal is not None:
         raise refusal
     return decision
+
+
+def _version(request: Request) -> Revision:
+    there = request.current()
+    return 0 if there is None else there.revision
+
+
+def _refuse_if_taken(request: Request, decision: Decision) -> None:
+    """Refuse a creation that lost its name to another, where deciding again would ask others again to no avail."""
+    if not request.asked or request.upserts or decision.shown is None:
+        return
+    made, there = decision.proposals[decision.shown], request.current()
+    if made.type is EventType.ADDED and there is not None and there.key == made.object.key:
+        raise already_exists(request.plan.resource, there.name, terminating=there.is_terminating)
 
 
 def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Operation[Answer]:

@@ -55,6 +55,7 @@ class Request:
         "_attempt",
         "admission",
         "annotations",
+        "asked",
         "is_of_collection",
         "now",
         "options",
@@ -96,6 +97,8 @@ class Request:
         """Whether it is to update or to apply, and creates because nothing is there."""
         self.annotations: dict[str, str] = {}
         """What the audit log is told of this write."""
+        self.asked: set[str] = set()
+        """Which other processes were asked about this write."""
         self.size = 0
         """How many bytes were sent for it: what is done for a large one others need not wait for."""
         self._attempt: Context | None = None
@@ -177,6 +180,7 @@ class Request:
             ctx.warnings,
             self.annotations,
             ctx.companions,
+            asked=self.asked,
         )
         attributes.upserts = self.upserts
         return attributes

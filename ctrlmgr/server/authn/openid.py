@@ -17,14 +17,13 @@ import msgspec
 import structlog
 
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.file_stamps import stamp_of
+from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.id_tokens import read_key_set, token_user
 from ctrlmgr.authentication.jwt_configuration import Configuration, TrustedIssuer, read_configuration
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call
 from ctrlmgr.engine.calls.replies import is_success
-from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences
@@ -170,26 +169,18 @@ class ConfiguredTokens(IssuersTokens):
         self._file = file
         self._own_issuers = own_issuers
         self._told = told
-        self._stamp = stamp_of(self._file)
-        self._take(read_configuration(file, own_issuers))
+        self._followed = FollowedFiles(
+            "settings of authentication", [file], lambda status: CONFIGURATION_RELOADS.labels(status).inc()
+        )
+        self._take()
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
-        stamp = stamp_of(self._file)
-        if stamp == self._stamp:
-            return False
-        self._stamp = stamp
-        try:
-            self._take(read_configuration(self._file, self._own_issuers))
-        except SettingsError as error:
-            CONFIGURATION_RELOADS.labels("failure").inc()
-            log.warning("authentication configuration not reloaded, the old one stays in force", error=str(error))
-            return False
-        CONFIGURATION_RELOADS.labels("success").inc()
-        log.info("authentication configuration reloaded", file=str(self._file), issuers=len(self._issuers))
-        return True
+        return self._followed.reload(self._take)
 
-    def _take(self, said: Configuration) -> None:
-        """Go by a configuration."""
+    def _take(self) -> bool:
+        """Go by what the file says now; raises `SettingsError`."""
+        said = read_configuration(self._file, self._own_issuers)
         self.trust(said.issuers)
         self._told(said)
+        return True

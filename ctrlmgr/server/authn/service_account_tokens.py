@@ -4,7 +4,8 @@ Guarantees:
 - A token is believed if it says that one of our issuers made it, one of our keys verifies it, it is meant for whom is
   asked, and what it is bound to is still there, which is looked up each time.
 - Nothing in a token chooses how it is verified but which of our keys is tried.
-- Tokens that are kept in Secrets are believed as long as their Secret holds them; `on_use` hears of each use.
+- Tokens that are kept in Secrets are believed as long as their Secret holds them, and `on_use` hears of each use; for
+  ever, if `lookup` says that Secrets are not looked up.
 
 Only the verification of a signature is remembered, by the digest of the whole token.
 
@@ -25,7 +26,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.keys import VerificationKeys, key_id
 from ctrlmgr.authentication.legacy_claims import ISSUER as LEGACY_ISSUER
-from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_legacy
+from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_claims, judge_legacy
 from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, Judged, bound_claims, judge
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
 from ctrlmgr.clock import Clock
@@ -86,11 +87,12 @@ class ServiceAccountTokens:
         issuers: Sequence[str] = (DEFAULT_ISSUER,),
         audiences: Audiences = (),
         on_use: Callable[[Object], None] = lambda secret: None,
+        lookup: bool = True,
     ) -> None:
         """Sign with `signing` as the first of `issuers`; believe what all of them signed with one of `keys`.
 
         This server is the `audiences`, by default called like the issuers. `find` says what there is, `random` what
-        tokens are called, and `on_use` is told of Secrets whose tokens are used.
+        tokens are called, and `on_use` is told of Secrets whose tokens are used, if these are looked up (`lookup`).
         """
         self._signing = signing
         self._signing_id = key_id(signing.public_key())
@@ -101,6 +103,7 @@ class ServiceAccountTokens:
         self._issuers = tuple(issuers)
         self.audiences: Audiences = tuple(audiences) or self._issuers
         self._on_use = on_use
+        self._lookup = lookup
         self._verified: dict[bytes, _AnyClaims] = {}
 
     def issue(
@@ -135,7 +138,7 @@ class ServiceAccountTokens:
     def _judge(self, claims: _AnyClaims, token: str) -> Judged:
         if isinstance(claims, Claims):
             return judge(claims, self._find, self._clock.now())
-        return judge_legacy(claims, token, self._find)
+        return judge_legacy(claims, token, self._find) if self._lookup else judge_claims(claims)
 
     def _claims(self, token: str) -> _AnyClaims | None:
         """Return what a token of ours says; raises `CredentialsRefused` for one that only says that it is ours."""

@@ -17,16 +17,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-import structlog
-
-from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
+from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences
-
-log = structlog.get_logger(__name__)
 
 _SETTING = "authentication.token_auth_file"
 _HASHED = "sha256:"
@@ -44,7 +40,9 @@ class Tokens(ForAllAudiences):
         super().__init__(audiences)
         self._fixed = {_digest(token): user for token, user in fixed.items()}
         self._file = file
-        self._stamp = self._look()
+        self._followed = FollowedFiles(
+            "tokens", [file] if file else [], lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
+        )
         self._users = {**self._read(), **self._fixed}
 
     def user(self, token: str) -> User | None:
@@ -57,25 +55,14 @@ class Tokens(ForAllAudiences):
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
-        stamp = self._look()
-        if stamp == self._stamp:
-            return False
-        self._stamp = stamp
-        try:
-            self._users = {**self._read(), **self._fixed}
-        except SettingsError as error:
-            FILE_RELOADS.labels(_SETTING, "failure").inc()
-            log.warning("tokens not reloaded, the old ones stay valid", error=str(error))
-            return False
-        FILE_RELOADS.labels(_SETTING, "success").inc()
-        log.info("tokens reloaded", file=str(self._file), tokens=len(self._users) - len(self._fixed))
+        return self._followed.reload(self._take)
+
+    def _take(self) -> bool:
+        self._users = {**self._read(), **self._fixed}
         return True
 
-    def _look(self) -> Stamp:
-        return stamp_of(self._file) if self._file else None
-
     def _read(self) -> dict[bytes, User]:
-        if self._file is None or self._stamp is None:
+        if self._file is None or not self._file.exists():
             return {}
         try:
             if self._file.stat().st_mode & 0o077:

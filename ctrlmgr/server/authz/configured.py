@@ -14,17 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import structlog
-
-from ctrlmgr.authentication.file_stamps import stamp_of
+from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import WEBHOOK, Asked, read_configuration
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import AUTHORIZATION_RELOADS
-
-log = structlog.get_logger(__name__)
 
 _AT_START_ONLY: Final = frozenset({"Node", "RBAC"})
 
@@ -36,7 +32,9 @@ class ConfiguredAuthorizers:
         """Read `file`, and have an authorizer made of what it says now and later; raises `SettingsError`."""
         self._file = file
         self._make = make
-        self._stamp = stamp_of(file)
+        self._followed = FollowedFiles(
+            "settings of authorization", [file], lambda status: AUTHORIZATION_RELOADS.labels(status).inc()
+        )
         self.asked = read_configuration(file)
         """Who is asked now."""
         self._now = make(self.asked)
@@ -56,23 +54,15 @@ class ConfiguredAuthorizers:
 
     def reload(self) -> bool:
         """Take up the file if it has changed; return whether it was."""
-        stamp = stamp_of(self._file)
-        if stamp == self._stamp:
+        return self._followed.reload(self._take)
+
+    def _take(self) -> bool:
+        asked = read_configuration(self._file)
+        if asked == self.asked:
             return False
-        self._stamp = stamp
-        try:
-            asked = read_configuration(self._file)
-            if asked == self.asked:
-                return False
-            self._check(asked)
-            self._now = self._make(asked)
-        except SettingsError as error:
-            AUTHORIZATION_RELOADS.labels("failure").inc()
-            log.warning("authorization configuration not reloaded, the old one stays in force", error=str(error))
-            return False
+        self._check(asked)
+        self._now = self._make(asked)
         self.asked = asked
-        AUTHORIZATION_RELOADS.labels("success").inc()
-        log.info("authorization configuration reloaded", file=str(self._file), authorizers=len(asked))
         return True
 
     def _check(self, asked: Sequence[Asked]) -> None:

@@ -21,20 +21,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import structlog
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ctrlmgr.authentication.file_stamps import Stamp, stamp_of
+from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.http.client_certificates import take_any_certificate
-
-log = structlog.get_logger(__name__)
 
 _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
@@ -127,36 +124,27 @@ class ServingContext:
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.context.set_ciphers(_CIPHERS)
         take_any_certificate(self.context)
-        self._loaded = self._stamps()
-        try:
-            self._load()
-        except (OSError, ssl.SSLError) as error:
-            raise SettingsError(f"data_dir: the certificates in {files.directory} cannot be used: {error}") from error
+        followed = (files.serving, files.serving_key, files.authority)
+        self._followed = FollowedFiles(
+            "certificates", followed, lambda status: FILE_RELOADS.labels("data_dir", status).inc()
+        )
+        self._load()
 
     def reload(self) -> bool:
         """Use the files as they are now if they have changed; return whether they were taken up."""
-        stamps = self._stamps()
-        if stamps == self._loaded:
-            return False
-        self._loaded = stamps
+        return self._followed.reload(self._load)
+
+    def _load(self) -> bool:
+        """Take in the files; raises `SettingsError` if they do not fit together."""
         try:
-            self._load()
+            # A context that cannot take the pair in would be left with half of it: try a fresh one first.
+            for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
+                context.load_cert_chain(self._files.serving, self._files.serving_key)
+                context.load_verify_locations(self._files.authority)
         except (OSError, ssl.SSLError) as error:
-            FILE_RELOADS.labels("data_dir", "failure").inc()
-            log.warning("certificates not reloaded, the old ones stay in use", error=str(error))
-            return False
-        FILE_RELOADS.labels("data_dir", "success").inc()
-        log.info("certificates reloaded", directory=str(self._files.directory))
+            directory = self._files.directory
+            raise SettingsError(f"data_dir: the certificates in {directory} cannot be used: {error}") from error
         return True
-
-    def _load(self) -> None:
-        # A context that cannot take the pair in would be left with half of it: try a fresh one first.
-        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
-            context.load_cert_chain(self._files.serving, self._files.serving_key)
-            context.load_verify_locations(self._files.authority)
-
-    def _stamps(self) -> list[Stamp]:
-        return [stamp_of(path) for path in (self._files.serving, self._files.serving_key, self._files.authority)]
 
 
 def _ensure_authority(files: CertificateFiles, now: datetime) -> Authority:

@@ -67,6 +67,26 @@ def test_resources_of_a_pod_as_a_whole(old: dict[str, Any], new: dict[str, Any],
         write.admit(NodeDeclaredFeatureValidator())
 
 
+@pytest.mark.parametrize(
+    ("policy", "cpu", "is_needed"),
+    [({}, "2", True), ({}, "1", False), ({"restartPolicy": "Always"}, "2", False)],
+)
+def test_resources_of_containers_that_end_before_the_others_start(
+    policy: dict[str, Any], cpu: str, is_needed: bool
+) -> None:
+    def asking(amount: str) -> list[dict[str, Any]]:
+        return [{"name": "i", **policy, "resources": {"requests": {"cpu": amount}}}]
+
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    new, old = pod(2, initContainers=asking(cpu)), pod(1, initContainers=asking("1"))
+    write = Write("v1/pods", new, old, node, subresource="resize")
+    if not is_needed:
+        write.admit(NodeDeclaredFeatureValidator())
+        return
+    with pytest.raises(Forbidden, match="requires features InPlacePodVerticalScalingInitContainers which are not"):
+        write.admit(NodeDeclaredFeatureValidator())
+
+
 def test_a_node_that_is_not_there() -> None:
     refused = resized(placed(node="gone"))
     assert (refused.code, refused.message) == (403, 'pods "p" is forbidden: node "gone" not found')

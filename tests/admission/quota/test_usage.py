@@ -123,6 +123,29 @@ def test_a_pod_that_is_being_resized_uses_the_most_of_what_it_asks_for_and_has()
     assert of(PODS).usage(resizing("Infeasible"), NOW)["cpu"] == "300m"
 
 
+@pytest.mark.parametrize(
+    ("reason", "asked", "used"),
+    [
+        ("", {"cpu": "1"}, {"cpu": "1", "memory": "2Gi"}),
+        ("", {"cpu": "100m", "memory": "3Gi"}, {"cpu": "400m", "memory": "3Gi"}),
+        ("Infeasible", {"cpu": "9"}, {"cpu": "400m", "memory": "2Gi"}),
+        ("Deferred", {"cpu": "9"}, {"cpu": "9", "memory": "2Gi"}),
+    ],
+)
+def test_a_pod_that_asks_as_a_whole_is_resized_as_a_whole(
+    reason: str, asked: dict[str, str], used: dict[str, str]
+) -> None:
+    status = {
+        "resources": {"requests": {"cpu": "200m", "memory": "2Gi"}, "limits": {"cpu": "5"}},
+        "allocatedResources": {"cpu": "400m"},
+        "conditions": [{"type": "PodResizePending", "reason": reason}],
+    }
+    fields = pod({"name": "a"}, status=status, resources={"requests": asked, "limits": {"cpu": "4"}})
+    found = of(PODS).usage(fields, NOW)
+    assert {name: found[name] for name in used} == used
+    assert found["limits.cpu"] == "5"
+
+
 def test_a_pod_that_should_have_gone_uses_nothing() -> None:
     gone = {**pod(asking("a", "1")), "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
     for grace, is_counted in ((30, False), (90, True)):

@@ -261,6 +261,71 @@ def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
     assert (made.code, hooked.paths) == (201, ["a"])
 
 
+def meanwhile_in(hooked: Hooked, act: Any) -> Any:
+    """Return what allows everything, after `act`, which gets the number of the question."""
+    numbers = iter(range(9))
+
+    def answered(request: Mapping[str, Any]) -> dict[str, Any]:
+        act(next(numbers))
+        return {"allowed": True}
+
+    return answered
+
+
+CONFIG_MAPS = [
+    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
+]
+MAPS = "/api/v1/namespaces/shop/configmaps"
+MARKED = {"matchLabels": {"marked": "yes"}}
+NEW = {"matchExpressions": [{"key": "new", "operator": "Exists"}]}
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        pytest.param("POST", MAPS, {"metadata": {"name": "there"}}, 409, id="a name that is taken"),
+        pytest.param("PUT", f"{MAPS}/there", {"metadata": {"name": "there"}}, 200, id="an update that changes nothing"),
+        pytest.param(
+            "PUT", f"{MAPS}/there", {"metadata": {"name": "there", "labels": {"a": "b!"}}}, 422, id="an invalid update"
+        ),
+    ],
+)
+def test_other_writes_do_not_have_hooks_asked_again(method: str, path: str, body: dict[str, Any], code: int) -> None:
+    hooked = Hooked()
+    hooked.create("there")
+    hooked.answers["a"] = meanwhile_in(hooked, lambda number: hooked.stage.namespace(f"other-{number}"))
+    hooked.configure("mutating", "c", {"name": "a.example.com", "rules": CONFIG_MAPS})
+    assert hooked.stage.send(method, path, body).code == code
+    assert hooked.paths == ["a"]
+
+
+def test_a_creation_that_loses_its_name_meanwhile_is_asked_about_once() -> None:
+    hooked = Hooked()
+    made = meanwhile_in(hooked, lambda number: hooked.create("x") if not number else None)
+    hooked.answers["a"] = made
+    hooked.configure("validating", "c", {"name": "a.example.com", "rules": CONFIG_MAPS, "objectSelector": MARKED})
+    answer = hooked.create("x", metadata={"labels": {"marked": "yes"}})
+    assert (answer.code, answer.body["reason"], hooked.paths) == (409, "AlreadyExists", ["a"])
+
+
+def test_an_update_of_what_has_changed_meanwhile_is_asked_about_again() -> None:
+    hooked = Hooked()
+    hooked.create("x", metadata={"labels": {"marked": "yes"}})
+
+    def change(number: int) -> None:
+        if not number:
+            fields = {"metadata": {"name": "x", "labels": {"marked": "no"}}}
+            assert hooked.stage.send("PUT", f"{MAPS}/x", fields).code == 200
+
+    hooked.answers["a"] = meanwhile_in(hooked, change)
+    hooked.configure("validating", "c", {"name": "a.example.com", "rules": CONFIG_MAPS, "objectSelector": NEW})
+    patched = hooked.stage.send("PATCH", f"{MAPS}/x", {"metadata": {"labels": {"new": "1"}}}, media_type=MERGE_PATCH)
+    assert (patched.code, patched.body["metadata"]["labels"]) == (200, {"marked": "no", "new": "1"})
+    assert hooked.paths == ["a", "a"]
+    assert [request["oldObject"]["metadata"]["labels"]["marked"] for _, request in hooked.asked] == ["yes", "no"]
+
+
 def test_a_service_is_judged_as_kubernetes_stores_it() -> None:
     hooked = Hooked(a=allow())
     hooked.configure("validating", "c", {"name": "a.example.com"})

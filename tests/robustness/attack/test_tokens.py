@@ -137,6 +137,23 @@ def test_what_a_token_is_bound_to_may_go_and_come_again(server: Server, kind: st
     assert (code, answer["reason"]) == (409, "Conflict")
 
 
+def test_a_token_in_a_secret_is_worth_what_the_secret_says_while_its_connection_stays(server: Server) -> None:
+    account(server, "keeping")
+    about = {"name": "kept", "annotations": {"kubernetes.io/service-account.name": "keeping"}}
+    server.create(SECRETS, {"metadata": about, "type": "kubernetes.io/service-account-token"})
+    place = f"{SECRETS}/kept"
+    until(lambda: "token" in server.request("GET", place)[1].get("data", {}))
+    token = base64.b64decode(server.request("GET", place)[1]["data"]["token"]).decode()
+    with closing(Line(server, token)) as line:
+        assert line.who() == (201, "system:serviceaccount:default:keeping")
+        assert server.request("PATCH", place, {"data": {"token": "b3RoZXI="}})[0] == 200
+        assert line.who()[0] == 401
+        assert server.request("PATCH", place, {"data": {"token": base64.b64encode(token.encode()).decode()}})[0] == 200
+        assert line.who()[0] == 201
+        assert server.request("DELETE", place)[0] == 200
+        assert line.who()[0] == 401
+
+
 def test_forged_tokens(server: Server, folder: Path) -> None:
     account(server, "forged")
     token = token_of(server, "forged")

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -15,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.keys import VerificationKeys
+from ctrlmgr.authentication.keys import VerificationKeys, key_id
+from ctrlmgr.authentication.legacy_claims import legacy_claims
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS, STALE, Bound, Reference
 from ctrlmgr.authentication.user import CREDENTIAL_ID, User
 from ctrlmgr.clock import format_time_seconds
@@ -308,3 +310,22 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(SettingsError, match=words):
             read_account_keys(*arguments)
+
+
+@pytest.mark.parametrize("looks_up", [True, False])
+def test_tokens_in_secrets_are_looked_up_unless_it_is_said_that_they_are_not(looks_up: bool) -> None:
+    cluster = Cluster()
+    used: list[Object] = []
+    keys = VerificationKeys([KEY.public_key()])
+    cluster.tokens = ServiceAccountTokens(
+        KEY, keys, cluster.find, clock=cluster.clock, random=Random(1), on_use=used.append, lookup=looks_up
+    )
+    token = jwt.sign(msgspec.json.encode(legacy_claims(cluster.account, "gone")), KEY, key_id(KEY.public_key()))
+    if looks_up:
+        assert cluster.why(token) == "Token has been invalidated"
+    else:
+        assert cluster.user(token).name == "system:serviceaccount:default:builder"
+    assert not used
+    bound = cluster.issue(bound=SECRET)
+    del cluster.there[SECRETS, Key("default", "s")]
+    assert cluster.why(bound), "what other tokens are bound to is looked up in any case"

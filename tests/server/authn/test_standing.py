@@ -9,11 +9,14 @@ import pytest
 
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, AlwaysAllow, Decision, Verdict
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.server.authn import standing
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts
 from ctrlmgr.server.authn.standing import Standing
+from ctrlmgr.server.authz.lasting_rights import LastingRights
 from tests.server.site import CONFIG_MAPS, make, running
 
 
@@ -36,6 +39,25 @@ class Tokens(AllowEverything):
         return User(name, groups=("system:masters",))
 
 
+ALL = Attributes("watch", "", "", "v1", "pods")
+ONE = ALL._replace(namespace="default", name="web")
+
+
+class Rights(AlwaysAllow):
+    """Allows what is not taken away; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.taken: set[tuple[str, Attributes]] = set()
+        self.undecided = False
+        self.asked: list[tuple[str, str]] = []
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        self.asked.append((user.name, attributes.name or attributes.resource))
+        if self.undecided:
+            return Verdict(Decision.NO_OPINION, error="it does not answer")
+        return NO_OPINION if (user.name, attributes) in self.taken else ALLOWED
+
+
 class Watch:
     def __init__(self) -> None:
         self.is_cut_off = False
@@ -44,8 +66,8 @@ class Watch:
         self.is_cut_off = True
 
 
-def parts(token: bytes) -> RequestParts:
-    return RequestParts(HeaderLines([(b"accept", b"*/*"), (b"authorization", token)]))
+def parts(token: bytes, *more: tuple[bytes, bytes]) -> RequestParts:
+    return RequestParts(HeaderLines([(b"accept", b"*/*"), (b"authorization", token), *more]))
 
 
 def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
@@ -53,9 +75,9 @@ def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
     looked = Standing(tokens)
     mine, too, other = Watch(), Watch(), Watch()
     with (
-        looked.holding(mine, parts(b"Bearer a"), User("alice")),
-        looked.holding(too, parts(b"Bearer a"), User("alice")),
-        looked.holding(other, parts(b"Bearer b"), User("bob")),
+        looked.holding(mine, parts(b"Bearer a"), User("alice"), ALL),
+        looked.holding(too, parts(b"Bearer a"), User("alice"), ALL),
+        looked.holding(other, parts(b"Bearer b"), User("bob"), ALL),
     ):
         asyncio.run(looked.look())
         assert tokens.asked == 2, "once for each token"
@@ -75,10 +97,60 @@ def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
 def test_a_token_that_means_another_user_by_now_is_no_longer_good() -> None:
     tokens = Tokens()
     looked, watch = Standing(tokens), Watch()
-    with looked.holding(watch, parts(b"Bearer a"), User("alice")):
+    with looked.holding(watch, parts(b"Bearer a"), User("alice"), ALL):
         tokens.users[b"Bearer a"] = "mallory"
         asyncio.run(looked.look())
         assert watch.is_cut_off
+
+
+def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() -> None:
+    tokens, rights = Tokens(), Rights()
+    looked = Standing(tokens, LastingRights(rights))
+    mine, too, other, bobs = (Watch() for _ in range(4))
+    with (
+        looked.holding(mine, parts(b"Bearer a"), User("alice"), ALL),
+        looked.holding(too, parts(b"Bearer a"), User("alice"), ALL),
+        looked.holding(other, parts(b"Bearer a"), User("alice"), ONE),
+        looked.holding(bobs, parts(b"Bearer b"), User("bob"), ALL),
+    ):
+        asyncio.run(looked.look())
+        assert rights.asked == [("alice", "pods"), ("alice", "web"), ("bob", "pods")]
+        rights.taken.add(("alice", ALL))
+        rights.undecided = True
+        asyncio.run(looked.look())
+        assert not any(watch.is_cut_off for watch in (mine, too, other, bobs)), "it could not be judged"
+        rights.undecided = False
+        asyncio.run(looked.look())
+        assert [watch.is_cut_off for watch in (mine, too, other, bobs)] == [True, True, False, False]
+
+
+def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_to_act_for_them() -> None:
+    tokens, rights = Tokens(), Rights()
+    looked = Standing(tokens, LastingRights(rights))
+    acting = parts(b"Bearer a", (b"impersonate-user", b"carol"))
+    of_carol, of_alice = Watch(), Watch()
+    with (
+        looked.holding(of_carol, acting, User("alice"), ALL),
+        looked.holding(of_alice, parts(b"Bearer a"), User("alice"), ALL),
+    ):
+        rights.taken.add(("alice", ALL))
+        asyncio.run(looked.look())
+        assert (of_carol.is_cut_off, of_alice.is_cut_off) == (False, True)
+        rights.taken.add(("carol", ALL))
+        asyncio.run(looked.look())
+        assert of_carol.is_cut_off
+    again = Watch()
+    rights.taken.clear()
+    with looked.holding(again, acting, User("alice"), ALL):
+        rights.taken |= {
+            ("alice", Attributes(verb, "", group, "v1", "users", "", "", "carol"))
+            for verb, group in (
+                ("impersonate", ""),
+                ("impersonate:user-info", "authentication.k8s.io"),
+            )
+        }
+        asyncio.run(looked.look())
+        assert again.is_cut_off, rights.asked
 
 
 def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +162,29 @@ def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.Mon
             with pytest.raises((http.client.IncompleteRead, ConnectionError)):  # it is no end that a watch has
                 watch.response.read()
         assert site.ask(CONFIG_MAPS, headers={"Authorization": "Bearer a"}).status == 401
+
+
+class Taken(AllowEverything):
+    """Lets in one user, whose right to watch may be taken away."""
+
+    def __init__(self) -> None:
+        super().__init__(User("alice"))
+        self.may_watch = True
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        return ALLOWED if self.may_watch or attributes.verb != "watch" else NO_OPINION
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_watch_ends_on_the_wire_when_its_right_is_gone(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    monkeypatch.setattr(standing, "EVERY", 0.05)
+    access = Taken()
+    with running(make(access=access, ends_watches=ends)) as site, site.watch() as watch:
+        access.may_watch = False
+        site.create("seen")
+        if ends:
+            with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+                watch.response.read()
+            assert site.ask(f"{CONFIG_MAPS}?watch=1").status == 403
+        else:
+            assert watch.next()["object"]["metadata"]["name"] == "seen", "as in Kubernetes"

@@ -1,15 +1,16 @@
-"""What a write to a pod's `/resize` may change: how much cpu and memory its containers ask for, while they run.
+"""What a write to a pod's `/resize` may change: how much cpu and memory a pod and its containers ask for, as they run.
 
 Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodResize`, and
-`pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287).
+`pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287; KEP-5419 for pods as a whole).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
+from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.annotations import MIRROR
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
@@ -19,6 +20,9 @@ from ctrlmgr.kinds.core.pod.validation import SPEC
 _COMPUTE = ("cpu", "memory")
 _LISTS = ("containers", "initContainers")
 _ONLY_COMPUTE = "only cpu and memory resources are mutable"
+_ONLY_COMPUTE_OF_POD = "only cpu and memory resources are mutable at pod-level"
+_ONLY_COMPUTE_OF_INIT = "only cpu and memory resources for init or sidecar containers are mutable"
+_RESTARTS = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
 
 
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
@@ -29,7 +33,11 @@ def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
         return
-    new["spec"] = {**before, **{field: _resized(spec[field], before[field]) for field in _LISTS if spec.get(field)}}
+    kept = {**before, **{field: _resized(spec[field], before[field]) for field in _LISTS if spec.get(field)}}
+    kept.pop("resources", None)
+    if spec.get("resources") is not None:
+        kept["resources"] = spec["resources"]
+    new["spec"] = kept
     keep_all_but_spec(new, old)
 
 
@@ -49,10 +57,8 @@ def _resized(containers: list[dict[str, Any]], before: list[dict[str, Any]]) -> 
 def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
     """Check a resize."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    if reason := _impossible(spec, before, old):
-        return [forbidden("", reason)]
-    if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
-        return [forbidden(SPEC, _ONLY_COMPUTE)]
+    if reason := _impossible(before, old):
+        return [forbidden("[]", reason)]
     errors: list[FieldError] = []
     status = old.get("status") or {}
     if quality_of_service(before) != quality_of_service(spec):
@@ -60,16 +66,20 @@ def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
         errors.append(invalid(SPEC, status.get("qosClass") or "", detail))
     if not _node_can_resize(status):
         errors.append(forbidden(SPEC, "Pod running on node without support for resize"))
-    for field in _LISTS:
+    errors += _validate_pod_level(spec.get("resources"), before.get("resources"))
+    if misplaced := [error for field in _LISTS for error in _misplaced(field, spec, before)]:
+        return errors + misplaced
+    for field in reversed(_LISTS):
         for index, pair in enumerate(zip(spec.get(field) or (), before.get(field) or (), strict=True)):
-            errors += _validate_container(*pair, field == "initContainers", SPEC.child(field).at(index))
-    others = [field for field in {**before, **spec} if field not in _LISTS and spec.get(field) != before.get(field)]
-    return errors or [forbidden(SPEC, _ONLY_COMPUTE) for _ in others[:1]]
+            errors += _removed(*pair, SPEC.child(field).at(index).child("resources"), "resource")
+    main, init = (list(zip(spec.get(field) or (), before.get(field) or (), strict=True)) for field in _LISTS)
+    errors += [forbidden(SPEC, _ONLY_COMPUTE) for pair in main if _without_compute(pair[0]) != _with_claims(pair[1])]
+    for index, pair in enumerate(init):
+        errors += _validate_init(*pair, SPEC.child("initContainers").at(index))
+    return errors
 
 
-def _impossible(spec: Mapping[str, Any], before: Mapping[str, Any], old: Unstructured) -> str:
-    if any((each.get("resources") or {}).get(field) for each in (spec, before) for field in ("limits", "requests")):
-        return "pods with pod-level resources cannot be resized"
+def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
     if MIRROR in ((old.get("metadata") or {}).get("annotations") or {}):
         return "static pods cannot be resized"
     return "windows pods cannot be resized" if (before.get("os") or {}).get("name") == "windows" else ""
@@ -81,32 +91,65 @@ def _node_can_resize(status: Mapping[str, Any]) -> bool:
     return not running or running[0].get("resources") is not None
 
 
-def _validate_container(new: dict[str, Any], old: dict[str, Any], initial: bool, path: Path) -> list[FieldError]:
-    restartable = new.get("restartPolicy") == "Always"
-    if initial and not restartable:
-        if new == old:
-            return []
-        return [forbidden(SPEC, "resources for non-sidecar init containers are immutable")]
-    errors: list[FieldError] = []
-    for field in ("requests", "limits"):
-        after, before = _amounts(new, field), _amounts(old, field)
-        if not before.keys() <= after.keys():
-            errors.append(forbidden(path.child("resources", field), f"resource {field} cannot be removed"))
-    if _without_compute(new) != _without_compute(old):
-        what = "only cpu and memory resources for sidecar containers are mutable" if initial else _ONLY_COMPUTE
-        errors.append(forbidden(SPEC, what))
+def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
+    """Check what a pod asks for as a whole."""
+    path = SPEC.child("resources")
+    if not any((each or {}).get(field) for each in (new, old) for field in ("limits", "requests")):
+        return []
+    if old is not None and new is None:
+        return [forbidden(path, "pod-level resources cannot be removed")]
+    after, before = ({"resources": each or {}} for each in (new, old))
+    errors = list(_removed(after, before, path, "pod-level resource"))
+    if _rest(after) != _rest(before):
+        errors.append(forbidden(SPEC, _ONLY_COMPUTE_OF_POD))
     return errors
 
 
-def _amounts(container: Mapping[str, Any], field: str) -> Mapping[str, str]:
-    return (container.get("resources") or {}).get(field) or {}
+def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield what is wrong with which containers there are, and their order."""
+    new, old = spec.get(field) or (), before.get(field) or ()
+    if len(new) != len(old):
+        yield forbidden(SPEC.child(field), f"{field} may not be added or removed on resize")
+        return
+    for index, (after, earlier) in enumerate(zip(new, old, strict=True)):
+        if after.get("name") != earlier.get("name"):
+            path = SPEC.child(field).at(index).child("name")
+            yield forbidden(path, f"{field} may not be renamed or reordered on resize")
+
+
+def _removed(new: Mapping[str, Any], old: Mapping[str, Any], path: Path, what: str) -> Iterator[FieldError]:
+    for field in ("requests", "limits"):
+        if not _amounts(old, field).keys() <= _amounts(new, field).keys():
+            yield forbidden(path.child(field), f"{what} {field} cannot be removed")
+
+
+def _validate_init(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    if _without_compute(new) != _with_claims(old):
+        yield forbidden(path, _ONLY_COMPUTE_OF_INIT)
+    if new.get("restartPolicy") == "Always" or new == old:
+        return
+    if any(each.get("restartPolicy") == "RestartContainer" for each in new.get("resizePolicy") or ()):
+        yield forbidden(path, _RESTARTS)
+
+
+def _amounts(owner: Mapping[str, Any], field: str) -> Mapping[str, str]:
+    return (owner.get("resources") or {}).get(field) or {}
+
+
+def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return resources without cpu and memory, so that equal ones are equal, however they are written."""
+    kept = {
+        field: {name: parse(amount) for name, amount in _amounts(owner, field).items() if name not in _COMPUTE}
+        for field in ("limits", "requests")
+    }
+    return {**kept, "claims": (owner.get("resources") or {}).get("claims") or None}
 
 
 def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {
-        field: {name: amount for name, amount in _amounts(container, field).items() if name not in _COMPUTE}
-        for field in ("limits", "requests")
-    }
-    claims = (container.get("resources") or {}).get("claims")
+    """Return a resized container without what may change; also without claims, which no resized container may have."""
+    return {**_with_claims(container), "claims": None}
+
+
+def _with_claims(container: Mapping[str, Any]) -> dict[str, Any]:
     others = {field: value for field, value in container.items() if field not in ("resources", "resizePolicy")}
-    return {**others, "resources": kept, "claims": claims}
+    return {**others, **_rest(container)}

@@ -248,4 +248,15 @@ def test_a_pod_is_not_resized_beyond_its_node(
     }
     resources = {"requests": {"cpu": "3", "memory": "1Ki"}}
     fields = pod(nodeName="n", containers=[{"name": "c", "resources": resources}])
+    unchanged = Write("v1/pods", fields, pod(), node, subresource="resize")
+    unchanged.admit(PodResizeValidator())
+    fields["metadata"]["generation"] = 2
     assert problem in str(refusal(PodResizeValidator(), Write("v1/pods", fields, pod(), node, subresource="resize")))
+
+
+def test_a_pod_that_asks_as_a_whole_is_measured_as_a_whole() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2"}}}
+    fields = pod(nodeName="n", resources={"requests": {"cpu": "3"}}, containers=[{"name": "c"}])
+    fields["metadata"]["generation"] = 2
+    said = str(refusal(PodResizeValidator(), Write("v1/pods", fields, pod(), node, subresource="resize")))
+    assert "cpu, requested: 3000, allocatable: 2000" in said

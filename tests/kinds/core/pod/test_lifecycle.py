@@ -160,6 +160,14 @@ def test_a_resize_changes_resources_and_nothing_else() -> None:
     assert changed["metadata"]["generation"] == 2
 
 
+def test_a_pod_is_resized_as_a_whole() -> None:
+    stage = staged("v1/pods")
+    pod = create(stage, {"containers": CONTAINERS, "resources": {"requests": {"cpu": "1"}}})
+    changed = stage.update(pod, {"spec": {"resources": {"requests": {"cpu": "2"}}, "nodeName": "n"}}, "resize")
+    assert changed["spec"] == {**pod["spec"], "resources": {"requests": {"cpu": "2"}}}
+    assert changed["metadata"]["generation"] == 2
+
+
 AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}
 
 

@@ -1,0 +1,40 @@
+"""Whether a request that lasts could still be made: the questions of the chain, asked again.
+
+Guarantees: what cannot be decided now, because another server does not answer, is not taken for a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctrlmgr.api.header_lines import HeaderLine
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.authorization.impersonation import impersonate, wanted_user
+from ctrlmgr.errors import ApiError, Forbidden
+
+
+class LastingRights:
+    """Asks an authorizer, for whom a request is made if not for its sender."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        """Ask `authorizer`."""
+        self._authorizer = authorizer
+
+    async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
+        """Whether the sender of a request with these headers may make it, or it cannot be told."""
+        try:
+            user = await self._acting(sender, headers, attributes)
+        except Forbidden:
+            return False
+        except ApiError:
+            return True
+        verdict = self._authorizer.authorize(user, attributes)
+        if verdict is None:
+            verdict = await self._authorizer.ask(user, attributes)
+        return verdict.allows or bool(verdict.error)
+
+    async def _acting(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> User:
+        wanted = wanted_user(headers)
+        return sender if wanted is None else (await impersonate(sender, wanted, attributes, self._authorizer)).user
