@@ -20,7 +20,13 @@ from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 __all__ = [
@@ -427,6 +433,11 @@ class _Admissions(Collector):
             "Admission sub-step latency histogram in seconds, broken out for each operation",
             labels=labels,
         )
+        summary = SummaryMetricFamily(
+            "apiserver_admission_step_admission_duration_seconds_summary",
+            "Admission sub-step latency summary in seconds, broken out for each operation",
+            labels=labels,
+        )
         for route, same in groupby(counted, key=lambda each: each.route):
             times = list(same)
             name, *rest = route
@@ -437,7 +448,9 @@ class _Admissions(Collector):
                 values = [*([name] if name else []), *rest, str(rejected).lower()]
                 family, total = plugins if name else steps, sum(each.totals[rejected] for each in times)
                 family.add_metric(values, _at_or_below(_ADMISSION_BUCKETS, counts), total)
-        return plugins, steps
+                if not name:
+                    summary.add_metric(values, sum(counts), total)
+        return plugins, steps, summary
 
 
 _admissions = _Admissions()
@@ -469,12 +482,13 @@ CONFIGURATION_RELOADS = Counter(
     ["status"],
 )
 
-WEBHOOK_REJECTIONS = Counter(
+# The client library gives counters the suffix `_total`, which these two do not have in Kubernetes: so they are gauges.
+WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
     "Admission webhook rejection count, identified by name and broken out for each admission type and operation",
     ["name", "type", "operation", "error_type", "rejection_code"],
 )
-WEBHOOK_FAIL_OPEN = Counter(
+WEBHOOK_FAIL_OPEN = Gauge(
     "apiserver_admission_webhook_fail_open_count",
     "Admission webhook fail open count, identified by name and broken out for each admission type",
     ["name", "type"],
