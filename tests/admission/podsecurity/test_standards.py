@@ -17,7 +17,7 @@ from ctrlmgr.admission.podsecurity.standards import (
 
 SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/a"
-CONFINED = {
+CONFINED: dict[str, Any] = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "runAsNonRoot": True,
