@@ -21,8 +21,10 @@ from urllib.parse import urlsplit
 from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
-IDLE = 10.0
-"""Seconds for which idle nodes are watched."""
+SETTLE = 10.0
+"""Seconds until what the start of nodes brings along is written."""
+IDLE = 20.0
+"""Seconds for which idle nodes are watched: each renews its lease twice."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
 
@@ -103,6 +105,7 @@ def simulated(folder: Path, nodes: int, pods: int) -> Iterator[str]:
         began = time.monotonic()
         wait(lambda: count(client, "/api/v1/nodes", is_ready) == nodes, 0.5)
         yield f"{nodes} nodes ready in {time.monotonic() - began:.1f} s"
+        time.sleep(SETTLE)
         used, held = usage(server)
         time.sleep(IDLE)
         yield f"idle: {(usage(server)[0] - used) / IDLE:.1%} of a core, {held:.0f} MiB"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -42,6 +43,35 @@ def tune() -> None:
     with suppress(OSError, AttributeError):  # another C library: its own habits will do
         for parameter, value in _MALLOC.items():
             ctypes.CDLL(None).mallopt(parameter, value)
+
+
+class Collector:
+    """The cycle collector of this process, which several threads may want to be off at a time."""
+
+    def __init__(self) -> None:
+        """Leave it as it is."""
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self.was_on = True
+        """Whether it was on before it was paused."""
+
+    def pause(self) -> None:
+        """Switch it off, until `resume` was called as often as this was."""
+        with self._lock:
+            if self._pauses == 0:
+                self.was_on = gc.isenabled()
+                gc.disable()
+            self._pauses += 1
+
+    def resume(self) -> None:
+        """Switch it on again, if it was on and no other caller wants it off."""
+        with self._lock:
+            self._pauses -= 1
+            if self._pauses == 0 and self.was_on:
+                gc.enable()
+
+
+collector = Collector()
 
 
 class _Full:
@@ -71,12 +101,10 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
     on. With `freeze`, what there is at the end is out of the collector's sight for good, or the next full collection
     would walk all of it: a stall of 0.3 to 0.6 s.
     """
-    was_on = gc.isenabled()
-    gc.disable()
+    collector.pause()
     try:
         yield
     finally:
-        if freeze and was_on:
+        if freeze and collector.was_on:
             gc.freeze()
-        if was_on:
-            gc.enable()
+        collector.resume()

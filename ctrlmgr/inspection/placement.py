@@ -87,13 +87,13 @@ def lines(placement: Placement) -> Iterator[str]:
     decision = placement.decision
     yield ""
     yield f"how its node was chosen, at revision {placement.revision}:"
-    sums = {name: sum(each.values()) for name, each in decision.scores.items()}
+    sums = decision.scores.sums()
     width = min(max(map(len, (*sums, *decision.refusals, *decision.best)), default=0), _WIDEST)
     if not sums:
         for name in decision.best:
             yield f"  {name:{width}}  the only one that can take it"
     for name in sorted(sums, key=lambda each: (-sums[each], each)):
-        parts = ", ".join(f"{plugin} {given}" for plugin, given in decision.scores[name].items())
+        parts = ", ".join(f"{plugin} {given}" for plugin, given in decision.scores.of(name).items())
         chosen = "  <- chosen" if name == placement.node else ""
         yield f"  {name:{width}}  {sums[name]:4}  {parts}{chosen}"
     for name, refusal in sorted(decision.refusals.items()):

@@ -14,7 +14,7 @@ from typing import Final
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
 from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
-from ctrlmgr.scheduling.scores import Scores, best, score
+from ctrlmgr.scheduling.scores import Scores, score
 from ctrlmgr.scheduling.views import Selector
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -29,7 +29,7 @@ class Decision:
     """What was decided. With `best` the pod can be bound, to any of these; else `message` says why not."""
 
     best: list[str] = field(default_factory=list)
-    scores: Scores = field(default_factory=dict)
+    scores: Scores = field(default_factory=Scores)
     """Of the nodes that can take it; empty if there is but one."""
     refusals: dict[str, Refusal] = field(default_factory=dict)
     message: str = ""
@@ -80,9 +80,9 @@ def decide(
     feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
     if feasible:
         if len(feasible) == 1:
-            return Decision([feasible[0].name], {}, refusals, next_start=next_start)
+            return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
         scores = score(pod, feasible, nodes, cluster.namespaces, default_selector)
-        return Decision(best(scores), scores, refusals, next_start=next_start)
+        return Decision(scores.best(), scores, refusals, next_start=next_start)
     return _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
 
 
@@ -96,9 +96,14 @@ def _feasible(
         return [meant], refusals, start
     feasible: list[NodeInfo] = []
     wanted, count = enough(len(nodes)), len(nodes)
-    for index in range(count):
-        node = nodes[(start + index) % count]
+    at = start % count if count else 0
+    for node in (*nodes[at:], *nodes[:at]):
         nominated = cluster.nominated.get(node.name) if cluster.nominated else None
+        if not nominated and filters.passes(node):
+            feasible.append(node)
+            if len(feasible) >= wanted:
+                break
+            continue
         refusal = with_nominated(filters, node, nominated) if nominated else filters.refusal(node)
         if refusal is not None:
             refusals[node.name] = refusal
@@ -130,7 +135,7 @@ def _unschedulable(
     plugins = {each.plugin for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
     if preemption.candidate is None:
         message = f"{message} {', '.join(after)}"
-    return Decision([], {}, refusals, message, frozenset(plugins), preemption, next_start)
+    return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start)
 
 
 def _hopeless(nodes: Sequence[NodeInfo]) -> str:

@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
-from ctrlmgr.scheduling.resources import shortages
+from ctrlmgr.scheduling.resources import PODS, shortages
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 
@@ -59,6 +59,17 @@ class Filters:
         self._requests = pod.requests
         self._selector = pod.view.spec.node_selector
         self._tolerates_cordons = is_tolerated(_CORDONED, pod.tolerations)
+        self._amounts = [(name, amount) for name, amount in pod.requests.items() if amount > 0]
+        affinity = pod.node_affinity
+        self._is_plain = not (
+            self._selector
+            or (affinity is not None and affinity.required is not None)
+            or pod.node_name
+            or pod.host_ports
+            or volumes.selectors
+            or self._spread.constraints
+            or not self._affinity.is_idle
+        )
 
     def copy(self) -> Filters:
         """Return the same, so that pods can be counted in and out on one node."""
@@ -78,6 +89,15 @@ class Filters:
         node.remove(other)
         self._spread.count(other, node, -1)
         self._affinity.count(other, node, -1)
+
+    def passes(self, node: NodeInfo) -> bool:
+        """Say quickly that a node can take the pod, where that is plain to see; False: look at `refusal`."""
+        if not self._is_plain or node.taints or node.unschedulable:
+            return False
+        held, used = node.allocatable, node.used
+        if len(node.pods) >= held.get(PODS, 0):
+            return False
+        return all(amount <= held.get(name, 0) - used.get(name, 0) for name, amount in self._amounts)
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
         """Return why a node cannot take the pod, None if it can."""

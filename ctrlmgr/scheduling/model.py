@@ -182,9 +182,9 @@ class NodeInfo:
         held = amounts(view.status.allocatable)
         return cls(view.metadata.name, view.metadata.labels or {}, spec.taints or [], spec.unschedulable, held, images)
 
-    @property
+    @cached_property
     def zone(self) -> str:
-        """Region and zone as one key; "" if it says neither."""
+        """Region and zone as one key; "" if it says neither; its labels do not change."""
         region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
         return f"{region}:\0:{zone}" if region or zone else ""
 
@@ -241,11 +241,12 @@ class Cluster:
 
     def list(self) -> list[NodeInfo]:
         """Return the nodes, in turn from each zone; zones and nodes as they came."""
+        nodes = [*self.nodes.values()]
+        if len({node.zone for node in nodes}) < 2:
+            return nodes
         zones: dict[str, list[NodeInfo]] = {}
-        for node in self.nodes.values():
+        for node in nodes:
             zones.setdefault(node.zone, []).append(node)
-        if len(zones) < 2:
-            return [*self.nodes.values()]
         return [*_in_turn([*zones.values()])]
 
     def nominate(self, pod: PodInfo, node: str) -> None:

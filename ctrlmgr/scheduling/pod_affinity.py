@@ -54,10 +54,11 @@ class HardAffinity:
         self._unwanted: _Counts = {}
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
-        for node in nodes:
+        for node in [each for each in nodes if each.with_required_anti_affinity]:  # seldom any, and soon found out
             for other in node.with_required_anti_affinity.values():
                 self._count_existing(other, node, 1)
-            for other in node.pods.values() if cares else ():
+        for node in nodes if cares else ():
+            for other in node.pods.values():
                 self._count_own(other, node, 1)
 
     @property
@@ -129,7 +130,8 @@ def affinity_scores(
     """Return the score of each feasible node; None if no preference applies."""
     sums: _Counts = {}
     wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
-    for node in nodes:
+    looked_at = nodes if pod.has_affinity else [node for node in nodes if node.with_affinity]
+    for node in looked_at:
         others = node.pods if pod.has_affinity else node.with_affinity
         for other in others.values():
             for each in wants:

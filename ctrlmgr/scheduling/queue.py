@@ -111,6 +111,11 @@ class Waiting:
         self.entries.pop(key, None)
         self.gated.pop(key, None)
 
+    def must_wait(self, key: Key, now: float) -> bool:
+        """Say whether a more important pod than this one, which waits, is to be tried now."""
+        first = self.first(now)
+        return first is not None and self.entries[first].pod.priority > self.entries[key].pod.priority
+
     def first(self, now: float) -> Key | None:
         """Return the pod that is next, None if none is to be tried now; one that backs off loses its place in line."""
         while self._ready:
@@ -153,7 +158,7 @@ class Waiting:
     def retry(self, entry: Entry, now: float) -> float:
         """Have a pod tried again for which something went wrong; return after how many seconds."""
         entry.not_before = now + backoff(entry.attempts)
-        self._activate(entry)
+        self._put(entry)
         return entry.not_before - now
 
     def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:

@@ -31,8 +31,41 @@ _MEGABYTE: Final = 1024 * 1024
 _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
 
-Scores = dict[str, dict[str, int]]
-"""By node, what each plugin gives, already weighted."""
+Given = Sequence[int] | int
+"""What a plugin gives the nodes, one after the other; or every node, if that is the same."""
+
+
+class Scores:
+    """What the plugins give each of the nodes that can take a pod."""
+
+    def __init__(self, names: Sequence[str] = (), given: Mapping[str, Given] | None = None) -> None:
+        """Take what each plugin gives the nodes of these names, not weighted yet."""
+        self._names = names
+        self._given = given or {}
+
+    def of(self, name: str) -> dict[str, int]:
+        """Return what each plugin gives a node, weighted."""
+        at = self._names.index(name)
+        return {
+            plugin: WEIGHTS[plugin] * (found if isinstance(found, int) else found[at])
+            for plugin, found in self._given.items()
+        }
+
+    def sums(self) -> dict[str, int]:
+        """Return what each node has in all."""
+        same = sum(WEIGHTS[plugin] * found for plugin, found in self._given.items() if isinstance(found, int))
+        totals = [same] * len(self._names)
+        for plugin, found in self._given.items():
+            if not isinstance(found, int):
+                weight = WEIGHTS[plugin]
+                totals = [total + weight * each for total, each in zip(totals, found, strict=True)]
+        return dict(zip(self._names, totals, strict=True))
+
+    def best(self) -> list[str]:
+        """Return the nodes that have most, in the order given."""
+        sums = self.sums()
+        most = max(sums.values(), default=-math.inf)
+        return [name for name, found in sums.items() if found == most]
 
 
 def score(
@@ -43,67 +76,76 @@ def score(
     default_selector: Selector | None = None,
 ) -> Scores:
     """Score the nodes that can take a pod; `nodes` are all there are."""
-    given = {
+    names = [node.name for node in feasible]
+    asked: dict[str, Given | dict[str, int] | None] = {
         "TaintToleration": _taints(pod, feasible),
         "NodeAffinity": _preferred_nodes(pod, feasible),
-        "NodeResourcesFit": {node.name: least_allocated(pod, node) for node in feasible},
+        "NodeResourcesFit": _least_allocated(pod, feasible),
         "PodTopologySpread": spread_scores(pod, default_selector, feasible, nodes),
         "InterPodAffinity": affinity_scores(pod, feasible, nodes, namespaces),
         "NodeResourcesBalancedAllocation": _balanced(pod, feasible),
         "ImageLocality": _images(pod, feasible, nodes),
     }
-    return {
-        node.name: {
-            plugin: WEIGHTS[plugin] * scores[node.name] for plugin, scores in given.items() if scores is not None
-        }
-        for node in feasible
-    }
+    given: dict[str, Given] = {}
+    for plugin, found in asked.items():
+        if isinstance(found, dict):
+            given[plugin] = [found[name] for name in names]
+        elif found is not None:
+            given[plugin] = found
+    return Scores(names, given)
 
 
-def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> dict[str, int]:
+def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
     """Few taints of the effect PreferNoSchedule that the pod does not tolerate are better than many."""
+    if not any(node.taints for node in feasible):
+        return HIGHEST
     tolerations = [each for each in pod.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
-    counts = {
-        node.name: sum(
-            each.effect == PREFER_NO_SCHEDULE and not is_tolerated(each, tolerations) for each in node.taints
-        )
+    counts = [
+        sum(each.effect == PREFER_NO_SCHEDULE and not is_tolerated(each, tolerations) for each in node.taints)
         for node in feasible
-    }
-    most = max(counts.values())
-    return {name: HIGHEST - HIGHEST * count // most if most else HIGHEST for name, count in counts.items()}
+    ]
+    most = max(counts)
+    return [HIGHEST - HIGHEST * count // most for count in counts] if most else HIGHEST
 
 
-def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> dict[str, int] | None:
+def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
     affinity = pod.node_affinity
     preferred = affinity.preferred if affinity is not None else None
     if not preferred:
         return None
-    sums = {
-        node.name: sum(each.weight for each in preferred if each.preference.matches(node.name, node.labels))
-        for node in feasible
-    }
-    most = max(sums.values())
-    return {name: HIGHEST * found // most if most else found for name, found in sums.items()}
+    sums = [
+        sum(each.weight for each in preferred if each.preference.matches(node.name, node.labels)) for node in feasible
+    ]
+    most = max(sums)
+    return [HIGHEST * found // most for found in sums] if most else sums
 
 
-def least_allocated(pod: PodInfo, node: NodeInfo) -> int:
-    """Score a node by the part of CPU and memory that would be left, containers that ask for none counting a little."""
-    total = parts = 0
-    for name in (CPU, MEMORY):
-        held = node.allocatable.get(name, 0)
-        if held:
+def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
+    """Score nodes by the part of CPU and memory that would be left, containers that ask for none counting a little."""
+    asked = pod.defaulted_requests
+    cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
+    scores = []
+    for node in feasible:
+        held, used = node.allocatable, node.used_defaulted
+        total = parts = 0
+        if whole := held.get(CPU, 0):
+            parts = 1
+            left = whole - used.get(CPU, 0) - cpu
+            total = left * HIGHEST // whole if left > 0 else 0
+        if whole := held.get(MEMORY, 0):
             parts += 1
-            wanted = node.used_defaulted.get(name, 0) + pod.defaulted_requests.get(name, 0)
-            total += max(held - wanted, 0) * HIGHEST // held
-    return total // parts if parts else 0
+            left = whole - used.get(MEMORY, 0) - memory
+            total += left * HIGHEST // whole if left > 0 else 0
+        scores.append(total // parts if parts else 0)
+    return scores
 
 
-def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> dict[str, int] | None:
+def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
     """Where CPU and memory would be used up alike is better; not asked for pods that ask for neither."""
     asked = pod.requests
     if not any(asked.get(name) for name in (CPU, MEMORY)):
         return None
-    return {node.name: _balance(asked, node) for node in feasible}
+    return [_balance(asked, node) for node in feasible]
 
 
 def _balance(asked: Mapping[str, int], node: NodeInfo) -> int:
@@ -121,24 +163,20 @@ def normalized_image(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _images(pod: PodInfo, feasible: Sequence[NodeInfo], nodes: Sequence[NodeInfo]) -> dict[str, int] | None:
+def _images(pod: PodInfo, feasible: Sequence[NodeInfo], nodes: Sequence[NodeInfo]) -> Given | None:
     """Nodes that have large images already are better, the more so the more nodes have them."""
     spec = pod.view.spec
     wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
     if not any(node.images for node in feasible):
         return None
-    spread = {name: sum(name in node.images for node in nodes) / len(nodes) for name in set(wanted)}
-    scores = {}
+    asked = set(wanted)
+    if all(map(asked.isdisjoint, [node.images for node in feasible])):  # what most pods come to, of many nodes
+        return 0
+    spread = {name: sum(name in node.images for node in nodes) / len(nodes) for name in asked}
+    scores = []
     for node in feasible:
         found = sum(int(node.images[name] * spread[name]) for name in wanted if name in node.images)
         highest = _LARGE_IMAGE * len(wanted)
         bounded = min(max(found, _SMALL_IMAGE), highest)
-        scores[node.name] = HIGHEST * (bounded - _SMALL_IMAGE) // (highest - _SMALL_IMAGE)
+        scores.append(HIGHEST * (bounded - _SMALL_IMAGE) // (highest - _SMALL_IMAGE))
     return scores
-
-
-def best(scores: Scores) -> list[str]:
-    """Return the nodes with the highest sum, in the order given."""
-    sums = {name: sum(each.values()) for name, each in scores.items()}
-    most = max(sums.values(), default=-math.inf)
-    return [name for name, found in sums.items() if found == most]

@@ -10,7 +10,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
 
@@ -102,6 +102,25 @@ def _time(number: str | None, unit: str | None) -> float:
 _PATTERNS: Final = ("namespace", "pod", "container", "image")
 
 
+class Subject(NamedTuple):
+    """A container about which rules are asked."""
+
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+    image: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    node: str = ""
+
+
+class Says(Protocol):
+    """What has something to say about containers: a rule, or a script."""
+
+    def behaviour_of(self, subject: Subject) -> Behaviour | None:
+        """Return what a container is told, None for nothing; raises ValueError with what is wrong."""
+
+
 class Rule(NamedTuple):
     """Which containers a rule is about, by patterns as of file names, and what they are told."""
 
@@ -111,10 +130,15 @@ class Rule(NamedTuple):
     image: str
     behaviour: Behaviour
 
-    def applies(self, namespace: str, pod: str, container: str, image: str) -> bool:
-        """Say whether it is about a container."""
-        pairs = ((namespace, self.namespace), (pod, self.pod), (container, self.container), (image, self.image))
-        return all(fnmatch.fnmatchcase(text, pattern) for text, pattern in pairs)
+    def behaviour_of(self, subject: Subject) -> Behaviour | None:
+        """Return what a container is told, None if the rule is not about it."""
+        pairs = (
+            (subject.namespace, self.namespace),
+            (subject.pod, self.pod),
+            (subject.container, self.container),
+            (subject.image, self.image),
+        )
+        return self.behaviour if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in pairs) else None
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
@@ -163,20 +187,24 @@ class Told(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def told(
-    annotations: Mapping[str, str], rules: Iterable[Rule], namespace: str, pod: str, container: str, image: str
-) -> Told:
+def told(subject: Subject, rules: Iterable[Says]) -> Told:
     """Return what a container is told: its own annotation first, then that of its pod, then the first rule."""
     found, problems = NOTHING, []
-    for name in (container, "pod"):
-        text = annotations.get(f"{ANNOTATION}{name}")
+    for name in (subject.container, "pod"):
+        text = subject.annotations.get(f"{ANNOTATION}{name}")
         if text is None:
             continue
         try:
             found = found.over(read(text))
         except ValueError as error:
             problems.append(f"{ANNOTATION}{name}: {error}")
-    rule = next((each for each in rules if each.applies(namespace, pod, container, image)), None)
-    if rule is not None:
-        found = found.over(rule.behaviour)
+    for rule in rules:
+        try:
+            behaviour = rule.behaviour_of(subject)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        if behaviour is not None:
+            found = found.over(behaviour)
+            break
     return Told(found, tuple(problems))

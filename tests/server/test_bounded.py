@@ -8,6 +8,7 @@ import inspect
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -18,6 +19,7 @@ from ctrlmgr.engine.verbs.plan import LARGE
 from ctrlmgr.errors import RequestTimeout
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.server.bounded import BoundedWork
+from ctrlmgr.testing.clock import FakeClock
 from tests.server.site import CONFIG_MAPS, make, running
 
 
@@ -181,12 +183,21 @@ def test_no_large_body_is_read_where_others_wait(
     assert all(each.startswith("server worker") for each in threads)
 
 
+def _wait_for_the_collector() -> None:
+    """Wait until it is on, as it is not while there is work, and shortly after."""
+    ends_at = time.monotonic() + 10
+    while not gc.isenabled():
+        assert time.monotonic() < ends_at
+        threading.Event().wait(0.01)
+
+
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
     """Frames that hold the error which they raised would keep the body until the collector comes by."""
     bad = {"metadata": {"name": "bad"}, "data": {"!": "x" * size}}
     with running(make()) as site:
         site.ask(CONFIG_MAPS, "POST", bad)
+        _wait_for_the_collector()
         gc.collect()
         gc.disable()
         try:
@@ -199,3 +210,49 @@ def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
             gc.garbage.clear()
             gc.enable()
     assert not [name for name in left if "ctrlmgr" in name]
+
+
+def test_the_collector_is_off_while_there_is_work_and_shortly_after() -> None:
+    async def main(work: BoundedWork) -> list[bool]:
+        before = gc.isenabled()
+        both = await asyncio.gather(work.run(gc.isenabled), work.run(gc.isenabled))
+        after = gc.isenabled()
+        await asyncio.to_thread(_wait_for_the_collector)
+        return [before, *both, after]
+
+    assert run(main) == [True, False, False, False]
+
+
+def test_the_collector_is_on_again_when_the_server_has_stopped() -> None:
+    async def main(work: BoundedWork) -> bool:
+        await work.run(lambda: None)
+        return gc.isenabled()
+
+    assert not run(main)
+    assert gc.isenabled()
+
+
+def test_work_that_does_not_cease_leaves_the_collector_its_turn() -> None:
+    looks = list[dict[str, int]]()
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looks.append(info)
+
+    async def main() -> int:
+        clock = FakeClock()
+        work = BoundedWork(clock)
+        work.start()
+        gc.callbacks.append(look)
+        try:
+            await work.run(lambda: None)
+            await work.run(lambda: None)
+            before = len(looks)
+            clock.step(11)
+            await work.run(lambda: None)
+            return len(looks) - before
+        finally:
+            gc.callbacks.remove(look)
+            work.stop()
+
+    assert asyncio.run(main()) == 1

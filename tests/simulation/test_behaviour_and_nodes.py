@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, read, read_rules, told
+from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, Subject, read, read_rules, told
 from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, templates
 
 NOW = "2026-01-01T00:00:00Z"
@@ -41,11 +41,11 @@ def test_who_says_what_a_container_does(tmp_path: Path) -> None:
     path.write_text("- pod: web-*\n  do: never ready\n- image: '*/db*'\n  do: exit 1\n")
     rules = read_rules(path)
     annotations = {f"{ANNOTATION}c": "ready after 2s", f"{ANNOTATION}pod": "slow pull 1s; nonsense"}
-    found = told(annotations, rules, "a", "web-1", "c", "x")
-    assert found.behaviour == Behaviour(ready_after=2, pull_takes=1, never_ready=True) or found.problems
+    found = told(Subject("a", "web-1", "c", "x", annotations=annotations), rules)
+    assert found.behaviour == Behaviour(ready_after=2, never_ready=True)
     assert [each.partition(":")[0] for each in found.problems] == [f"{ANNOTATION}pod"]
-    assert told({}, rules, "a", "p", "c", "example.com/db:1").behaviour == Behaviour(exit_code=1)
-    assert told({}, rules, "a", "p", "c", "x").behaviour == Behaviour()
+    assert told(Subject("a", "p", "c", "example.com/db:1"), rules).behaviour == Behaviour(exit_code=1)
+    assert told(Subject("a", "p", "c", "x"), rules).behaviour == Behaviour()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The scheduler: takes pods without a node one by one, decides (`ctrlmgr.scheduling`), and writes what it decided.
 
 Guarantees:
-- One worker, one pod at a time, each decision on everything before it. Of pods that wait the most important goes first.
+- One pod at a time is decided about, each on everything before it. Of pods that wait the most important goes first.
+  Bindings are written while others are decided about, as their pods count as being where they will be.
 - A pod that gets a node is bound through `pods/NAME/binding`; one that does not has its condition PodScheduled say why,
   and an Event too, in kube-scheduler's words. Room is made by deleting less important pods, which are marked before.
 - Pods of other schedulers, and those with gates, are left alone.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -43,6 +45,16 @@ Wake = Callable[[Key, float, tuple[Revision, ...]], None]
 """Puts a key on the controller's queue after so many seconds, for the sake of these revisions."""
 
 _CHANGES: Final = Key("", "*")
+_WORKERS: Final = 8
+"""How many bindings can be on their way to the log at the same time."""
+
+
+class _Chosen(NamedTuple):
+    """A pod that is to be bound to a node, on which it counts already."""
+
+    entry: Entry
+    pod: Object
+    node: str
 
 
 class Scheduler:
@@ -74,6 +86,8 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._start = 0
+        # Held while a pod is decided about: the world, what waits, and chance belong to who holds it.
+        self._deciding = Lock()
 
     def on_start(self) -> Iterator[Key]:
         """Begin with what the caches show now: another process may have decided meanwhile."""
@@ -91,17 +105,21 @@ class Scheduler:
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Take in what has happened; then decide about a pod, unless a more important one is to go first."""
-        self._catch_up()
-        if key == _CHANGES:
+        with self._deciding:
+            self._catch_up()
+            if key == _CHANGES:
+                return None
+            now = self._clock.monotonic()
+            seconds = self.waiting.seconds_until(key, now)
+            if seconds is None or seconds > 0:
+                return Result(requeue_after=seconds)
+            if self.waiting.must_wait(key, now):
+                return Result(requeue_after=0.0)
+            decided = self._decide(self.waiting.take(key), client)
+        if isinstance(decided, _Chosen):
+            self._bind(decided, client)
             return None
-        now = self._clock.monotonic()
-        seconds = self.waiting.seconds_until(key, now)
-        if seconds is None or seconds > 0:
-            return Result(requeue_after=seconds)
-        first = self.waiting.first(now)
-        if first is not None and first != key:
-            return Result(requeue_after=0.0)
-        return Result(requeue_after=self._decide(self.waiting.take(key), client))
+        return Result(requeue_after=decided)
 
     def _catch_up(self) -> None:
         now = self._clock.monotonic()
@@ -114,18 +132,20 @@ class Scheduler:
                 for key, seconds in self.waiting.happened(seen.happening, now):
                     self.wake(key, seconds, (seen.revision,))
 
-    def _decide(self, entry: Entry, client: EngineClient) -> float | None:
-        """Decide about a pod and write it; return after how many seconds to try again, None if that is not needed."""
+    def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
+        """Decide about a pod; return where it goes, or after how many seconds to try again (None: not needed)."""
         pod = self._pods.get(entry.pod.key)
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
             return None
         decision = self.decision(entry.pod)
         self._start = decision.next_start
+        if decision.best:
+            node = self._random.choice(decision.best)
+            self.world.assume(entry.pod, node)
+            self.waiting.forget(entry.pod.key)
+            return _Chosen(entry, pod, node)
         try:
-            if decision.best:
-                self._bind(entry, pod, self._random.choice(decision.best), client)
-                return None
             self._refuse(pod, decision, client)
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
@@ -146,18 +166,19 @@ class Scheduler:
             offset=self._random.randrange(nodes) if nodes else 0,
         )
 
-    def _bind(self, entry: Entry, pod: Object, node: str, client: EngineClient) -> None:
-        self.world.assume(entry.pod, node)
+    def _bind(self, chosen: _Chosen, client: EngineClient) -> None:
+        entry, pod, node = chosen
         try:
             client.bind(pod, node)
         except NotFound:
-            self.world.withdraw(entry.pod.key)
-            self.waiting.forget(entry.pod.key)
+            with self._deciding:
+                self.world.withdraw(entry.pod.key)
             return
         except CtrlmgrError:
-            self.world.withdraw(entry.pod.key)
+            with self._deciding:
+                self.world.withdraw(entry.pod.key)
+                self.waiting.retry(entry, self._clock.monotonic())
             raise
-        self.waiting.forget(entry.pod.key)
         self._recorder.event(pod, NORMAL, "Scheduled", f"Successfully assigned {pod.key} to {node}")
 
     # A pod that fits nowhere
@@ -255,6 +276,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         clock=context.clock,
         random=Random(options.simulated_seed) if options.simulated_seed else context.random,
     )
-    controller = assemble(DESCRIPTOR, context, scheduler, [Watch(each, scheduler.keys) for each in watched])
+    watches = [Watch(each, scheduler.keys) for each in watched]
+    controller = assemble(DESCRIPTOR, context, scheduler, watches, workers=_WORKERS)
     scheduler.wake = controller.queue.add_after
     return controller

@@ -30,7 +30,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "A file of rules that says what containers on simulated nodes do.",
+            "A file of rules (YAML), or with a function (Python), that says what containers on simulated nodes do.",
             flag="--simulated-behaviour",
             metavar="FILE",
         ),

@@ -5,11 +5,11 @@ Guarantees: a pure function of the pod; the moment at which it was taken is its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.simulation.behaviour import Behaviour, Rule, told
+from ctrlmgr.simulation.behaviour import Behaviour, Says, Subject, told
 from ctrlmgr.simulation.life import End
 
 _SECOND: Final = 1_000_000
@@ -45,23 +45,28 @@ class PodTime(NamedTuple):
         return End(self.seconds(asked_at), grace * self.speed)
 
 
-def asked_of(pod: Mapping[str, Any], rules: tuple[Rule, ...]) -> Callable[[Mapping[str, Any]], Behaviour]:
+def asked_of(pod: Mapping[str, Any], rules: Sequence[Says]) -> Callable[[Mapping[str, Any]], Behaviour]:
     """Return the function that says what each container of a pod is told to do."""
-    meta = pod["metadata"]
-    annotations = meta.get("annotations") or {}
-
-    def asked(container: Mapping[str, Any]) -> Behaviour:
-        namespace, image = meta.get("namespace", ""), container.get("image", "")
-        return told(annotations, rules, namespace, meta["name"], container["name"], image).behaviour
-
-    return asked
+    return lambda container: told(_subject(pod, container), rules).behaviour
 
 
-def misunderstood(pod: Mapping[str, Any]) -> list[str]:
-    """Return what the annotations of a pod say that is not understood."""
-    meta, spec = pod["metadata"], pod["spec"]
+def misunderstood(pod: Mapping[str, Any], rules: Sequence[Says]) -> list[str]:
+    """Return what the annotations of a pod say that is not understood, and what rules say of it that is not."""
+    spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        said = told(meta.get("annotations") or {}, (), "", meta["name"], container["name"], "")
-        found |= dict.fromkeys(said.problems)
+        found |= dict.fromkeys(told(_subject(pod, container), rules).problems)
     return [*found]
+
+
+def _subject(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
+    meta = pod["metadata"]
+    return Subject(
+        meta.get("namespace", ""),
+        meta["name"],
+        container["name"],
+        container.get("image", ""),
+        meta.get("labels") or {},
+        meta.get("annotations") or {},
+        pod["spec"].get("nodeName", ""),
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import structlog
@@ -37,7 +38,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
-from ctrlmgr.simulation.behaviour import Rule, read_rules
+from ctrlmgr.simulation.behaviour import Says, read_rules
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
@@ -49,6 +50,7 @@ from ctrlmgr.simulation.nodes import (
     problems,
     templates,
 )
+from ctrlmgr.simulation.scripted import read_script
 from ctrlmgr.simulation.status import Place, desired_status, rejected
 
 log = structlog.get_logger(__name__)
@@ -60,6 +62,8 @@ _LOOK: Final = 10.0
 _REPORT: Final = 300.0
 """Seconds after which a status is reported though nothing has changed."""
 _MOMENT: Final = 0.25
+_WORKERS: Final = 8
+"""How many nodes and pods are seen to at the same time: most of it is waiting for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -73,7 +77,7 @@ class SimulatedNodes:
         leases: Lister,
         recorder: Recorder,
         wanted: Sequence[Template],
-        rules: tuple[Rule, ...],
+        rules: Sequence[Says],
         speed: float,
         *,
         clock: Clock,
@@ -89,8 +93,10 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
-        # Addresses that have been given and that the cache may not show yet, by pod.
+        # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
         self._given: dict[Key, tuple[str, ...]] = {}
+        # Held by the worker that gives addresses, or has a node take a pod.
+        self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
         """Begin with all nodes that are wanted or marked, and the pods on them."""
@@ -153,10 +159,11 @@ class SimulatedNodes:
 
     def _address(self, name: str, fields: Mapping[str, Any]) -> str:
         """Return a node's address: the one that it has, or the lowest that no other has."""
-        if name not in self._addresses:
-            own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
-            self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
-        return self._addresses[name]
+        with self._giving:
+            if name not in self._addresses:
+                own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
+                self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
+            return self._addresses[name]
 
     # Pods
 
@@ -183,16 +190,16 @@ class SimulatedNodes:
         now = self._clock.now()
         time = PodTime.of(fields, now, self._speed)
         is_new = not (fields.get("status") or {}).get("startTime")
-        if is_new:
-            refusal = self._refusal(pod, node)
-            if refusal is not None:
-                self._reject(pod, fields, *refusal, time.write(0.0), client)
-                return None
-            for problem in misunderstood(fields):
-                self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
-        place = self._place(pod, fields, node)
+        with self._giving:
+            refusal = self._refusal(pod, node) if is_new else None
+            place = self._place(pod, fields, node) if refusal is None else None
+        if refusal is not None:
+            self._reject(pod, fields, *refusal, time.write(0.0), client)
+            return None
         if place is None:
             return Result(requeue_after=_MOMENT)
+        for problem in misunderstood(fields, self._rules) if is_new else ():
+            self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
         end = time.end(fields)
         seconds = time.seconds(now)
         desired = desired_status(fields, asked_of(fields, self._rules), place, seconds, end, time.write)
@@ -229,7 +236,8 @@ class SimulatedNodes:
         others = NodeInfo.of(node)
         for each in pods_of_node(self._pods, node.name):
             info = PodInfo.of(each)
-            if each.key != pod.key and not info.has_ended and info.view.status.start_time is not None:
+            is_taken = info.view.status.start_time is not None or each.key in self._given
+            if each.key != pod.key and not info.has_ended and is_taken:
                 others.add(info)
         info = PodInfo.of(pod)
         if any(port.clashes(taken) for port in info.host_ports for taken in others.ports):
@@ -260,16 +268,18 @@ class SimulatedNodes:
             return None
         spec, status = fields["spec"], fields.get("status") or {}
         if spec.get("hostNetwork"):
+            if not status.get("startTime"):
+                self._given[pod.key] = ()
             return Place(hosts, hosts)
         own = tuple(each["ip"] for each in status.get("podIPs") or ())
         if own:
             self._given.pop(pod.key, None)
             return Place(hosts, own)
-        if pod.key in self._given:
+        if self._given.get(pod.key):
             return Place(hosts, self._given[pod.key])
         ranges = node.to_dict()["spec"].get("podCIDRs") or ()
         taken = {ip for each in pods_of_node(self._pods, node.name) for ip in each.view(Pod).ips}
-        taken |= {ip for given in self._given.values() for ip in given}
+        taken |= {ip for given in [*self._given.values()] for ip in given}
         found = tuple(free_address(ipaddress.ip_network(each), taken, skip=2) for each in ranges)
         if not found or not all(found):
             return None
@@ -324,9 +334,12 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
     return client.acting_as(f"system:node:{name}", _GROUPS)
 
 
-def read_behaviour(options: Options) -> tuple[Rule, ...]:
-    """Return the rules of the file that the options name; raises `SettingsError`."""
-    return read_rules(Path(options.simulated_behaviour).expanduser()) if options.simulated_behaviour else ()
+def read_behaviour(options: Options) -> Sequence[Says]:
+    """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+    if not options.simulated_behaviour:
+        return ()
+    path = Path(options.simulated_behaviour).expanduser()
+    return (read_script(path),) if path.suffix == ".py" else read_rules(path)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
@@ -350,4 +363,4 @@ def build(context: ControllerContext, options: Options) -> Controller:
         Watch(nodes, reconciler.status_keys, delay=_LOOK),
         Watch(pods, pod_keys),
     ]
-    return assemble(DESCRIPTOR, context, reconciler, watches)
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=_WORKERS)

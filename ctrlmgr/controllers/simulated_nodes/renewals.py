@@ -1,7 +1,8 @@
 """Renewals of leases: by them the nodes say that they live, all that are due at the same time.
 
 Guarantees: each lease is renewed in the name of its node, every ten seconds, or up to a second later: then it goes with
-those that are due by then, as one group of the log, and as one reconcile. One thread at a time.
+those that are due by then, as one group of the log, and as one reconcile. One thread at a time renews; on any of them a
+node may begin or be dropped.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Renewals:
     def renew(self, client: EngineClient, acting: Callable[[str], EngineClient]) -> float:
         """Renew what is due, each as `acting` for its node; return the seconds after which to come again."""
         now = self._clock.monotonic()
-        due = [name for name, at in self._due.items() if at <= now]
+        due = [name for name, at in [*self._due.items()] if at <= now]
         there = [name for name in due[:_MOST] if self._is_there(name, acting)]
         found = [*self._renewed(there)]
         outcomes = client.update_each([(acting(name).of_canonical_objects(), obj) for name, obj in found])

@@ -13,7 +13,7 @@ from ctrlmgr.clock import Clock, parse_time
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
 from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.simulation.behaviour import Rule
+from ctrlmgr.simulation.behaviour import Says
 from ctrlmgr.simulation.logs import Wanted, log_of
 
 Query = Mapping[str, Sequence[str]]
@@ -22,7 +22,7 @@ Query = Mapping[str, Sequence[str]]
 class SimulatedRuntime:
     """Speaks for pods on simulated nodes."""
 
-    def __init__(self, rules: tuple[Rule, ...], speed: float, *, clock: Clock) -> None:
+    def __init__(self, rules: Sequence[Says], speed: float, *, clock: Clock) -> None:
         """Go by the same rules and speed as the kubelets."""
         self._rules = rules
         self._speed = speed

@@ -1,18 +1,24 @@
-"""Two runs of one script with one seed are the same log, byte by byte, in virtual time."""
+"""Two runs of one script with one seed are the same log, byte by byte, in virtual time; a replay comes to the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from ctrlmgr.api.resource import NODES, PODS, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.node_ipam import Options as IpamOptions
 from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
 from ctrlmgr.engine.options import Requester
+from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
+from ctrlmgr.recording.capture.export import history, is_api_object
+from ctrlmgr.recording.format import RecordingWriter
+from ctrlmgr.testing.replays import Replayer
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
@@ -106,3 +112,30 @@ def test_two_runs_are_the_same_log() -> None:
     assert {actor for _, actor, _ in one} >= {"system:node:node-1", "system:kube-scheduler"}
     assert any(b"unreachable" in body for _, _, body in one)
     assert one == two
+
+
+def left(log: EventLog, resource: Resource) -> dict[str, Any]:
+    """Return what became of objects, by name: places, statuses, and whose they are; without uids and revisions."""
+    found = {}
+    for each in log.snapshot(resource).objects:
+        fields = each.to_dict()
+        found[each.name] = [fields["spec"], fields["status"], fields["metadata"].get("labels")]
+    return found
+
+
+def test_a_replay_of_the_log_comes_to_the_same(tmp_path: Path) -> None:
+    cluster = Cluster()
+    script(cluster)
+    with RecordingWriter(tmp_path / "cluster.jsonl") as writer:
+        for change in history(cluster.log, lambda obj: is_api_object(obj.resource)):
+            writer.change(change.type, change.object, change.recorded_at, change.made)
+    with Replayer(tmp_path) as replay:
+        first = replay("cluster.jsonl")
+        assert first.divergences == ()
+        assert first.writes > 20
+        writers = {each.actor.rpartition(":")[2] for each in replay.log.scan() if each.reconcile}
+        assert writers >= {"deployment-controller", "replicaset-controller"}
+        for resource in (NODES, PODS):
+            assert left(replay.log, resource) == left(cluster.log, resource)
+        again = replay("cluster.jsonl", database=f"sqlite:///{tmp_path / 'again.db'}")
+        assert (first.revision, first.hash) == (again.revision, again.hash)

@@ -1,0 +1,101 @@
+"""Rules in Python: a file with a function `behaviour`, which says of each container what it does.
+
+    def behaviour(container):
+        if container.image.startswith("example.com/batch:"):
+            return "exit 1 after 30s" if container.chance < 0.2 else "exit 0 after 30s"
+
+Guarantees: a file that cannot be run, or has no such function, is refused with the line and the reason. What the
+function raises, and phrases of its that are not understood, are told as those of annotations are, and the container
+does what it would have done without. It is asked whenever a pod is looked at: the same container, the same answer.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.behaviour import Behaviour, Subject, read
+
+FUNCTION: Final = "behaviour"
+_CHANCES: Final = 2**64
+
+
+class Scripted:
+    """The rule that a file of Python is."""
+
+    def __init__(self, path: Path, function: Callable[[Asked], Any]) -> None:
+        """Ask `function`, which comes from `path`."""
+        self._path = path
+        self._function = function
+
+    def behaviour_of(self, subject: Subject) -> Behaviour | None:
+        """Return what a container is told, None for nothing; raises ValueError with the file and the reason."""
+        try:
+            phrases = self._function(Asked(subject))
+        except Exception as error:  # the file is its author's: whatever is wrong there is told
+            line = _line(error, self._path)
+            raise ValueError(f"{self._path}:{line}: {type(error).__name__}: {error}") from error
+        if phrases is None:
+            return None
+        if not isinstance(phrases, str):
+            raise ValueError(f"{self._path}: {FUNCTION}() returned {phrases!r}, and neither phrases nor None")
+        try:
+            return read(phrases)
+        except ValueError as error:
+            raise ValueError(f"{self._path}: {FUNCTION}(): {error}") from error
+
+
+class Asked:
+    """What a file's function is asked about: one container."""
+
+    def __init__(self, subject: Subject) -> None:
+        """Show it as it is."""
+        self.namespace = subject.namespace
+        """The namespace of its pod."""
+        self.pod = subject.pod
+        """The name of its pod."""
+        self.container = subject.container
+        """Its name."""
+        self.image = subject.image
+        """Its image."""
+        self.labels = dict(subject.labels)
+        """The labels of its pod."""
+        self.annotations = dict(subject.annotations)
+        """The annotations of its pod."""
+        self.node = subject.node
+        """The name of its node."""
+
+    @property
+    def chance(self) -> float:
+        """A number of at least 0 and less than 1: another for each container, the same for one in every run."""
+        digest = blake2b(f"{self.namespace}/{self.pod}/{self.container}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest) / _CHANCES
+
+
+def read_script(path: Path) -> Scripted:
+    """Run a file and return the rule that it is; raises `SettingsError` with the line and the reason."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    try:
+        exec(compile(text, str(path), "exec"), names)  # the operator of the server names it
+    except SyntaxError as error:
+        raise SettingsError(f"{path}:{error.lineno or 1}: {error.msg}") from error
+    except Exception as error:  # whatever it is, it is the file's
+        raise SettingsError(f"{path}:{_line(error, path)}: {type(error).__name__}: {error}") from error
+    function = names.get(FUNCTION)
+    if not callable(function):
+        raise SettingsError(f"{path}:1: there is no function `{FUNCTION}(container)`")
+    return Scripted(path, function)
+
+
+def _line(error: BaseException, path: Path) -> int:
+    """Return the last line of a file that an error came through."""
+    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+    return (lines[-1] if lines else None) or 1
