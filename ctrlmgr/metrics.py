@@ -433,11 +433,7 @@ class _Admissions(Collector):
             "Admission sub-step latency histogram in seconds, broken out for each operation",
             labels=labels,
         )
-        summary = SummaryMetricFamily(
-            "apiserver_admission_step_admission_duration_seconds_summary",
-            "Admission sub-step latency summary in seconds, broken out for each operation",
-            labels=labels,
-        )
+        summary = SummaryMetricFamily(f"{steps.name}_summary", "The same, in sum.", labels=labels)
         for route, same in groupby(counted, key=lambda each: each.route):
             times = list(same)
             name, *rest = route
@@ -482,25 +478,22 @@ CONFIGURATION_RELOADS = Counter(
     ["status"],
 )
 
+_CALLED = ["name", "type", "operation"]
 # The client library gives counters the suffix `_total`, which these two do not have in Kubernetes: so they are gauges.
 WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
-    "Admission webhook rejection count, identified by name and broken out for each admission type and operation",
-    ["name", "type", "operation", "error_type", "rejection_code"],
+    "Refusals by admission webhooks, and of those that could not be asked.",
+    [*_CALLED, "error_type", "rejection_code"],
 )
 WEBHOOK_FAIL_OPEN = Gauge(
-    "apiserver_admission_webhook_fail_open_count",
-    "Admission webhook fail open count, identified by name and broken out for each admission type",
-    ["name", "type"],
+    "apiserver_admission_webhook_fail_open_count", "Failed calls that stopped nothing.", ["name", "type"]
 )
 WEBHOOK_REQUESTS = Counter(
-    "apiserver_admission_webhook_request",
-    "Admission webhook request total, identified by name and broken out for each admission type, code and operation",
-    ["name", "type", "operation", "code", "rejected"],
+    "apiserver_admission_webhook_request", "Calls of admission webhooks.", [*_CALLED, "code", "rejected"]
 )
 WEBHOOK_SECONDS = Histogram(
     "apiserver_admission_webhook_admission_duration_seconds",
-    "Admission webhook latency histogram in seconds, identified by name and broken out for each operation",
-    ["name", "type", "operation", "rejected"],
+    "How long admission webhooks take.",
+    [*_CALLED, "rejected"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
 )
