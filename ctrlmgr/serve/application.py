@@ -36,7 +36,7 @@ from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
+from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase, Runnable
