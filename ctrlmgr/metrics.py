@@ -425,17 +425,12 @@ class _Admissions(Collector):
         with self._lock:
             counted = sorted(self._times, key=lambda each: each.route)
         labels = ["type", "operation", "rejected"]
+        prefix, told = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
         plugins = HistogramMetricFamily(
-            "apiserver_admission_controller_admission_duration_seconds",
-            "Admission controller latency histogram in seconds, identified by name and broken out for each operation",
-            labels=["name", *labels],
+            f"{prefix}_controller_admission_duration_seconds", told, labels=["name", *labels]
         )
-        steps = HistogramMetricFamily(
-            "apiserver_admission_step_admission_duration_seconds",
-            "Admission sub-step latency histogram in seconds, broken out for each operation",
-            labels=labels,
-        )
-        summary = SummaryMetricFamily(f"{steps.name}_summary", "The same, in sum.", labels=labels)
+        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", told, labels=labels)
+        summary = SummaryMetricFamily(f"{steps.name}_summary", told, labels=labels)
         for route, same in groupby(counted, key=lambda each: each.route):
             times = list(same)
             name, *rest = route
