@@ -52,10 +52,6 @@ class Lived:
         found: dict[str, Any] = self.pod["status"]["containerStatuses"][0]
         return found
 
-    @property
-    def is_ready(self) -> bool:
-        return bool(self.status["ready"])
-
 
 def test_what_is_told_later_counts_from_then_on() -> None:
     lived = Lived(pod())
@@ -91,9 +87,8 @@ def test_readiness_changes_when_it_is_told() -> None:
     assert lived.tell("")["ready"]
     assert not lived.tell("ready after 5s")["ready"]
     lived.to(104)
-    assert not lived.is_ready
-    lived.to(106)
-    assert lived.is_ready
+    assert not lived.status["ready"]
+    assert lived.to(106)["ready"]
     assert lived.status["restartCount"] == 0
 
 
