@@ -26,6 +26,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
 from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
+from ctrlmgr.controllers.workloads.metrics import DecisionMetrics
 from ctrlmgr.engine.calls.call import Credentials
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import SettingsError
@@ -62,7 +63,8 @@ class AutoscalerReconciler:
             self._around.selectors.forget(key)
             return None
         memory = self._memories.setdefault(key, Memory())
-        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now())
+        counts = DecisionMetrics(self._clock)
+        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now(), counts)
         try:
             look.autoscale()
         except Problem as problem:
