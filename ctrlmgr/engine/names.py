@@ -15,18 +15,17 @@ _LENGTH: Final = 5
 _DRAWN: Final = 64
 """Bits for all characters at once: enough of them that none is likelier than another by more than 2^-40."""
 _LONGEST_BASE: Final = 63 - _LENGTH
+_PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]
+"""Two characters at a time."""
 
 
 def generate_name(base: str, random: Random) -> str:
     """Return `base`, cut to fit into 63 bytes, and five random characters (apiserver `storage/names`)."""
     if len(base) > _LONGEST_BASE:
         base = base.encode()[:_LONGEST_BASE].decode(errors="ignore")
-    drawn = random.getrandbits(_DRAWN)
-    end = ""
-    for _ in range(_LENGTH):
-        drawn, place = divmod(drawn, len(_ALPHABET))
-        end += _ALPHABET[place]
-    return base + end
+    drawn, first = divmod(random.getrandbits(_DRAWN), len(_PAIRS))
+    drawn, second = divmod(drawn, len(_PAIRS))
+    return base + _PAIRS[first] + _PAIRS[second] + _ALPHABET[drawn % len(_ALPHABET)]
 
 
 def new_uid(random: Random) -> str:

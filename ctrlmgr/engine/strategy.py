@@ -97,6 +97,8 @@ class Context:
     groups: Sequence[str] = ()
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What else is known of the user."""
+    is_quiet: bool = False
+    """Whether `validate` has seen that there is nothing to warn of."""
 
 
 class Strategy:

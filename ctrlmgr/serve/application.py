@@ -36,7 +36,7 @@ from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
+from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase, Runnable
@@ -158,7 +158,13 @@ class Application(Fronted):
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
             yield cluster_authentication(parts, front)
-            yield from (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
+            yield from (
+                *self._bootstrap.runnables,
+                self._roles,
+                self._classes,
+                parts.definitions(),
+                parts.api_services(),
+            )
 
     def _arrange(
         self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]

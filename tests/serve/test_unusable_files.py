@@ -15,6 +15,7 @@ POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None}]}"
 OPEN = "a: [\n"
 TOKENS = "--authentication-token-webhook-config-file"
 RIGHTS = "--authorization-webhook-config-file"
+KUBELETS = "--cluster-signing-kubelet-client-cert-file"
 MODE = "--authorization-mode=Webhook"
 
 UNUSABLE = [
@@ -25,6 +26,8 @@ UNUSABLE = [
     ("--root-ca-file", "nonsense", "FILE cannot be used: line 1: there is no certificate"),
     ("--service-account-key-file", "nonsense", "FILE cannot be used: it does not contain any valid RSA or ECDSA"),
     ("--service-account-signing-key-file", "nonsense", "FILE cannot be used: it does not contain a valid RSA or ECDSA"),
+    ("--service-account-private-key-file", "nonsense", "FILE cannot be used: it does not contain a valid RSA or ECDSA"),
+    (KUBELETS, "nonsense", "the key file has no private key that can be read"),
     ("--cluster-signing-cert-file", "nonsense", "the key file has no private key that can be read"),
     ("--authentication-config", OPEN, "FILE:2: not valid YAML"),
     ("--authentication-config", "\nkind: X\n", "FILE:2: kind must be AuthenticationConfiguration, not 'X'"),
@@ -49,6 +52,7 @@ def serve(run: Run, folder: Path, flag: str, file: Path) -> tuple[int, str]:
         RIGHTS: [MODE],
         "--oidc-ca-file": ["--oidc-issuer-url=https://issuer.example.com", "--oidc-client-id=here"],
         "--audit-webhook-config-file": [f"--audit-policy-file={policy}"],
+        KUBELETS: [f"--cluster-signing-kubelet-client-key-file={file}"],
         "--cluster-signing-cert-file": [f"--cluster-signing-key-file={file}"],
     }
     place = ["--database=memory:", f"--data-dir={folder / 'data'}", "--listen=127.0.0.1:0"]

@@ -108,8 +108,11 @@ class ResourceQuota(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Have what fits charged, and what does not fit refused, in the moment of the append."""
-        evaluator = self._evaluators.of(attributes.resource) if attributes.namespace else None
-        if evaluator is None or not self._limits(attributes, evaluator):
+        quotas = attributes.view.list(QUOTAS, attributes.namespace) if attributes.namespace else ()
+        if not quotas and not (attributes.namespace and self._limited):
+            return
+        evaluator = self._evaluators.of(attributes.resource)
+        if evaluator is None or not self._limits(attributes, evaluator, quotas):
             return
         if attributes.dry_run:
             self._charges(attributes, evaluator, attributes.view)  # it only judges; nothing will be appended
@@ -124,11 +127,10 @@ class ResourceQuota(Plugin):
 
         attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
 
-    def _limits(self, attributes: Attributes, evaluator: Evaluator) -> bool:
-        """Whether a quota could have anything to say to a write."""
+    def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Object]) -> bool:
+        """Whether one of a namespace's quotas could have anything to say to a write."""
         if not evaluator.concerns(attributes):
             return False
-        quotas = attributes.view.list(QUOTAS, attributes.namespace)
         self._seniority.meet(quotas)
         return bool(self._limited) or any(evaluator.names(hard_of(quota)) for quota in quotas)
 

@@ -24,14 +24,13 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
-from ctrlmgr.kinds.core.pod.volume_defaults import token_source
+from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients in a pod find their token."""
 
 _DEFAULT = "default"
-_VOLUME = "kube-api-access"
 _ENFORCES = "kubernetes.io/enforce-mountable-secrets"
 _MIRROR = "kubernetes.io/config.mirror"
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
@@ -86,9 +85,10 @@ class ServiceAccount(Plugin):
         if (spec.get("serviceAccountName"), spec.get("serviceAccount")) != (name, name):
             spec["serviceAccountName"] = spec["serviceAccount"] = name
             attributes.changed(self.name)
-        if name == _DEFAULT and _find(attributes, name) is None:
+        found = _find(attributes, name)
+        if found is None and name == _DEFAULT:
             return self._complete_later(attributes, spec)
-        _complete(attributes, spec, _account(attributes, name))
+        _complete(attributes, spec, found or _account(attributes, name))
         return None
 
     def validate(self, attributes: Attributes) -> None:
@@ -149,8 +149,8 @@ def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> No
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
     """Mount the token in each container that mounts nothing in its place, from a volume that may be there already."""
     volumes = spec.get("volumes") or []
-    own = next((each["name"] for each in volumes if each.get("name", "").startswith(f"{_VOLUME}-")), "")
-    name = own or generate_name(f"{_VOLUME}-", attributes.random)
+    own = next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
+    name = own or generate_name(TOKEN_VOLUME, attributes.random)
     mounts = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         given = container.get("volumeMounts") or []

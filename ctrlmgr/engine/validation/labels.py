@@ -13,8 +13,10 @@ def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
     """Check keys and values; errors carry the path of the map, not of the entry, as Kubernetes' do."""
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += validate_label_name(key, path)
-        errors += [invalid(path, value, each) for each in names.label_value(value)]
+        if problems := names.qualified_name(key):
+            errors += [invalid(path, key, each) for each in problems]
+        if problems := names.label_value(value):
+            errors += [invalid(path, value, each) for each in problems]
     return errors
 
 

@@ -1,15 +1,15 @@
 """Committing groups of appends to a SQLite file.
 
 How it is fast: Python's sqlite3 gives up the interpreter lock for every step of a statement, and with dozens of
-callers awake each such pause costs more than the step. So a group is written in a dozen statements, whatever its
-size: rows go in by multi-row inserts, and what the group must know of objects is remembered from group to group,
-for as long as no other process has written (`data_version` says so, under the write lock).
+callers awake each such pause costs more than the step. So a group is written in half a dozen statements, whatever its
+size: rows go in by multi-row inserts, and what the group must know of objects and causes is remembered from group to
+group, for as long as no other connection has written (`data_version` says so, under the write lock).
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
@@ -25,9 +25,12 @@ from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 _CHECKPOINT_PAGES = 10_000
-_REMEMBERED_PLACES = 20_000
+_REMEMBERED = 20_000
+"""Places and causes that are remembered."""
 _LARGEST_INSERT = 128
 """Rows in one INSERT."""
+_USUAL = 16
+"""Rows up to which each number of them has a statement of its own: groups are seldom larger."""
 
 
 class _State:
@@ -78,6 +81,7 @@ class SQLiteWriter:
         self._committed: tuple[Revision, bytes] | None = None  # where the log was when we left it last
         self._newest_object = 0
         self._states: dict[Place, _State] = {}
+        self._causes: set[int] = set()
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")  # it runs inside our commits
@@ -116,6 +120,7 @@ class SQLiteWriter:
         self._lock.head = self._revision
         self._committed = self._revision, self._hash
         self._dirty = True
+        self._causes.update(cause.id for cause in work.causes)
         return answers
 
     def _rollback(self) -> None:
@@ -125,23 +130,41 @@ class SQLiteWriter:
 
     def _look(self, group: Sequence[PendingAppend]) -> None:
         """Bring what is remembered up to date, and know every place the group touches that has a row."""
-        version = self._one("PRAGMA data_version")[0]
-        if version != self._version or len(self._states) > _REMEMBERED_PLACES:
-            self._version = version
-            self._states.clear()
-            self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
-            self._require_our_past()
-            self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
+        places = self._unknown(group)
+        version = self._find(places)
+        if version == self._version and len(self._states) + len(self._causes) < _REMEMBERED:
+            return
+        self._version = version
+        self._states.clear()
+        self._causes.clear()
+        self._revision, self._hash = self._one("SELECT revision, hash FROM log_head WHERE id = 1")
+        self._require_our_past()
+        self._newest_object = self._one("SELECT coalesce(max(id), 0) FROM object")[0]
+        self._find(self._unknown(group))
+
+    def _unknown(self, group: Sequence[PendingAppend]) -> list[Place]:
+        """Return the places that a group touches and of which nothing is remembered."""
         places = [place for pending in group for place in pending.places if place not in self._states]
         for pending in group:
             if pending.within:
                 places += [place for place in pending.within.values() if place not in self._states]
-        for run in _runs(len(places)):
-            rows = self._connection.execute(_lookup_statement(run), list(chain.from_iterable(places[:run])))
-            del places[:run]
-            for resource, namespace, name, id_, head, deleted, uid, created in rows:
-                place = (resource, namespace, name)
-                self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
+        return places
+
+    def _find(self, places: Sequence[Place]) -> int:
+        """Remember those of these places that have a row, and return the `data_version`, in one statement if few."""
+        version, at = 0, 0
+        for run in _runs(len(places)) or (0,):
+            values = list(chain.from_iterable(places[at : at + run]))
+            at += run
+            for resource, namespace, name, id_, head, deleted, uid, created in self._connection.execute(
+                _lookup_statement(run), values
+            ):
+                if resource is None:
+                    version = id_
+                else:
+                    place = (resource, namespace, name)
+                    self._states[place] = _State(place, id_, Slot(head, not deleted), uid, created)
+        return version
 
     def _require_our_past(self) -> None:
         """Raise `LogCorrupt` if what another connection has left is not a continuation of what we left.
@@ -261,7 +284,8 @@ class SQLiteWriter:
             )
 
     def _write_causes(self, causes: Sequence[Cause]) -> None:
-        distinct = {cause.id: cause for cause in reversed(causes)}.values()  # the first of each
+        new = (cause for cause in reversed(causes) if cause.id not in self._causes)
+        distinct = {cause.id: cause for cause in new}.values()  # the first of each
         rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in distinct]
         triggers = [(cause.id, revision) for cause in distinct for revision in cause.triggers]
         known = " ON CONFLICT DO NOTHING"
@@ -315,10 +339,15 @@ class SQLiteWriter:
             stack.callback(self._connection.close)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _lookup_statement(places: int) -> str:
+    """Return the query for the rows of so many places; one row more, without a resource, has the `data_version`."""
+    version = "SELECT NULL, NULL, NULL, data_version, 0, 0, NULL, 0 FROM pragma_data_version"
+    if not places:
+        return version
     return (
         f"WITH wanted (resource, namespace, name) AS (VALUES {', '.join(['(?, ?, ?)'] * places)})"
+        f" {version} UNION ALL"
         " SELECT object.resource, object.namespace, object.name, id, head_revision, deleted, uid, create_revision"
         " FROM wanted CROSS JOIN object USING (resource, namespace, name)"
     )
@@ -330,12 +359,14 @@ def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str
     return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}{conflict}"
 
 
-def _runs(rows: int) -> Iterable[int]:
-    """Cut a number of rows into powers of two, so that few statements are ever prepared."""
+def _runs(rows: int) -> list[int]:
+    """Cut a number of rows into runs, of which there are few sizes, so that few statements are ever prepared."""
+    runs = []
     while rows:
-        run = min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
-        yield run
+        run = rows if rows <= _USUAL else min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
+        runs.append(run)
         rows -= run
+    return runs
 
 
 def _row(event: Event, object_id: int) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from ctrlmgr.errors import NotAcceptable
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi import OpenAPI
+from ctrlmgr.server.describe.openapi.descriptions import _words
 from tests.server.describe import gnostic_reader
 
 JSON = "application/json"
@@ -136,8 +137,52 @@ def test_what_stands_beside_a_reference_makes_it_a_composition(openapi: OpenAPI)
     strategy = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"]
     assert strategy == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}],
+        "description": "How new pods take the place of old ones.",
         "x-kubernetes-patch-strategy": "retainKeys",
     }
+
+
+def test_words_are_of_fields_that_there_are_each_in_a_line(structured: Mapping[str, Any]) -> None:
+    for name, words in _words().items():
+        assert words.keys() <= structured[f"io.k8s.api.{name}"]["properties"].keys(), name
+        for field, text in words.items():
+            assert text.endswith("."), (name, field)
+            assert "\n" not in text, (name, field)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "below"),
+    [
+        ("api/v1", "core.v1.Pod", ("PodSpec", "PodStatus", "Container")),
+        ("api/v1", "core.v1.Service", ("ServiceSpec", "ServiceStatus", "ServicePort")),
+        ("api/v1", "core.v1.ConfigMap", ()),
+        ("api/v1", "core.v1.Secret", ()),
+        ("api/v1", "core.v1.ServiceAccount", ()),
+        ("api/v1", "core.v1.Namespace", ("NamespaceSpec", "NamespaceStatus")),
+        ("apis/apps/v1", "apps.v1.Deployment", ("DeploymentSpec", "DeploymentStatus", "DeploymentStrategy")),
+        ("apis/batch/v1", "batch.v1.Job", ("JobSpec", "JobStatus")),
+        ("apis/networking.k8s.io/v1", "networking.v1.Ingress", ("IngressSpec", "IngressStatus", "IngressRule")),
+        ("apis/rbac.authorization.k8s.io/v1", "rbac.v1.Role", ("PolicyRule",)),
+        ("apis/rbac.authorization.k8s.io/v1", "rbac.v1.ClusterRole", ("AggregationRule",)),
+        ("apis/rbac.authorization.k8s.io/v1", "rbac.v1.RoleBinding", ("RoleRef", "Subject")),
+        ("apis/rbac.authorization.k8s.io/v1", "rbac.v1.ClusterRoleBinding", ()),
+    ],
+)
+def test_the_first_two_levels_of_what_people_ask_for_have_words(
+    openapi: OpenAPI, section: str, kind: str, below: tuple[str, ...]
+) -> None:
+    schemas = ask(openapi, f"/openapi/v3/{section}")["components"]["schemas"]
+    assert "https://kubernetes.io/docs/reference" in schemas[f"io.k8s.api.{kind}"]["description"]
+    prefix = kind.rpartition(".")[0]
+    for name in (kind, *(f"{prefix}.{each}" for each in below)):
+        fields = schemas[f"io.k8s.api.{name}"]["properties"]
+        assert [field for field, said in fields.items() if not said.get("description")] == [], name
+
+
+@pytest.fixture(scope="module")
+def structured(openapi: OpenAPI) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = ask(openapi, "/openapi/v2")["definitions"]
+    return found
 
 
 def test_an_operation_says_what_it_takes_and_gives(openapi: OpenAPI) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.engine.validation import names
-from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
+from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.kinds.core.pod.windows import validate_windows_options
 from ctrlmgr.kinds.core.volume_sources import descending_path
 

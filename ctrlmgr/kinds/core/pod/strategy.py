@@ -25,6 +25,7 @@ from ctrlmgr.kinds.core.pod.defaults import default_pod
 from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
+from ctrlmgr.kinds.core.pod.sound import sight_of
 from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
 from ctrlmgr.kinds.core.pod.update import (
     keep_all_but_ephemeral,
@@ -119,8 +120,19 @@ class PodStrategy(Strategy):
         """Check spec and annotations, unless only the status is written."""
         if ctx.subresource == "status":
             return []
+        sight = sight_of(obj) if ctx.old is None else None
+        if sight is not None and sight.is_sound:
+            ctx.is_quiet = True
+            return []
         errors = validate_pod(obj)
-        return errors if ctx.old is not None else errors + validate_new_pod(obj)
+        if ctx.old is not None:
+            return errors
+        errors += validate_new_pod(obj)
+        if not errors:
+            ctx.is_quiet = not pod_warnings(obj, ROOT)
+            if sight is not None:
+                sight.is_sound = ctx.is_quiet
+        return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check the change, by the rules of the subresource written to."""
@@ -132,7 +144,7 @@ class PodStrategy(Strategy):
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
-            return named + pod_warnings(obj, ROOT)
+            return named if ctx.is_quiet else named + pod_warnings(obj, ROOT)
         if ctx.subresource != "status":
             return []
         status = obj.get("status") or {}

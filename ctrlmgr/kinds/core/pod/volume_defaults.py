@@ -14,6 +14,8 @@ from typing import Any, Final
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 
 FILE_MODE = 0o644
+TOKEN_VOLUME: Final = "kube-api-access-"
+"""How the name of the volume begins that a pod is given for its account's token."""
 _ABSENT: tuple[Any, ...] = (None, "")
 
 

@@ -1,13 +1,17 @@
-"""The few words that our OpenAPI documents say about kinds, for `kubectl explain`.
+"""The words that our OpenAPI documents say about kinds and fields, for `kubectl explain`.
 
-The structure comes without prose and we make none up: a kind is named, and the fields that all kinds share are told,
-some in sentences that begin as Kubernetes' do, which scripts and tests look for.
+The structure comes without prose. A kind is named, and the fields that all kinds share are told, some in sentences that
+begin as Kubernetes' do, which scripts and tests look for. Fields of the kinds that people ask for have a line each, in
+`words.toml`; a kind says where the rest is told.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from importlib import resources
+from typing import Any, Final
 
 _FIELDS = {
     "apiVersion": "APIVersion defines the group and the version that the object is written in.",
@@ -35,20 +39,25 @@ _METADATA = {
     "uid": "Tells the object from others of its name, before it and after it.",
 }
 _KIND = "x-kubernetes-group-version-kind"
+_PREFIX: Final = "io.k8s.api."
+_ELSEWHERE: Final = "Every field is told of at https://kubernetes.io/docs/reference/kubernetes-api/."
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def described(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI v2 definition with descriptions if it is that of a kind or of what every object has.
-
-    Others are returned as they are.
-    """
+    """Return an OpenAPI v2 definition with descriptions of what there are words for; others stay as they are."""
     kinds = definition.get(_KIND, ())
     if name == _OBJECT_META:
         return _with_words({**definition}, _METADATA)
+    words = _words().get(name.removeprefix(_PREFIX), {})
     if len(kinds) != 1:
-        return dict(definition)
-    return _with_words({"description": _sentence(**kinds[0]), **definition}, _FIELDS)
+        return _with_words(dict(definition), words) if words else dict(definition)
+    return _with_words({"description": _sentence(**kinds[0]), **definition}, {**_FIELDS, **words})
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
 
 
 def _with_words(definition: dict[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
@@ -61,4 +70,4 @@ def _with_words(definition: dict[str, Any], words: Mapping[str, str]) -> dict[st
 
 def _sentence(group: str, version: str, kind: str) -> str:
     api_version = f"{group}/{version}" if group else version
-    return f"{kind} of API version {api_version}, with the fields it has in Kubernetes."
+    return f"{kind} of API version {api_version}, with the fields it has in Kubernetes. {_ELSEWHERE}"

@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.kinds.core.pod.strategy import PodStrategy
 from tests.kinds.stage import Stage
 
-BESIDE = Path(os.environ.get("CTRLMGR_RECORDINGS", Path(__file__).parents[3].parent / "shared" / "recordings"))
-KEPT = Path(__file__).parents[2] / "recordings"
+BESIDE = Path(os.environ.get("CTRLMGR_RECORDINGS", Path(__file__).parents[4].parent / "shared" / "recordings"))
+KEPT = Path(__file__).parents[3] / "recordings"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = {"node-a": "zone-1", "node-b": "zone-1", "node-c": "zone-2", "node-d": "zone-3"}
 OF_A_POD = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.kinds.core.pod.capabilities import CAPABILITIES
+from ctrlmgr.kinds.capabilities import CAPABILITIES
 from tests.engine.stage import Stage
 
 CONTAINER = {"name": "c", "image": "i", "securityContext": {"privileged": True}}

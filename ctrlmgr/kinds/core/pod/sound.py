@@ -1,0 +1,59 @@
+"""Pods that need not be checked: most come from a template, and what was right of the last one is right of this one.
+
+Guarantees:
+- Only what was checked without an error or a warning is remembered, under all of the pod that these checks read.
+- The volume of an account's token has another name in each pod. It counts as the same name: no rule tells two valid
+  names of one length apart, and every place that has the name is compared. A second such volume keeps its name.
+- What is remembered is bounded in bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_VOLUME
+
+_ENTRIES: Final = 128
+_LONGEST: Final = 8 * 1024
+"""Bytes beyond which a pod is not remembered."""
+_is_token_volume = re.compile(f"{TOKEN_VOLUME}[a-z0-9]{{5}}").fullmatch
+_ANY_TOKEN_VOLUME: Final = b"\0"  # which nothing is written with in JSON
+_encode = msgspec.json.Encoder().encode
+
+
+class Sight:
+    """What is known of all pods that look alike."""
+
+    __slots__ = ("is_sound",)
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self.is_sound = False
+        """Whether such a pod was found to be without errors, and nothing to warn of."""
+
+
+_remembered = lru_cache(maxsize=_ENTRIES)(lambda _looks: Sight())
+
+
+def sight_of(pod: Mapping[str, Any]) -> Sight | None:
+    """Return what is known of a pod with its defaults; None for one that is not remembered.
+
+    That is a large one, and one whose name matters: the claim of an ephemeral volume is called after it.
+    """
+    spec, annotations = pod.get("spec") or {}, (pod.get("metadata") or {}).get("annotations")
+    looks = _encode((spec, annotations) if annotations else spec)
+    if len(looks) > _LONGEST:
+        return None
+    token_volume = ""
+    for volume in spec.get("volumes") or ():
+        if volume.get("ephemeral") is not None:
+            return None
+        name = volume.get("name") or ""
+        if not token_volume and _is_token_volume(name):
+            token_volume = name
+    return _remembered(looks.replace(token_volume.encode(), _ANY_TOKEN_VOLUME) if token_volume else looks)
