@@ -11,6 +11,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -271,6 +272,11 @@ def leader_election_status(name: str) -> Gauge:
     status = _master.labels(name)
     status.set(0)
     return status
+
+
+Gauge("python_allocated_blocks", "Blocks of memory that the interpreter's objects occupy").set_function(
+    sys.getallocatedblocks
+)
 
 
 def in_flight(request_kind: str) -> Gauge:
