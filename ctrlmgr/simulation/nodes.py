@@ -16,7 +16,7 @@ import yaml
 
 from ctrlmgr.api import quantity
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import NODE_ANNOTATION, compose
+from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, read_time
 
 MARK: Final = "simulate.ctrlmgr.io/node"
 """The label of nodes that are simulated; its value is "true"."""
@@ -32,6 +32,8 @@ FEATURES: Final = (
 )
 """What a kubelet of that version declares that pods can ask for; admission refuses changes that a node cannot make."""
 
+_SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
+_SLOWNESS: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _CONDITIONS: Final = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -144,13 +146,19 @@ def is_lost(annotations: Mapping[str, str]) -> bool:
     return "lost" in _told(annotations)
 
 
+def slowness(annotations: Mapping[str, str]) -> float:
+    """Return how many seconds longer containers take to start on a node that is told to be slow."""
+    found = (_SLOW.fullmatch(each) for each in _told(annotations))
+    return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
+
+
 def problems(annotations: Mapping[str, str]) -> list[str]:
     """Return what a node is told that is not understood."""
     known = {"lost", "not ready", *_PRESSURES}
     return [
-        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted(known))}"
+        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted({*known, 'slow TIME'}))}"
         for each in _told(annotations)
-        if each not in known
+        if each not in known and not _SLOW.fullmatch(each)
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, Subject, read, read_rules, told
-from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, templates
+from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, problems, slowness, templates
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -116,3 +116,13 @@ def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
     assert found == {"MemoryPressure": "False", "DiskPressure": "True", "PIDPressure": "False", "Ready": "True"}
     again = node_status({**node, "status": status}, "192.0.2.1", "2026-01-01T00:00:10Z", beats=False)
     assert again == status
+
+
+def test_what_nodes_are_told() -> None:
+    def told(text: str) -> dict[str, str]:
+        return {"simulate.ctrlmgr.io/node": text}
+
+    assert [slowness(told(text)) for text in ("", "slow", "slow 3s; disk pressure", "Slow 500ms")] == [0, 10, 3, 0.5]
+    assert problems(told("lost; slow 1m; not ready")) == []
+    (problem,) = problems(told("slow down"))
+    assert problem.startswith("simulate.ctrlmgr.io/node: 'slow down' is not understood; say one of disk pressure, lost")
