@@ -177,18 +177,25 @@ def compose(path: Path, setting: str = "") -> yaml.Node | None:
         raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
 
 
+def place_of(path: Path, node: yaml.Node, field: str = "") -> str:
+    """Return where something is in a file, `FILE:LINE`: a field of a table, if that has it, else the whole."""
+    fields = node.value if isinstance(node, yaml.MappingNode) else ()
+    found = next((key for key, _ in fields if key.value == field), node)
+    return f"{path}:{found.start_mark.line + 1}"
+
+
 def _read_rule(path: Path, node: yaml.Node) -> Rule:
-    line = node.start_mark.line + 1
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("do"), str):
-        raise SettingsError(f"{path}:{line}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
-    unknown = fields.keys() - {*_PATTERNS, "do"}
+        where = place_of(path, node, "do")
+        raise SettingsError(f"{where}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
+    unknown = min(map(str, fields.keys() - {*_PATTERNS, "do"}), default="")
     if unknown:
-        raise SettingsError(f"{path}:{line}: there is no {min(map(str, unknown))!r} in a rule")
+        raise SettingsError(f"{place_of(path, node, unknown)}: there is no {unknown!r} in a rule")
     try:
         behaviour = read(fields["do"])
     except ValueError as error:
-        raise SettingsError(f"{path}:{line}: {error}") from error
+        raise SettingsError(f"{place_of(path, node, 'do')}: {error}") from error
     namespace, pod, container, image = (str(fields.get(name, "*")) for name in _PATTERNS)
     return Rule(namespace, pod, container, image, behaviour)
 

@@ -16,7 +16,7 @@ import yaml
 
 from ctrlmgr.api import quantity
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, read_time
+from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
 
 MARK: Final = "simulate.ctrlmgr.io/node"
 """The label of nodes that are simulated; its value is "true"."""
@@ -84,41 +84,43 @@ def _read_file(path: Path) -> list[Template]:
 
 
 def _read_node(path: Path, node: yaml.Node) -> list[Template]:
-    where = f"{path}:{node.start_mark.line + 1}"
+    def refusal(field: str, what: str) -> SettingsError:
+        return SettingsError(f"{place_of(path, node, field)}: {what}")
+
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-        raise SettingsError(f"{where}: a node has a `name`")
-    unknown = sorted(map(str, fields.keys() - set(_FIELDS)))
+        raise refusal("name", "a node has a `name`")
+    unknown = min(map(str, fields.keys() - set(_FIELDS)), default="")
     if unknown:
-        raise SettingsError(f"{where}: there is no {unknown[0]!r} in a node; there are: {', '.join(_FIELDS)}")
+        raise refusal(unknown, f"there is no {unknown!r} in a node; there are: {', '.join(_FIELDS)}")
     if not _NAME.fullmatch(fields["name"]):
-        raise SettingsError(f"{where}: {fields['name']!r} is no name for a node")
-    capacity = {**CAPACITY, **_texts(where, fields, "capacity")}
-    for name, amount in capacity.items():
+        raise refusal("name", f"{fields['name']!r} is no name for a node")
+    tables: dict[str, dict[str, str]] = {}
+    for name in ("capacity", "labels", "annotations"):
+        table = fields.get(name) or {}
+        if not isinstance(table, dict):
+            raise refusal(name, f"`{name}` is a table of names and values")
+        tables[name] = {str(key): str(value) for key, value in table.items()}
+    for name, amount in tables["capacity"].items():
         try:
             quantity.parse(amount)
         except ValueError as error:
-            raise SettingsError(f"{where}: {name}: {amount!r} is no amount") from error
-    labels = _texts(where, fields, "labels")
+            raise refusal("capacity", f"{name}: {amount!r} is no amount") from error
     if "zone" in fields:
-        labels["topology.kubernetes.io/zone"] = str(fields["zone"])
+        tables["labels"]["topology.kubernetes.io/zone"] = str(fields["zone"])
+    if told := problems(tables["annotations"]):
+        raise refusal("annotations", told[0])
     taints = fields.get("taints") or []
     if not isinstance(taints, list) or not all(
         isinstance(each, dict) and {"key", "effect"} <= each.keys() for each in taints
     ):
-        raise SettingsError(f"{where}: each of `taints` has a `key` and an `effect`")
+        raise refusal("taints", "each of `taints` has a `key` and an `effect`")
     count = fields.get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise SettingsError(f"{where}: `count` is a whole number of at least 1")
+        raise refusal("count", "`count` is a whole number of at least 1")
     names = [fields["name"]] if "count" not in fields else [f"{fields['name']}-{each}" for each in range(1, count + 1)]
-    return [Template(name, labels, taints, capacity, _texts(where, fields, "annotations")) for name in names]
-
-
-def _texts(where: str, fields: Mapping[str, Any], name: str) -> dict[str, str]:
-    found = fields.get(name) or {}
-    if not isinstance(found, dict):
-        raise SettingsError(f"{where}: `{name}` is a table of names and values")
-    return {str(key): str(value) for key, value in found.items()}
+    capacity = {**CAPACITY, **tables["capacity"]}
+    return [Template(name, tables["labels"], taints, capacity, tables["annotations"]) for name in names]
 
 
 def new_node(template: Template) -> dict[str, Any]:

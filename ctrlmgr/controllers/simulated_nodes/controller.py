@@ -358,6 +358,8 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
 
 def read_behaviour(options: Options) -> Sequence[Says]:
     """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+    if not options.simulated_speed:
+        raise SettingsError("controllers.simulated_speed: time must pass")
     if not options.simulated_behaviour:
         return ()
     path = Path(options.simulated_behaviour).expanduser()
@@ -366,8 +368,6 @@ def read_behaviour(options: Options) -> Sequence[Says]:
 
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares; raises `SettingsError` for files with errors."""
-    if not options.simulated_speed:
-        raise SettingsError("controllers.simulated_speed: time must pass")
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     reconciler = SimulatedNodes(
