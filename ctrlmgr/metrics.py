@@ -274,9 +274,7 @@ def leader_election_status(name: str) -> Gauge:
     return status
 
 
-Gauge("python_allocated_blocks", "Blocks of memory that the interpreter's objects occupy").set_function(
-    sys.getallocatedblocks
-)
+Gauge("python_allocated_blocks", "Blocks of memory that objects occupy").set_function(sys.getallocatedblocks)
 
 
 def in_flight(request_kind: str) -> Gauge:

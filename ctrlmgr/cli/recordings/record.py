@@ -19,6 +19,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
+    from ctrlmgr.recording.capture.past import Past
     from ctrlmgr.recording.capture.recorder import Recorder, State
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
@@ -64,6 +65,8 @@ class _Size(click.ParamType[int]):
     "--redact", multiple=True, metavar="RULE", help="Also replace these values: pods:spec.containers.env.value."
 )
 @click.option("--no-redact", is_flag=True, help="Record secrets' data as they are.")
+@click.option("--append", is_flag=True, help="Go on in a file that exists, behind what it says.")
+@click.option("--force", is_flag=True, help="Write over a file that exists.")
 @click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Go on in a further file from this size on.")
 @click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after so long, not at Ctrl-C.")
 @click.option("--no-progress", is_flag=True, help="No progress line, even on a terminal.")
@@ -77,6 +80,8 @@ def record(
     output: Path,
     redact: tuple[str, ...],
     no_redact: bool,
+    append: bool,
+    force: bool,
     rotate: int,
     period: float | None,
     no_progress: bool,
@@ -97,15 +102,21 @@ def record(
         raise click.UsageError(
             "--database records a log up to now; --kubeconfig, --context and --for are for a cluster"
         )
+    if append and (force or rotate):
+        raise click.UsageError("--append goes on in one file; --force writes over it, --rotate goes on in others")
+    past = _past(output, append=append, force=force)
     redaction = Redaction([*(() if no_redact else DEFAULT), *redact])
     if database:
         settings = replace(loaded.settings, database=replace(loaded.settings.database, url=database))
-        _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction)
+        with _files(output, rotate, past) as files:
+            _export(loaded._replace(settings=settings), files, namespace, resources, redaction, past)
+        _say_done(files)
         return
     configure_logging(loaded.settings)
     access = access_of(kubeconfig, context)
-    with _files(output, rotate) as files:
-        recorder = _recorder(access, files, namespace, (resources or DEFAULT_RESOURCES).split(","), redaction)
+    with _files(output, rotate, past) as files:
+        names = (resources or DEFAULT_RESOURCES).split(",")
+        recorder = _recorder(access, files, namespace, names, redaction, past)
         with _stopping() as stop, _progress(hidden=no_progress) as tell:
             late = recorder.run(stop, period, tell)
     for resource in late:
@@ -123,7 +134,20 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
     return load(files, context)
 
 
-def _recorder(access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction) -> Recorder:
+def _past(output: Path, *, append: bool, force: bool) -> Past | None:
+    """Return what the file says that is gone on with, None for a new one; refuses to write over what is not to go."""
+    from ctrlmgr.recording.capture.past import past_of
+
+    if not output.is_file() or not output.stat().st_size or force:
+        return None
+    if not append:
+        raise SettingsError(f"{output} exists; --append goes on in it, --force writes over it")
+    return past_of(output)
+
+
+def _recorder(
+    access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction, past: Past | None
+) -> Recorder:
     from random import SystemRandom
 
     from ctrlmgr.clock import SystemClock
@@ -139,19 +163,27 @@ def _recorder(access: Access, files: Files, namespace: str, names: list[str], re
     clock, random = SystemClock(), SystemRandom()
     follows = "*" in names and not namespace
     return Recorder(
-        cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction, follows=follows
+        cluster,
+        served,
+        files,
+        clock=clock,
+        random=random,
+        namespace=namespace,
+        redaction=redaction,
+        follows=follows,
+        past=past,
     )
 
 
-def _files(output: Path, rotate: int) -> Files:
+def _files(output: Path, rotate: int, past: Past | None) -> Files:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.recording.capture.rotation import Files
 
-    return Files(output, SystemClock(), limit=rotate)
+    return Files(output, SystemClock(), limit=rotate, append=past is not None)
 
 
 def _export(
-    loaded: Loaded, output: Path, rotate: int, namespace: str, resources: str | None, redaction: Redaction
+    loaded: Loaded, files: Files, namespace: str, resources: str | None, redaction: Redaction, past: Past | None
 ) -> None:
     from ctrlmgr.api.object import Object
     from ctrlmgr.recording.capture.export import history, is_api_object
@@ -163,10 +195,15 @@ def _export(
         named = names is None or str(resource) in names or resource.plural in names
         return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
 
-    with opened_log(loaded) as log, _files(output, rotate) as files:
-        for change in history(log, wanted):
-            files.write(change._replace(object=redaction.applied(change.object)))
-    _say_done(files)
+    end = 0 if past is None else past.revision
+    with opened_log(loaded) as log:
+        if end > (head := log.head().revision):
+            raise SettingsError(
+                f"the log is at revision {head}, behind the {end} at which the file ends: it is another's"
+            )
+        for change in history(log, wanted, start=end or None):
+            if change.object.revision > end:
+                files.write(change._replace(object=redaction.applied(change.object)))
 
 
 def _say_done(files: Files) -> None:
