@@ -71,7 +71,7 @@ def test_it_is_gone_on_with_behind_what_it_says(run: Run, url: str, tmp_path: Pa
 
 def test_what_cannot_be_gone_on_with_is_refused_and_stays(run: Run, url: str, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    write_lines(path, small_lines()[:9] + [b"{"])
+    write_lines(path, [*small_lines()[:9], b"{"])
     before = path.read_bytes()
     refused = run("record", "--database", url, "-o", str(path), "--append")
     assert refused.code != 0
