@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -130,3 +137,71 @@ def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
     refused = run("serve", "--at", "5", "--recording", str(SMALL))
     assert refused.code == ExitCode.USAGE
     assert "in a recording one seeks" in refused.err
+
+
+class AfterSome:
+    """An event that is set once it was asked for so many times, as a signal sets it in the middle of work."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, module: str, count: int) -> None:
+    monkeypatch.setattr(f"{module}.stopping", lambda: nullcontext(AfterSome(count)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 150, 300, 420])
+def test_ctrl_c_says_where_it_stood_and_how_to_go_on(
+    run: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    again = f"sqlite:///{tmp_path}/again.db"
+    with monkeypatch.context() as patched:
+        interrupted(patched, "ctrlmgr.cli.recordings.import_", count)
+        stopped = run("import", str(SMALL), "--database", again)
+    assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
+    said = stopped.err.strip()
+    if said == "stopped: nothing has been imported yet":
+        command = ["import", str(SMALL), "--database", again]
+    else:
+        assert said.startswith("stopped at revision ")
+        command = shlex.split(said.partition("to go on: ctrlmgr ")[2])
+        assert run("verify", "--database", again).code == 0
+    assert run(*command).code == 0
+    for at in ("400", "772"):
+        asked = ("get", "endpoints", "-A", "--at", at, "-o", "json", "--database")
+        assert json.loads(run(*asked, again).out) == json.loads(run(*asked, url).out)
+
+
+def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(monkeypatch, "ctrlmgr.cli.upkeep.verify", 0)
+    stopped = run("verify", "--database", url)
+    assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
+    assert stopped.err == "stopped: the first 421 events are sound; `ctrlmgr verify` begins anew\n"
+
+
+def test_a_signal_ends_an_import_and_not_the_log(tmp_path: Path) -> None:
+    """The program itself, wherever the signal meets it."""
+    many = tmp_path / "many.jsonl"
+    with many.open("w") as file:
+        for number in range(1, 20_001):
+            metadata = {"name": "c", "namespace": "n", "uid": "u", "resourceVersion": str(number)}
+            obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"a": str(number)}}
+            file.write(json.dumps({"type": "ADDED" if number == 1 else "MODIFIED", "object": obj}) + "\n")
+    database, journal = tmp_path / "many.db", tmp_path / "many.db-wal"
+    command = [sys.executable, "-m", "ctrlmgr", "import", str(many), "--database", f"sqlite:///{database}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        ends_at = time.monotonic() + 60
+        while time.monotonic() < ends_at and (not journal.exists() or journal.stat().st_size < 500_000):
+            threading.Event().wait(0.02)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.count("\n")) == (ExitCode.INTERRUPTED, 1), said
+    assert said.startswith("stopped"), said
+    assert ("stopped at revision " in said) == ("--append" in said)
+    if "--append" in said:
+        again = [sys.executable, "-m", "ctrlmgr", *shlex.split(said.partition("ctrlmgr ")[2])]
+        assert subprocess.run(again, check=False, capture_output=True, timeout=120).returncode == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import shlex
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.options import LOG, configure_logging, takes_settings
+from ctrlmgr.cli.stopping import Stopped, stopping
 from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog.sqllog import SQLLog
+    from ctrlmgr.recording.format import RecordingReader
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -29,7 +34,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--append", is_flag=True, help="Go on with a log that is not empty: where an import was broken off, too.")
 @click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
-def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> None:
+def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> int:
     """Bring recordings into a log, every change at the revision that it was recorded at.
 
     Nothing runs and nothing is compared, as `ctrlmgr replay` does: what was recorded is looked at afterwards, with all
@@ -41,16 +46,17 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     ctrlmgr why endpoints web -n shop --database sqlite:///incident.db
     ctrlmgr serve --at 2026-01-02T03:04:05Z --database sqlite:///incident.db
 
+    Ctrl-C ends it between two changes, and the log is one to look at; --append goes on from there.
+
     Exit codes beside the usual: 4 a recording cannot be used (what stands above the fault is in the log then, and
     --append goes on from there).
     """
     from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.logging import mask
-    from ctrlmgr.recording.format import RecordingReader
     from ctrlmgr.recording.importing import Importer
 
     configure_logging(loaded.settings)
-    with _opened(database, loaded.settings) as log:
+    with stopping() as stop, _opened(database, loaded.settings) as log:
         head = log.head().revision
         if head and not append:
             raise SettingsError(f"{mask(database)} is not empty: it is at revision {head}; --append goes on from there")
@@ -59,8 +65,11 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
         try:
             for path in recordings:
                 with reading(path.name, hidden=no_progress) as tell:
-                    tally = importer.run(RecordingReader(path), tell or (lambda reader: None))
+                    tally = importer.run(_reader(path, stop), tell or (lambda reader: None))
                 imported, passed_over = imported + tally.imported, passed_over + tally.passed_over
+        except Stopped:
+            click.echo(_where(log.head().revision, recordings, mask(database)), err=True)
+            return ExitCode.INTERRUPTED
         except RecordingError as error:
             if reached := log.head().revision:
                 reason = f"{error.reason} (the log is at revision {reached})"
@@ -69,6 +78,29 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
         reached = log.head().revision
     had = f", {passed_over:,} had been there" if passed_over else ""
     click.echo(f"{imported:,} changes up to revision {reached} are in {mask(database)}{had}", err=True)
+    return ExitCode.OK
+
+
+def _reader(path: Path, stop: threading.Event) -> RecordingReader:
+    """Return a reader that ends with `Stopped` between two changes once `stop` is set."""
+    from ctrlmgr.recording.format import Entry, RecordingReader
+
+    class Reader(RecordingReader):
+        def __iter__(self) -> Iterator[Entry]:
+            for entry in super().__iter__():
+                if stop.is_set():
+                    raise Stopped
+                yield entry
+
+    return Reader(path)
+
+
+def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
+    """Say how far it got, and how to go on."""
+    if not revision:
+        return "stopped: nothing has been imported yet"
+    command = f"ctrlmgr import {shlex.join(map(str, recordings))} --database {shlex.quote(database)} --append"
+    return f"stopped at revision {revision}; to go on: {command}"
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import click
 
 from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.options import DATABASE, opened_for_reading, output_option, takes_settings
+from ctrlmgr.cli.stopping import Stopped, stopping
 from ctrlmgr.errors import LogCorrupt, LogRolledBack, SettingsError
 from ctrlmgr.settings import Loaded, Settings
 
@@ -40,10 +41,26 @@ def verify(loaded: Loaded, output: str) -> int:
     """
     from ctrlmgr import eventlog
 
+    checked = 0
     try:
-        with opened_for_reading(loaded) as log, _progress(log.head().revision) as progress:
-            sound = eventlog.verify(log, progress=progress)
+        with (
+            stopping() as stop,
+            opened_for_reading(loaded) as log,
+            _progress(log.head().revision) as progress,
+        ):
+
+            def tell(events: int) -> None:
+                nonlocal checked
+                checked = events
+                progress(events)
+                if stop.is_set():
+                    raise Stopped
+
+            sound = eventlog.verify(log, progress=tell)
             held = _hold(log, loaded.settings)
+    except Stopped:
+        click.echo(f"stopped: the first {checked:,} events are sound; `ctrlmgr verify` begins anew", err=True)
+        return ExitCode.INTERRUPTED
     except (LogCorrupt, LogRolledBack) as error:
         return _report_damage(error, output)
     if output == "json":
