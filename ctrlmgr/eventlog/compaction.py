@@ -52,16 +52,6 @@ def compact(write: Write, before: Revision, resource: Resource | None, keep: int
             return removed
 
 
-def superseded(connection: Connection, before: Revision, resource: Resource | None, keep: int) -> int:
-    """Return how many events `compact` would remove now."""
-    name = str(resource) if resource else ""
-    head = connection.execute(select(log_head.c.revision)).scalar_one()
-    before = min(before, head)
-    gone = [_superseded(0, before, name, keep), _deletions(min(before, head - 1), name, alone=keep > 1)]
-    counts = (select(func.count()).select_from(each.order_by(None).subquery()) for each in gone)
-    return sum(connection.execute(each).scalar_one() for each in counts)
-
-
 def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
     """Let no reader begin below `floor` any more; `resource` is empty for all of them. Floors only grow."""
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
@@ -97,8 +87,8 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
     return query
 
 
-def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
-    """Select the deletions at or below `before`, `alone` those with nothing older of their object left."""
+def _deletions(before: Revision, resource: str) -> Select[Any]:
+    """Select the deletions at or below `before` with nothing older of their object left."""
     older = event.alias("older")
     query = (
         select(event.c.revision, event.c.object_id)
@@ -106,13 +96,10 @@ def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select
         .where(
             event.c.type == EventType.DELETED,
             event.c.revision <= before,
+            ~exists().where(older.c.object_id == event.c.object_id, older.c.previous < event.c.previous),
         )
         .order_by(event.c.revision)
     )
-    if alone:
-        query = query.where(
-            ~exists().where(older.c.object_id == event.c.object_id, older.c.previous < event.c.previous)
-        )
     return query.where(object_.c.resource == resource) if resource else query
 
 

@@ -430,18 +430,6 @@ class SQLLog(ABC):
         """Forget superseded events; see the protocol."""
         return compaction.compact(self._write, before, resource, keep)
 
-    def superseded(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Return how many events `compact` would remove."""
-        with self._consistent_read() as connection:
-            return compaction.superseded(connection, before, resource, keep)
-
-    def give_back(self) -> None:
-        """Give the room of what is gone back to the disk: the database is written anew, which takes as much room.
-
-        Raises `LogUnavailable` where it cannot be now, or where only the owner of the table may.
-        """
-        self._scrub()
-
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
         """Take what an object was out of the log, and clean the database of it; see `eventlog.purging`.
 

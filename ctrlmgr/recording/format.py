@@ -239,12 +239,9 @@ class RecordingReader:
 class RecordingWriter:
     """Writes a recording; a context manager. Compressed files carry no time, so that equal events make equal files."""
 
-    def __init__(self, path: str | Path, *, append: bool = False) -> None:
-        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError.
-
-        With `append` what is there stays, and what is written stands behind it.
-        """
-        self._stored = open(path, "ab" if append else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
+    def __init__(self, path: str | Path) -> None:
+        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError."""
+        self._stored = open(path, "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
         self._out: IO[bytes] | gzip.GzipFile = (
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored

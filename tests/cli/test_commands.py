@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
@@ -143,49 +142,6 @@ def test_compact_refuses_what_it_cannot_mean(run: Run, database: str, arguments:
     finished = run("compact", "--database", database, *arguments)
     assert finished.code == 2
     assert finished.err.startswith("error: ")
-
-
-def test_compact_says_what_would_go_and_leaves_it(run: Run, database: str) -> None:
-    told = ("compact", "--database", database, "--before", "6")
-    for _ in range(2):
-        finished = run(*told, "--dry-run")
-        assert (finished.code, finished.err) == (0, "")
-        assert finished.out == "would forget 2 events of all resources superseded up to revision 6\n"
-    rules = run("compact", "--database", database, "--dry-run").out
-    assert "would forget 0 events of leases.coordination.k8s.io" in rules
-    assert run(*told).out == "forgot 2 events of all resources superseded up to revision 6\n"
-    assert "would forget 0 events" in run(*told, "--dry-run").out
-
-
-def test_compact_refuses_the_future(run: Run, database: str) -> None:
-    finished = run("compact", "--database", database, "--before", "7")
-    assert finished.code == 2
-    assert finished.err.startswith("error: --before 7 is in the future: the log is at revision 6")
-
-
-def test_compact_asks_on_a_terminal(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    told = ("compact", "--database", database, "--before", "6")
-    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
-    refused = run(*told)
-    assert refused.code != 0
-    assert "this forgets 2 events of all resources superseded up to revision 6" in refused.err
-    assert run(*told, "--dry-run").out.startswith("would forget 2 events")
-    assert run(*told, "--yes").out.startswith("forgot 2 events")
-    assert run(*told).out.startswith("forgot 0 events"), "nothing goes, so nothing is asked"
-
-
-def test_compact_says_how_room_comes_back_and_brings_it_back(run: Run, database: str, tmp_path: Path) -> None:
-    told = ("compact", "--database", database, "--before", "6")
-    assert "--shrink` gives it back" in run(*told).err
-    assert "--shrink" not in run(*told).err, "nothing has gone"
-    shrunk = run(*told, "--shrink")
-    assert (shrunk.code, shrunk.err) == (0, "the database has been written anew\n")
-    assert run("verify", "--database", database).code == 0
-    assert run(*told, "--dry-run", "--shrink").code == 2
 
 
 # Migrate, settings, version.

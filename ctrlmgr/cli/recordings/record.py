@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli.options import LOG, Duration, configure_logging, opened_log, takes_settings
-from ctrlmgr.cli.stopping import stopping
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.capture.past import Past
     from ctrlmgr.recording.capture.recorder import Recorder, State
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
@@ -64,8 +64,6 @@ class _Size(click.ParamType[int]):
     "--redact", multiple=True, metavar="RULE", help="Also replace these values: pods:spec.containers.env.value."
 )
 @click.option("--no-redact", is_flag=True, help="Record secrets' data as they are.")
-@click.option("--append", is_flag=True, help="Go on in a file that exists, behind what it says.")
-@click.option("--force", is_flag=True, help="Write over a file that exists.")
 @click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Go on in a further file from this size on.")
 @click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after so long, not at Ctrl-C.")
 @click.option("--no-progress", is_flag=True, help="No progress line, even on a terminal.")
@@ -79,8 +77,6 @@ def record(
     output: Path,
     redact: tuple[str, ...],
     no_redact: bool,
-    append: bool,
-    force: bool,
     rotate: int,
     period: float | None,
     no_progress: bool,
@@ -101,22 +97,16 @@ def record(
         raise click.UsageError(
             "--database records a log up to now; --kubeconfig, --context and --for are for a cluster"
         )
-    if append and (force or rotate):
-        raise click.UsageError("--append goes on in one file; --force writes over it, --rotate goes on in others")
-    past = _past(output, append=append, force=force)
     redaction = Redaction([*(() if no_redact else DEFAULT), *redact])
     if database:
         settings = replace(loaded.settings, database=replace(loaded.settings.database, url=database))
-        with _files(output, rotate, past) as files:
-            _export(loaded._replace(settings=settings), files, namespace, resources, redaction, past)
-        _say_done(files)
+        _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction)
         return
     configure_logging(loaded.settings)
     access = access_of(kubeconfig, context)
-    with _files(output, rotate, past) as files:
-        names = (resources or DEFAULT_RESOURCES).split(",")
-        recorder = _recorder(access, files, namespace, names, redaction, past)
-        with stopping() as stop, _progress(hidden=no_progress) as tell:
+    with _files(output, rotate) as files:
+        recorder = _recorder(access, files, namespace, (resources or DEFAULT_RESOURCES).split(","), redaction)
+        with _stopping() as stop, _progress(hidden=no_progress) as tell:
             late = recorder.run(stop, period, tell)
     for resource in late:
         click.echo(f"warning: the last changes of {resource} before the end may be missing", err=True)
@@ -133,20 +123,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
     return load(files, context)
 
 
-def _past(output: Path, *, append: bool, force: bool) -> Past | None:
-    """Return what the file says that is gone on with, None for a new one; refuses to write over what is not to go."""
-    from ctrlmgr.recording.capture.past import past_of
-
-    if not output.is_file() or not output.stat().st_size or force:
-        return None
-    if not append:
-        raise SettingsError(f"{output} exists; --append goes on in it, --force writes over it")
-    return past_of(output)
-
-
-def _recorder(
-    access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction, past: Past | None
-) -> Recorder:
+def _recorder(access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction) -> Recorder:
     from random import SystemRandom
 
     from ctrlmgr.clock import SystemClock
@@ -162,27 +139,19 @@ def _recorder(
     clock, random = SystemClock(), SystemRandom()
     follows = "*" in names and not namespace
     return Recorder(
-        cluster,
-        served,
-        files,
-        clock=clock,
-        random=random,
-        namespace=namespace,
-        redaction=redaction,
-        follows=follows,
-        past=past,
+        cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction, follows=follows
     )
 
 
-def _files(output: Path, rotate: int, past: Past | None) -> Files:
+def _files(output: Path, rotate: int) -> Files:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.recording.capture.rotation import Files
 
-    return Files(output, SystemClock(), limit=rotate, append=past is not None)
+    return Files(output, SystemClock(), limit=rotate)
 
 
 def _export(
-    loaded: Loaded, files: Files, namespace: str, resources: str | None, redaction: Redaction, past: Past | None
+    loaded: Loaded, output: Path, rotate: int, namespace: str, resources: str | None, redaction: Redaction
 ) -> None:
     from ctrlmgr.api.object import Object
     from ctrlmgr.recording.capture.export import history, is_api_object
@@ -194,20 +163,34 @@ def _export(
         named = names is None or str(resource) in names or resource.plural in names
         return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
 
-    end = 0 if past is None else past.revision
-    with opened_log(loaded) as log:
-        if end > (head := log.head().revision):
-            raise SettingsError(
-                f"the log is at revision {head}, behind the {end} at which the file ends: it is another's"
-            )
-        for change in history(log, wanted, start=end or None):
-            if change.object.revision > end:
-                files.write(change._replace(object=redaction.applied(change.object)))
+    with opened_log(loaded) as log, _files(output, rotate) as files:
+        for change in history(log, wanted):
+            files.write(change._replace(object=redaction.applied(change.object)))
+    _say_done(files)
 
 
 def _say_done(files: Files) -> None:
     names = ", ".join(str(path) for path in files.paths)
     click.echo(f"{files.changes:,} changes up to revision {files.revision} are in {names}", err=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Yield what SIGINT or SIGTERM sets; a second signal ends the process as ever."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -54,16 +54,11 @@ def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: in
 
     Nothing is compacted, and no floor raised, before there is something to forget: readers of the past would lose it.
     """
-    before = secrets_to_compact(event_log, settings, now=now)
+    age = max(settings.min_age, settings.secrets_for)
+    before = _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
     if not before:
         return Compacted(0, 0)
     return Compacted(before, event_log.compact(before, resource=SECRETS))
-
-
-def secrets_to_compact(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which superseded states of Secrets may go, 0 when there are none; `now` in us."""
-    age = max(settings.min_age, settings.secrets_for)
-    return _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
 
 
 def _newest_change(event_log: EventLog, until: Revision) -> Revision:

@@ -63,13 +63,6 @@ class Merger:
         """The revision up to which everything is known; 0 before everything has been listed."""
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
-    def resume(self, objects: Mapping[Resource, Mapping[Key, Object]], revision: Revision) -> None:
-        """Go on behind `revision`, where there were these objects: first lists come out as what they differ in."""
-        self._told = revision
-        for resource, there in objects.items():
-            if resource in self._streams:
-                self._streams[resource].objects = dict(there)
-
     def begin(self, resource: Resource, revision: Revision) -> None:
         """Expect changes of one more resource, of which there was nothing up to `revision`; 0: its list comes first."""
         stream = self._streams[resource] = _Stream()

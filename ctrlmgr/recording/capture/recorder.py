@@ -24,7 +24,6 @@ from ctrlmgr.errors import CtrlmgrError, NotFound, SettingsError
 from ctrlmgr.recording.capture.cluster import Cluster, Served
 from ctrlmgr.recording.capture.custom import Begun, CustomKinds, Ended, Moved, Step
 from ctrlmgr.recording.capture.merge import Merger
-from ctrlmgr.recording.capture.past import Past
 from ctrlmgr.recording.capture.redaction import Redaction
 from ctrlmgr.recording.capture.rotation import Files
 from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Missing, Progressed, Stream
@@ -63,9 +62,8 @@ class Recorder:
         namespace: str = "",
         redaction: Redaction | None = None,
         follows: bool = False,
-        past: Past | None = None,
     ) -> None:
-        """Record `served`, of one namespace or ("") all, into `files`, behind what these say already.
+        """Record `served`, of one namespace or ("") all, into `files`.
 
         `follows`: custom kinds, too, that come later; definitions have to be among `served` for that.
         """
@@ -77,8 +75,6 @@ class Recorder:
         self._redaction = redaction or Redaction(())
         self._queue: SimpleQueue[Message] = SimpleQueue()
         self._merger = Merger([each.resource for each in served])
-        if past is not None:
-            self._merger.resume(past.objects, past.revision)
         self._kinds = CustomKinds(namespace) if follows else None
         self._streams = {each.resource: self._stream(each) for each in served}
         self._ended: dict[

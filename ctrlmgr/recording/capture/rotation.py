@@ -6,7 +6,6 @@ was written a second ago survives the process; the last file is whole when `clos
 
 from __future__ import annotations
 
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -23,18 +22,15 @@ _FLUSH = 1.0
 class Files:
     """Writes changes into `path`, and from a size on into `name.2.jsonl.gz` and so on; a context manager."""
 
-    def __init__(self, path: Path, clock: Clock, *, limit: int = 0, append: bool = False) -> None:
-        """Create the first file, or go on in it; `limit` is in stored bytes, 0 for one file however large.
-
-        A further file has a name that none has yet. Raises OSError.
-        """
+    def __init__(self, path: Path, clock: Clock, *, limit: int = 0) -> None:
+        """Create the first file; `limit` is in stored bytes, 0 for one file however large. Raises OSError."""
         self.paths = [path]
         self.changes = 0
         self.revision: Revision = 0
         self._clock = clock
         self._limit = limit
         self._objects: dict[tuple[Resource, Key], Recorded] = {}  # what a further file begins with
-        self._writer = RecordingWriter(path, append=append)
+        self._writer = RecordingWriter(path)
         self._flushed = clock.monotonic()
 
     @property
@@ -70,9 +66,7 @@ class Files:
         self._writer.close()
         first = self.paths[0]
         stem, dot, suffixes = first.name.partition(".")
-        numbers = count(len(self.paths) + 1)
-        paths = (first.with_name(f"{stem}.{number}{dot}{suffixes}") for number in numbers)
-        path = next(each for each in paths if not each.exists())
+        path = first.with_name(f"{stem}.{len(self.paths) + 1}{dot}{suffixes}")
         self._writer = RecordingWriter(path)
         self.paths.append(path)
         for each in sorted(self._objects.values(), key=lambda change: change.object.revision):

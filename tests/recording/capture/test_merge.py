@@ -158,26 +158,3 @@ def test_two_watches_make_the_one_history(drawn: tuple[list[tuple[Resource, Even
     out += told(merger)
     assert len(out) == len(history)
     assert out == [(type_.name, obj.revision, obj.name) for _, type_, obj in history]
-
-
-def test_one_that_goes_on_tells_what_has_changed_since() -> None:
-    merger = Merger([PODS, SERVICES])
-    before = {
-        PODS: {each.key: each for each in (thing(PODS, "same", 3), thing(PODS, "changed", 4), thing(PODS, "gone", 5))},
-        Resource("", "unknown"): {},
-    }
-    merger.resume(before, 20)
-    merger.listed(PODS, 30, [thing(PODS, "same", 3), thing(PODS, "changed", 25), thing(PODS, "new", 22)], 0)
-    merger.listed(SERVICES, 30, [thing(SERVICES, "seen-late", 7)], 0)
-    found = told(merger)
-    assert {(type_, name) for type_, _, name in found} == {
-        ("MODIFIED", "changed"),
-        ("DELETED", "gone"),
-        ("ADDED", "new"),
-        ("ADDED", "seen-late"),
-    }
-    assert [each[1] for each in found] == sorted(each[1] for each in found)
-    assert min(each[1] for each in found) > 20
-    merger.changed(PODS, MODIFIED, thing(PODS, "same", 31), 0)
-    merger.progressed(SERVICES, 31)
-    assert told(merger) == [("MODIFIED", 31, "same")]
