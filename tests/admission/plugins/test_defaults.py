@@ -33,7 +33,8 @@ def added(*keys: str) -> list[dict[str, Any]]:
     ],
 )
 def test_pods_outlive_a_short_failure_of_their_node(given: list[dict[str, Any]], more: tuple[str, ...]) -> None:
-    for old in (None, {"spec": {}}):
+    states: tuple[dict[str, Any] | None, ...] = (None, {"spec": {}})
+    for old in states:
         made = Write("v1/pods", {"spec": {"tolerations": given}}, old).admit(DefaultTolerationSeconds())
         assert made["spec"]["tolerations"] == [*given, *added(*more)]
 
