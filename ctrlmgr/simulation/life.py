@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.probes import Verdicts, judge
-from ctrlmgr.simulation.programs import execute, pulls, variables_of
+from ctrlmgr.simulation.programs import execute, mount_problem, pulls, variables_of
 from ctrlmgr.simulation.shell import Line, Run
 
 SANDBOX_TAKES: Final = 0.1
@@ -50,7 +50,7 @@ class Span(NamedTuple):
     def lines(self, until: float) -> list[Line]:
         """Return what it has written by a moment, by the time of the pod."""
         last = until if self.end is None else min(until, self.end)
-        found = [Line(self.start + each.at, each.text) for each in self.run.lines]
+        found = [each._replace(at=self.start + each.at) for each in self.run.lines]
         return [each for each in found if each.at <= last]
 
 
@@ -252,6 +252,9 @@ def _container(
         return life
     life.pulled = True
     life.waits_for = "ContainerCreating"
+    if problem := mount_problem(container, variables_of(shared.pod, container)):
+        life.waits_for, life.message = "CreateContainerConfigError", problem
+        return life
     policy = "Always" if sidecar else shared.policy
     if init and policy == "Always" and not sidecar:
         policy = "OnFailure"  # it has to succeed once
@@ -362,7 +365,7 @@ def _last_words(container: Container, run: Run, code: int, files: Mapping[str, s
     """Return the termination message: from the file, or from the end of the logs of one that failed."""
     text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
     if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-        text = "".join(f"{each.text}\n" for each in run.lines[-80:])[-2048:]
+        text = "".join(each.written for each in run.lines[-80:])[-2048:]
     return text[:4096]
 
 

@@ -50,5 +50,5 @@ def log_of(
         lines = [each for each in lines if each.at >= now - wanted.since]
     if wanted.tail is not None:
         lines = lines[len(lines) - wanted.tail :] if wanted.tail < len(lines) else lines
-    text = "".join(f"{clock(each.at) + ' ' if wanted.timestamps else ''}{each.text}\n" for each in lines)
+    text = "".join(f"{clock(each.at) + ' ' if wanted.timestamps else ''}{each.written}" for each in lines)
     return text if wanted.limit is None else text.encode()[: wanted.limit].decode(errors="ignore")
