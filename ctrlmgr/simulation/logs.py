@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ctrlmgr.simulation.life import End, live
+from ctrlmgr.simulation.life import live
+from ctrlmgr.simulation.runs import End
 
 
 class Wanted(NamedTuple):

@@ -75,6 +75,8 @@ def test_pods_should_run_through_the_lifecycle_of_pods_and_pod_status(cluster: C
     cluster.patch("pods", "p", patch, STRATEGIC)
     found = cluster.get("pods", "p")
     assert (found["metadata"]["labels"]["test-pod"], found["spec"]["containers"][0]["image"]) == ("patched", "pause:2")
+    cluster.until(lambda: cluster.get("pods", "p")["status"]["containerStatuses"][0]["restartCount"] == 1)
+    assert "Container c definition changed, will be restarted" in [message for _, _, message in cluster.told.events]
     status = cluster.get("pods", "p")
     status["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
     replaced = cluster.replace("pods", "p/status", status)
