@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli.options import LOG, Duration, configure_logging, opened_log, takes_settings
+from ctrlmgr.cli.stopping import stopping
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
@@ -130,7 +129,7 @@ def record(
             follows=follows,
             ending=ending,
         )
-        with _stopping() as stop, _progress(hidden=no_progress) as tell:
+        with stopping() as stop, _progress(hidden=no_progress) as tell:
             late = recorder.run(stop, period, tell)
     for resource in late:
         click.echo(f"warning: the last changes of {resource} before the end may be missing", err=True)
@@ -217,25 +216,6 @@ def _export(
 def _say_done(files: Files) -> None:
     names = ", ".join(str(path) for path in files.paths)
     click.echo(f"{files.changes:,} changes up to revision {files.revision} are in {names}", err=True)
-
-
-@contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Yield what SIGINT or SIGTERM sets; a second signal ends the process as ever."""
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def ask(number: int, _: object) -> None:
-        stop.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    for number in before:
-        signal.signal(number, ask)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
