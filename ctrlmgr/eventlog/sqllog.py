@@ -49,6 +49,8 @@ from ctrlmgr.eventlog.verify import Epoch, Stored
 log = structlog.get_logger(__name__)
 
 _SCAN_CHUNK = 1000
+_NAMES = 100
+"""Objects asked for in one statement."""
 _SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
 _IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource", "namespace", "name"))
 
@@ -329,6 +331,23 @@ class SQLLog(ABC):
                 self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
                 row = connection.execute(self._state_then, {**place, "at": at}).first()
         return as_object(row) if row else None
+
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`."""
+        wanted: dict[str, list[str]] = {}
+        for namespace, name in keys:
+            wanted.setdefault(namespace, []).append(name)
+        found: list[Object] = []
+        with self._consistent_read() as connection:
+            self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
+            query = self._states_then.where(object_.c.resource == str(resource))
+            for namespace, names in wanted.items():  # which every database looks up by its index
+                for first in range(0, len(names), _NAMES):
+                    some = query.where(
+                        object_.c.namespace == namespace, object_.c.name.in_(names[first : first + _NAMES])
+                    )
+                    found += map(as_object, connection.execute(some, {"at": at}))
+        return {obj.key: obj for obj in found}
 
     @cached_property
     def _state_now(self) -> Select[Any]:
