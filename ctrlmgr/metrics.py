@@ -20,7 +20,13 @@ from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 __all__ = [
@@ -419,16 +425,12 @@ class _Admissions(Collector):
         with self._lock:
             counted = sorted(self._times, key=lambda each: each.route)
         labels = ["type", "operation", "rejected"]
+        prefix, told = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
         plugins = HistogramMetricFamily(
-            "apiserver_admission_controller_admission_duration_seconds",
-            "Admission controller latency histogram in seconds, identified by name and broken out for each operation",
-            labels=["name", *labels],
+            f"{prefix}_controller_admission_duration_seconds", told, labels=["name", *labels]
         )
-        steps = HistogramMetricFamily(
-            "apiserver_admission_step_admission_duration_seconds",
-            "Admission sub-step latency histogram in seconds, broken out for each operation",
-            labels=labels,
-        )
+        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", told, labels=labels)
+        summary = SummaryMetricFamily(f"{steps.name}_summary", told, labels=labels)
         for route, same in groupby(counted, key=lambda each: each.route):
             times = list(same)
             name, *rest = route
@@ -439,7 +441,9 @@ class _Admissions(Collector):
                 values = [*([name] if name else []), *rest, str(rejected).lower()]
                 family, total = plugins if name else steps, sum(each.totals[rejected] for each in times)
                 family.add_metric(values, _at_or_below(_ADMISSION_BUCKETS, counts), total)
-        return plugins, steps
+                if not name:
+                    summary.add_metric(values, sum(counts), total)
+        return plugins, steps, summary
 
 
 _admissions = _Admissions()
@@ -471,24 +475,22 @@ CONFIGURATION_RELOADS = Counter(
     ["status"],
 )
 
-WEBHOOK_REJECTIONS = Counter(
+_CALLED = ["name", "type", "operation"]
+# The client library gives counters the suffix `_total`, which these two do not have in Kubernetes: so they are gauges.
+WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
-    "Admission webhook rejection count, identified by name and broken out for each admission type and operation",
-    ["name", "type", "operation", "error_type", "rejection_code"],
+    "Refusals by admission webhooks, and of those that could not be asked.",
+    [*_CALLED, "error_type", "rejection_code"],
 )
-WEBHOOK_FAIL_OPEN = Counter(
-    "apiserver_admission_webhook_fail_open_count",
-    "Admission webhook fail open count, identified by name and broken out for each admission type",
-    ["name", "type"],
+WEBHOOK_FAIL_OPEN = Gauge(
+    "apiserver_admission_webhook_fail_open_count", "Failed calls that stopped nothing.", ["name", "type"]
 )
 WEBHOOK_REQUESTS = Counter(
-    "apiserver_admission_webhook_request",
-    "Admission webhook request total, identified by name and broken out for each admission type, code and operation",
-    ["name", "type", "operation", "code", "rejected"],
+    "apiserver_admission_webhook_request", "Calls of admission webhooks.", [*_CALLED, "code", "rejected"]
 )
 WEBHOOK_SECONDS = Histogram(
     "apiserver_admission_webhook_admission_duration_seconds",
-    "Admission webhook latency histogram in seconds, identified by name and broken out for each operation",
-    ["name", "type", "operation", "rejected"],
+    "How long admission webhooks take.",
+    [*_CALLED, "rejected"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
 )

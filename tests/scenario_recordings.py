@@ -29,6 +29,7 @@ from tests.conformance import PARTS, Part, Server, serving
 KINDS = frozenset(
     {
         *("controllerrevisions", "cronjobs", "daemonsets", "deployments", "jobs", "limitranges", "namespaces", "nodes"),
+        "horizontalpodautoscalers",
         *("persistentvolumeclaims", "poddisruptionbudgets", "pods", "priorityclasses", "replicasets"),
         *("replicationcontrollers", "resourcequotas", "statefulsets"),
     }

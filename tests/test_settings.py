@@ -96,6 +96,8 @@ VALUES = {
     "admission.enable_plugins": "AlwaysPullImages,NodeRestriction",
     "admission.disable_plugins": "PodSecurity",
     "admission.control_config_file": "admission.yaml",
+    "admission.default_not_ready_toleration_seconds": "5",
+    "admission.default_unreachable_toleration_seconds": "5",
     "audit.policy_file": "policy.yaml",
     "audit.keep_for": "1h",
     "audit.log_path": "-",

@@ -71,10 +71,18 @@ class Parts(NamedTuple):
     """What plugins ask that look at the caller's rights."""
     configured: Mapping[str, Document]
     """What `--admission-control-config-file` says of plugins, by name."""
+    settings: AdmissionSettings = AdmissionSettings()
 
     def credentials(self, plugin: str) -> HookCredentials:
         """Return who this server is to the webhooks of a plugin; raises `SettingsError`."""
         return read_credentials(self.configured.get(plugin))
+
+
+def _tolerating(parts: Parts) -> Plugin:
+    given = parts.settings
+    return DefaultTolerationSeconds(
+        given.default_not_ready_toleration_seconds, given.default_unreachable_toleration_seconds
+    )
 
 
 class Entry(NamedTuple):
@@ -105,7 +113,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("PodSecurity", lambda parts: PodSecurity(read_pod_security(parts.configured.get("PodSecurity")))),
     Entry("PodNodeSelector", lambda parts: PodNodeSelector(parts.configured.get("PodNodeSelector")), is_default=False),
     Entry("Priority", lambda parts: Priority()),
-    Entry("DefaultTolerationSeconds", lambda parts: DefaultTolerationSeconds()),
+    Entry("DefaultTolerationSeconds", _tolerating),
     Entry(
         "PodTolerationRestriction",
         lambda parts: PodTolerationRestriction(parts.configured.get("PodTolerationRestriction")),
@@ -174,7 +182,7 @@ def new_chain(
     `own` are plugins that others bring: they come before webhooks and quotas, and see what the built-in ones made.
     """
     names = {entry.name for entry in PLUGINS}
-    parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names))
+    parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names), settings)
     made = (entry.make(parts) for entry in enabled(settings, own) if entry.make is not None)
     return Chain(list(made), clock)
 

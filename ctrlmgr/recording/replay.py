@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.resource import Resource
@@ -28,13 +28,17 @@ from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, Entry, RecordingReader
+from ctrlmgr.recording.judged.autoscalers import JudgedAutoscalers
 from ctrlmgr.recording.owned.endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.namespaces import OwnedNamespaces
 from ctrlmgr.recording.owned.ownership import Owned, divergence_at
 from ctrlmgr.recording.owned.shared import SHARED, SharedKinds
 from ctrlmgr.recording.owned.slices import MANAGERS, OwnedSlices
-from ctrlmgr.recording.report import Findings, Report
+from ctrlmgr.recording.report import Findings, Report, Unjudged
 from ctrlmgr.recording.stage import Restless, Stage
+
+JUDGED = ("horizontal-pod-autoscaler-controller",)
+"""The controllers that are not run, but asked for what the recorded ones decided."""
 
 _TELL_AFTER = 500
 """Entries after which progress is told."""
@@ -63,13 +67,15 @@ class Replay:
         caches: Iterable[Resource] = (),
         owns: Iterable[Ownership] = (),
         shares: Mapping[str, Sequence[Resource]] | None = None,
+        judges: Collection[str] = JUDGED,
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
         Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
         kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
         as whom in the recording: that is expected of them then. `shares` says of such controllers which kinds they and
-        clients both write; the recorded ones wrote under their names.
+        clients both write; the recorded ones wrote under their names. `judges` are names of controllers that are only
+        asked for what the recorded ones decided.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
@@ -79,6 +85,7 @@ class Replay:
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._expecting = [each for each in self._watching if each.expects_others]
+        self._autoscalers = JudgedAutoscalers(lambda: self._stage.kinds) if controllers and judges else None
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
@@ -126,11 +133,19 @@ class Replay:
             writes=head.revision - self._stage.inputs,
             checkpoints=self._checkpoints,
             objects_compared=self._compared,
+            decisions_compared=0 if self._autoscalers is None else self._autoscalers.judged,
             divergences=self._findings.all(),
+            unjudged=tuple(self._unjudged()),
             revision=head.revision,
             hash=head.hash.hex(),
             seconds=self._seconds,
         )
+
+    def _unjudged(self) -> Iterator[Unjudged]:
+        if self._autoscalers is not None:
+            yield from self._autoscalers.unjudged()
+        for owned in self._owned.values():
+            yield from owned.unjudged()
 
     def _play(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None) -> None:
         next_telling = 0
@@ -180,6 +195,8 @@ class Replay:
         if self._shared is not None:
             self._shared.before(moment, change.object.revision)
         self._stage.advance_to(moment)
+        if self._autoscalers is not None and (found := self._autoscalers.observe(change)) is not None:
+            self._findings.add_final(found)
         owned = self._owned.get(change.object.resource)
         is_shared = owned is not None and owned.is_shared
         expected = (owned is None or is_shared) and self._is_expected(change)

@@ -10,12 +10,28 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence
 
 
+class Unjudged(msgspec.Struct, frozen=True):
+    """How often something of an object could not be compared, for a recording does not show what it came from."""
+
+    resource: str
+    namespace: str
+    name: str
+    reason: str
+    count: int
+
+    @property
+    def subject(self) -> str:
+        """What it is of, as kubectl names it."""
+        return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
+
+
 class Report(msgspec.Struct, frozen=True, rename="camel"):
     """The outcome of one replay.
 
     `events` counts the recorded changes read, `inputs` those of them appended to our log, `reconciles` and
-    `writes` what our controllers did with them, `objects_compared` one per object and checkpoint. `revision` and
-    `hash` are the log's head afterwards: equal for every replay of one recording by one version.
+    `writes` what our controllers did with them, `objects_compared` one per object and checkpoint, `decisions_compared`
+    those of autoscalers. `unjudged` is what could not be compared. `revision` and `hash` are the log's head afterwards:
+    equal for every replay of one recording by one version.
     """
 
     file: str
@@ -25,7 +41,9 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     writes: int
     checkpoints: int
     objects_compared: int
+    decisions_compared: int
     divergences: tuple[Divergence, ...]
+    unjudged: tuple[Unjudged, ...]
     revision: Revision
     hash: str
     seconds: float

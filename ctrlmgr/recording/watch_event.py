@@ -8,6 +8,8 @@ is refused (`recording.format`), a server is asked again (`recording.capture.str
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from ctrlmgr.eventlog.event import EventType
@@ -65,7 +67,8 @@ def plain_line(data: bytes) -> Line | None:
     type_ = data[len(_BEGIN) : at]
     if at < 0 or not type_.isalpha() or b'"' in time or b"\\" in time or not data.isascii():
         return None
-    return Line(type_.decode(), msgspec.Raw(data[at + len(_OBJECT) : -_TAIL]), time.decode())
+    obj = cast(msgspec.Raw, data[at + len(_OBJECT) : -_TAIL])  # a Raw of it would be copied once more by each reader
+    return Line(type_.decode(), obj, time.decode())
 
 
 decode_bookmark = msgspec.json.Decoder(Bookmark).decode

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import NAMES, SWITCH, TEXT
+from ctrlmgr.settings.kinds import NAMES, SWITCH, TEXT, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,24 @@ class AdmissionSettings:
             metavar="FILE",
         ),
     ] = ""
+    default_not_ready_toleration_seconds: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "For how many seconds pods that do not say so themselves stay on a node that is not ready.",
+            flag="--default-not-ready-toleration-seconds",
+            metavar="NUMBER",
+        ),
+    ] = 300
+    default_unreachable_toleration_seconds: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "For how many seconds pods that do not say so themselves stay on a node that cannot be reached.",
+            flag="--default-unreachable-toleration-seconds",
+            metavar="NUMBER",
+        ),
+    ] = 300
     allow_privileged: Annotated[
         bool,
         SWITCH,

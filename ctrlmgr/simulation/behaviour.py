@@ -54,6 +54,13 @@ class Behaviour(NamedTuple):
         changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
         return other._replace(**changes)
 
+    def after(self, seconds: float) -> Behaviour:
+        """Return the same, told so long after the container has started."""
+        if not seconds:
+            return self
+        ready = None if self.ready_after is None else self.ready_after + seconds
+        return self._replace(exits_after=self.exits_after + seconds, ready_after=ready)
+
 
 NOTHING: Final = Behaviour()
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.memory import Memory, recipe_of, remembered
 from ctrlmgr.simulation.probes import Verdicts, judge
-from ctrlmgr.simulation.programs import execute, pulls, variables_of
-from ctrlmgr.simulation.shell import Line, Run
+from ctrlmgr.simulation.programs import execute, mount_problem, pulls, variables_of
+from ctrlmgr.simulation.runs import Container, End, Span, run_of, turns
+from ctrlmgr.simulation.shell import Run
 
 SANDBOX_TAKES: Final = 0.1
 PULL_TAKES: Final = 0.2
@@ -28,30 +30,11 @@ CREATE_TAKES: Final = 0.1
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
-_KILLED: Final = 137
-_TERMINATED: Final = 143
+_PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
+"""What containers wait for that somebody has to put right."""
 
-Container = Mapping[str, Any]
 Asked = Callable[[Container], Behaviour]
 """Returns what a container is told to do."""
-
-
-class Span(NamedTuple):
-    """One run of a container; `end` None: it goes on."""
-
-    start: float
-    end: float | None
-    code: int
-    reason: str
-    message: str
-    run: Run
-    verdicts: Verdicts
-
-    def lines(self, until: float) -> list[Line]:
-        """Return what it has written by a moment, by the time of the pod."""
-        last = until if self.end is None else min(until, self.end)
-        found = [Line(self.start + each.at, each.text) for each in self.run.lines]
-        return [each for each in found if each.at <= last]
 
 
 @dataclass
@@ -66,12 +49,25 @@ class ContainerLife:
     pulled: bool = False
     is_done: bool = False
     """Whether it will not start again."""
+    memory: Memory | None = None
+    """From where on `spans` are worked out."""
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+    """Its status, as far as it is told of: `spans` are what came after."""
+    killed_at: float | None = None
+    """When the run that is recorded was ended, so that it can start anew as it is told now."""
+    is_kept: bool = False
+    """Whether what is recorded stays: it ended before it was told something else."""
     next_change: float | None = None
 
     @property
     def name(self) -> str:
         """Its name."""
         return str(self.container["name"])
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it has run."""
+        return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:
         """Return the run that goes on at a moment."""
@@ -113,13 +109,6 @@ class Life:
         return not any(each.running(now) for each in (*self.init, *self.main))
 
 
-class End(NamedTuple):
-    """When containers are told to end, and how many seconds they are given."""
-
-    at: float
-    grace: float
-
-
 def is_sidecar(container: Container) -> bool:
     """Say whether an init container goes on beside the others."""
     return container.get("restartPolicy") == "Always"
@@ -134,8 +123,9 @@ class _Pod:
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
         self.volumes: dict[str, dict[str, str]] = {}
+        self.recorded = {each["name"]: each for each in _statuses(pod)}
         # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
-        self.seen = {each["name"] for each in _statuses(pod) if each.get("containerID")}
+        self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
 
     def files(self, container: Container) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -239,24 +229,65 @@ def _container(
     life = ContainerLife(container)
     if init and not sidecar:
         life.waits_for = "PodInitializing"
-    if begin is None or begin > shared.now:
+    life.recorded = shared.recorded.get(life.name) or {}
+    memory = remembered(life.recorded.get("containerID") or "")
+    if memory is None and (begin is None or begin > shared.now):
         return life
     behaviour = shared.asked(container)
-    problem = _unpullable(container, behaviour)
-    pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
-    if problem or pulled_at > shared.now:
-        life.waits_for, life.message = "ContainerCreating", ""
-        life.next_change = pulled_at
-        if problem and pulled_at <= shared.now:
-            _cannot_pull(life, problem, shared.now - pulled_at, pulled_at)
-        return life
-    life.pulled = True
-    life.waits_for = "ContainerCreating"
     policy = "Always" if sidecar else shared.policy
     if init and policy == "Always" and not sidecar:
         policy = "OnFailure"  # it has to succeed once
-    _run(life, shared, behaviour, pulled_at + CREATE_TAKES, end, policy)
+    recipe = recipe_of(container, behaviour)
+    if memory is None:
+        _begin(life, shared, behaviour, recipe, begin or 0.0)
+    elif memory.recipe == recipe:
+        life.pulled, life.memory = True, memory
+    else:
+        _tell(life, shared, behaviour, memory, recipe, policy)
+    if life.memory is not None:
+        life.waits_for, life.message = "ContainerCreating", ""
+        _run(life, shared, behaviour, life.memory, end, policy)
     return life
+
+
+def _begin(life: ContainerLife, shared: _Pod, behaviour: Behaviour, recipe: str, begin: float) -> None:
+    """Have a container begin that has not run yet, or say why it cannot."""
+    pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
+    problem = _unpullable(life.container, behaviour)
+    if problem or pulled_at > shared.now:
+        life.waits_for, life.message, life.next_change = "ContainerCreating", "", pulled_at
+        if problem and pulled_at <= shared.now:
+            _cannot_pull(life, problem, shared.now - pulled_at, pulled_at)
+        return
+    life.pulled = True
+    if problem := mount_problem(life.container, variables_of(shared.pod, life.container)):
+        life.waits_for, life.message = "CreateContainerConfigError", problem
+        return
+    waited_for = ((life.recorded.get("state") or {}).get("waiting") or {}).get("reason")
+    late = shared.now if waited_for in _PROBLEMS else 0.0  # what it waited for is there only now
+    life.memory = Memory(recipe, max(pulled_at + CREATE_TAKES, late))
+
+
+def _tell(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
+    """Have a container that has run go on as it is told now, since its status was written."""
+    state, restarts = life.recorded.get("state") or {}, int(life.recorded.get("restartCount") or 0)
+    ended, now = state.get("terminated"), shared.now
+    life.pulled = True
+    if ended is not None and not _starts_again(policy, int(ended.get("exitCode") or 0)):
+        run = Span(0.0, 0.0, int(ended.get("exitCode") or 0), "", "", Run(), Verdicts(None, (), None))
+        life.spans, life.is_done, life.is_kept = [run], True, True
+    elif "running" in state and life.recorded.get("image") == life.container.get("image"):
+        life.memory = Memory(recipe, memory.current, restarts, now - memory.current)
+    else:
+        life.killed_at = now if "running" in state else None
+        if problem := _unpullable(life.container, behaviour):
+            _cannot_pull(life, problem, 0.0 if life.killed_at is not None else now, now)
+        else:
+            life.memory = Memory(recipe, now, restarts + 1)
+
+
+def _starts_again(policy: str, code: int) -> bool:
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
 def _unpullable(container: Container, behaviour: Behaviour) -> str:
@@ -280,9 +311,9 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
         )
 
 
-def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, start: float, end: End | None, policy: str) -> None:
-    """Add the runs of a container, the first of which starts at `start`, up to now."""
-    container, failures = life.container, 0
+def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
+    """Add the runs of a container, from what `memory` says on up to now."""
+    container, failures, start = life.container, 0, memory.first
     variables = variables_of(shared.pod, container)
     while True:
         if end is not None and start >= end.at and (life.spans or life.name not in shared.seen):
@@ -292,15 +323,19 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, start: float, 
             life.next_change = start
             return
         files = shared.files(container)
-        run = execute(container, behaviour, len(life.spans), files, variables)
-        span = _span(container, behaviour, run, start, end, files, judge(container, run, behaviour, variables))
+        told = memory.told if not life.spans else 0.0
+        run = execute(container, behaviour.after(told), len(life.spans), files, variables)
+        if run.ends_at is not None and run.ends_at < told:
+            run.ends_at = told  # it was told too late for more
+        verdicts = judge(container, run, behaviour.after(told), variables)
+        span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
         if span.end is None or span.end > shared.now:
-            life.next_change = _earliest([span.end, *_turns(span, shared.now)])
+            life.next_change = _earliest([span.end, *turns(span, shared.now)])
             return
         shared.keep(container, files)
         told_to = end is not None and span.end >= end.at
-        if told_to or not (policy == "Always" or (policy == "OnFailure" and span.code != 0)):
+        if told_to or not _starts_again(policy, span.code):
             life.is_done, life.next_change = True, None
             return
         failures = 0 if span.end - span.start > _FORGIVEN_AFTER else failures + 1
@@ -314,56 +349,6 @@ def _backs_off(pod: Mapping[str, Any], life: ContainerLife, delay: float) -> tup
     where = f"{meta['name']}_{meta.get('namespace', '')}({meta.get('uid', '')})"
     wait = f"{int(delay)}s" if delay < 60 else f"{int(delay) // 60}m{int(delay) % 60}s"
     return "CrashLoopBackOff", f"back-off {wait} restarting failed container={life.name} pod={where}"
-
-
-def _turns(span: Span, now: float) -> Iterable[float | None]:
-    """Yield when the probes of a run say something else."""
-    moments = [span.start + turn.at for turn in span.verdicts.ready]
-    if span.verdicts.started_at is not None:
-        moments.append(span.start + span.verdicts.started_at)
-    return [each for each in moments if each > now]
-
-
-def _span(
-    container: Container,
-    behaviour: Behaviour,
-    run: Run,
-    start: float,
-    end: End | None,
-    files: Mapping[str, str],
-    verdicts: Verdicts,
-) -> Span:
-    """Return a run with its end: by itself, by a probe, or because it is told to."""
-    over = None if run.ends_at is None else start + run.ends_at
-    code = run.code
-    reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")
-    if verdicts.dies_at is not None and (over is None or start + verdicts.dies_at < over):
-        over, code, reason = start + verdicts.dies_at, _KILLED, "Error"
-    if end is not None and (over is None or over > end.at):
-        stop, stop_code = _stops(container, behaviour, run, end)
-        stop = max(stop, start)
-        if over is None or stop < over:
-            over, code = stop, stop_code
-            reason = "Completed" if code == 0 else "Error"
-    message = _last_words(container, run, code, files) if over is not None else ""
-    return Span(start, over, code, reason, message, run, verdicts)
-
-
-def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tuple[float, int]:
-    """Return when a container that is told to end does, and with which code."""
-    hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
-    takes = float(hook.get("seconds") or 0) + (behaviour.stops_after or 0.0)
-    if behaviour.ignores_stop or takes >= end.grace > 0:
-        return end.at + end.grace, _KILLED
-    return end.at + takes, _TERMINATED if run.ends_at is not None else 0
-
-
-def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
-    """Return the termination message: from the file, or from the end of the logs of one that failed."""
-    text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
-    if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-        text = "".join(f"{each.text}\n" for each in run.lines[-80:])[-2048:]
-    return text[:4096]
 
 
 def _earliest(moments: Iterable[float | None]) -> float | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ctrlmgr.simulation.life import End, live
+from ctrlmgr.simulation.life import live
+from ctrlmgr.simulation.runs import End
 
 
 class Wanted(NamedTuple):
@@ -50,5 +51,5 @@ def log_of(
         lines = [each for each in lines if each.at >= now - wanted.since]
     if wanted.tail is not None:
         lines = lines[len(lines) - wanted.tail :] if wanted.tail < len(lines) else lines
-    text = "".join(f"{clock(each.at) + ' ' if wanted.timestamps else ''}{each.text}\n" for each in lines)
+    text = "".join(f"{clock(each.at) + ' ' if wanted.timestamps else ''}{each.written}" for each in lines)
     return text if wanted.limit is None else text.encode()[: wanted.limit].decode(errors="ignore")

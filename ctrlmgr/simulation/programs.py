@@ -6,6 +6,7 @@ an image of a bare shell ends at once, and every other image runs for ever.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from ctrlmgr.simulation.shell import Run, run_command
 _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
 _MISSING_TAGS: Final = ("nonexistent", "non-existent", "404")
 _PRIVATE: Final = ("invalid.registry.k8s.io/", "gcr.io/authenticated-image-pulling/")
+_REFERENCE: Final = re.compile(r"\$\(([^)]+)\)")
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
@@ -33,7 +35,8 @@ def pulls(image: str) -> bool:
 def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment of a container, as far as it follows from the pod alone."""
     meta, spec = pod["metadata"], pod["spec"]
-    found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin"}
+    user = _first_user(container, pod)
+    found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin", "UID": str(user)}
     for each in container.get("env") or ():
         if "value" in each:
             found[each["name"]] = _substituted(each["value"], found)
@@ -45,10 +48,33 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
     return found
 
 
+def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
+    """Return the user as which a container runs: its own, else its pod's, else root."""
+    for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
+        if context and context.get("runAsUser") is not None:
+            return int(context["runAsUser"])
+    return 0
+
+
 def _substituted(text: str, variables: Mapping[str, str]) -> str:
     for name, value in variables.items():
         text = text.replace(f"$({name})", value)
     return text
+
+
+def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+    """Return why a container cannot be given its volumes, "" if it can; `subPathExpr` is worked out here."""
+    for mount in container.get("volumeMounts") or ():
+        expression = mount.get("subPathExpr") or ""
+        missing = sorted({name for name in _REFERENCE.findall(expression) if not variables.get(name)})
+        if missing:
+            return f"missing value for {', '.join(missing)}"
+        path = _substituted(expression, variables)
+        if path.startswith("/"):
+            return f"error SubPath `{path}` must not be an absolute path"
+        if ".." in path.split("/"):
+            return f"unable to provision SubPath `{path}`: must not contain '..'"
+    return ""
 
 
 def _field(pod: Mapping[str, Any], path: str) -> str:

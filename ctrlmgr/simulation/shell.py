@@ -2,27 +2,28 @@
 
 Guarantees: deterministic, and it always ends. A script runs on files that are a dictionary; time is a number that
 `sleep` moves. It knows `exit`, `sleep`, `true`, `false`, `echo`, `printf`, `cat`, `touch`, `rm`, `mkdir`, `test` and
-its brackets, variables, `&&`, `||`, `;`, `!`, `if`, `while`, `until`, `for`, redirection to files, and `exec`. Whatever
-else it meets runs for ever, and is named (`unknown`).
+its brackets, `seq`, `id -u`, variables, `$(…)`, `$((…))`, `&&`, `||`, `;`, `!`, `if`, `while`, `until`, `for`,
+redirection to files, and `exec`. Whatever else it meets runs for ever, and is named (`unknown`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from ctrlmgr.simulation.arithmetic import reckon
+from ctrlmgr.simulation.syntax import branches, loop, split, tokens
 
 _LONGEST: Final = 10_000
 """Commands after which a script counts as running for ever."""
 
-_TOKEN: Final = re.compile(
-    r"""[ \t]*(?:(?P<comment>\#[^\n]*)|(?P<op>&&|\|\||>>|2>&1|2>|>|;;|[;&|\n(){}](?=[\s;]|$)|[;&|\n])"""
-    r"""|(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|\\.|[^\s;&|<>'"\\]|<)+))""",
-    re.VERBOSE,
+_PART: Final = re.compile(
+    r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|(\$\(\([^()]*\)\)|\$\([^)]*\)|`[^`]*`)|((?:(?!\$\()[^'"\\`])+)""", re.DOTALL
 )
-_PART: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+|\?))")
+_WORKED_OUT: Final = re.compile(r"\$\(\(([^()]*)\)\)|\$\(([^)]*)\)|`([^`]*)`|" + _VARIABLE.pattern)
 
 
 class Line(NamedTuple):
@@ -30,6 +31,13 @@ class Line(NamedTuple):
 
     at: float
     text: str
+    ends: bool = True
+    """Whether the next begins on a line of its own."""
+
+    @property
+    def written(self) -> str:
+        """It as it was written."""
+        return f"{self.text}\n" if self.ends else self.text
 
 
 class Snapshot(NamedTuple):
@@ -82,40 +90,12 @@ def run_command(command: Sequence[str], files: MutableMapping[str, str], variabl
     return _Shell(files, variables).run_words(list(command))
 
 
-def _tokens(script: str) -> Iterator[tuple[str, str]]:
-    at = 0
-    while at < len(script):
-        found = _TOKEN.match(script, at)
-        if found is None or found.end() == at:
-            at += 1
-            continue
-        at = found.end()
-        if found["op"] is not None:
-            yield "op", ";" if found["op"] == "\n" else found["op"]
-        elif found["word"] is not None:
-            yield "word", found["word"]
-
-
 def _expand(text: str, variables: Mapping[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         name, default, bare = found.groups()
         return variables.get(name or bare) or (default or "")
 
     return _VARIABLE.sub(value, text)
-
-
-def _word(raw: str, variables: Mapping[str, str]) -> str:
-    found = []
-    for single, double, escaped, plain in _PART.findall(raw):
-        if single:
-            found.append(single)
-        elif double:
-            found.append(_expand(re.sub(r"\\([\"\\$`])", r"\1", double), variables))
-        elif escaped:
-            found.append(escaped)
-        else:
-            found.append(_expand(plain, variables))
-    return "".join(found)
 
 
 class _Shell:
@@ -128,7 +108,7 @@ class _Shell:
         self._keep()
 
     def run(self, script: str) -> Run:
-        return self._finish(lambda: self._block([*_tokens(script)]))
+        return self._finish(lambda: self._block([*tokens(script)]))
 
     def run_words(self, words: list[str]) -> Run:
         return self._finish(lambda: self._command(words))
@@ -152,7 +132,7 @@ class _Shell:
         """Run commands one after the other; return the last one's code."""
         code = 0
         skip = False
-        for operator, part in _split(tokens):
+        for operator, part in split(tokens):
             skip = (operator == "&&" and code != 0) or (operator == "||" and code == 0)
             if part and not skip:
                 code = self._compound(part)
@@ -177,20 +157,20 @@ class _Shell:
         return self._simple(tokens)
 
     def _if(self, tokens: list[tuple[str, str]]) -> int:
-        for condition, body in _branches(tokens):
+        for condition, body in branches(tokens):
             if condition is None or self._block(condition) == 0:
                 return self._block(body)
         return 0
 
     def _while(self, tokens: list[tuple[str, str]], *, until: bool) -> int:
-        condition, body = _loop(tokens)
+        condition, body = loop(tokens)
         code = 0
         while (self._block(condition) == 0) is not until:
             code = self._block(body)
         return code
 
     def _for(self, tokens: list[tuple[str, str]]) -> int:
-        head, body = _loop(tokens)
+        head, body = loop(tokens)
         name = head[0][1] if head else ""
         code = 0
         for _, raw in head[2:]:
@@ -200,12 +180,48 @@ class _Shell:
         return code
 
     def _words(self, raw: str) -> list[str]:
-        """Return the words of a token: the output of `$(…)`, where it is known, is several."""
-        found = re.fullmatch(r"\$\(seq (\d+)(?: (\d+))?\)", raw)
+        """Return the words of a token: what a command writes that stands for itself is several."""
+        found = re.fullmatch(r"\$\(([^()]*)\)|`([^`]*)`", raw)
         if found:
-            first, last = (1, int(found[1])) if found[2] is None else (int(found[1]), int(found[2]))
-            return [str(number) for number in range(first, last + 1)]
-        return [_word(raw, self._variables)]
+            return self._captured(found[1] or found[2] or "").split()
+        return [self._word(raw)]
+
+    def _word(self, raw: str) -> str:
+        found = []
+        for single, double, escaped, command, plain in _PART.findall(raw):
+            if single:
+                found.append(single)
+            elif double:
+                found.append(self._worked_out(re.sub(r'\\(["\\$`])', r"\1", double)))
+            elif escaped:
+                found.append(escaped)
+            else:
+                found.append(self._worked_out(command or plain))
+        return "".join(found)
+
+    def _worked_out(self, text: str) -> str:
+        """Return a text with the values of variables and sums, and what commands in it write."""
+
+        def value(found: re.Match[str]) -> str:
+            sum_, one, other, name, default, bare = found.groups()
+            if sum_ is not None:
+                return str(reckon(_expand(sum_, self._variables), self._variables))
+            if one is not None or other is not None:
+                return self._captured(one or other or "")
+            return self._variables.get(name or bare) or (default or "")
+
+        return _WORKED_OUT.sub(value, text)
+
+    def _captured(self, script: str) -> str:
+        """Return what a script writes, without the end of its last line."""
+        outer, self._run.lines = self._run.lines, []
+        try:
+            self._block([*tokens(script)])
+        except _Exit as end:
+            self._variables["?"] = str(end.code)
+        finally:
+            written, self._run.lines = self._run.lines, outer
+        return "".join(each.written for each in written).rstrip("\n")
 
     # One command
 
@@ -216,7 +232,7 @@ class _Shell:
         while index < len(tokens):
             kind, raw = tokens[index]
             if kind == "op" and raw in (">", ">>", "2>"):
-                name = _word(tokens[index + 1][1], self._variables) if index + 1 < len(tokens) else ""
+                name = self._word(tokens[index + 1][1]) if index + 1 < len(tokens) else ""
                 if raw != "2>":
                     target, append = name, raw == ">>"
                 index += 1
@@ -233,8 +249,8 @@ class _Shell:
         if name == "exec" and arguments:
             raise _Exit(self._command(arguments, target, append=append))
         if name in ("sh", "bash", "ash", "dash") and len(arguments) >= 2 and "c" in arguments[0]:
-            return self._block([*_tokens(arguments[1])])
-        if name in ("echo", "printf", "cat", "date", "hostname"):
+            return self._block([*tokens(arguments[1])])
+        if name in ("echo", "printf", "cat", "date", "hostname", "seq", "id"):
             return self._output(name, arguments, target, append=append)
         if target and name in (":", "true"):
             self._write(target, "", append=append)
@@ -259,6 +275,10 @@ class _Shell:
             text = " ".join(bare) + ("" if "-n" in arguments[:1] else "\n")
         elif name == "printf":
             text = arguments[0].replace("\\n", "\n") if arguments else ""
+        elif name == "seq":
+            text = "".join(f"{number}\n" for number in _sequence(arguments))
+        elif name == "id":
+            text = f"{self._variables.get('UID') or '0'}\n"
         elif name == "hostname":
             text = self._variables.get("HOSTNAME", "") + "\n"
         if target in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1"):
@@ -266,7 +286,10 @@ class _Shell:
         if target:
             self._write(target, text, append=append)
         elif text:
-            self._run.lines += [Line(self._now, line) for line in text.removesuffix("\n").split("\n")]
+            *whole, last = text.split("\n")
+            self._run.lines += [Line(self._now, line) for line in whole]
+            if last:
+                self._run.lines.append(Line(self._now, last, ends=False))
         return code
 
     def _write(self, path: str, text: str, *, append: bool) -> None:
@@ -345,6 +368,13 @@ _DAEMONS: Final = frozenset(
 """Commands that are known to run for ever."""
 
 
+def _sequence(arguments: list[str]) -> range:
+    numbers = [int(each) for each in arguments if each.isdecimal()][:3] or [0]
+    first, last = (1, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[-1])
+    step = numbers[1] if len(numbers) == 3 and numbers[1] else 1
+    return range(first, min(last, first + step * _LONGEST) + 1, step)
+
+
 def _seconds(arguments: list[str]) -> float | None:
     """Return how long `sleep` takes; None: for ever."""
     total = 0.0
@@ -366,57 +396,3 @@ def _compares(left: str, operator: str, right: str) -> bool:
     except ValueError:
         return False
     return {"-eq": a == b, "-ne": a != b, "-lt": a < b, "-le": a <= b, "-gt": a > b, "-ge": a >= b}.get(operator, False)
-
-
-_OPENS: Final = frozenset(["if", "while", "until", "for", "(", "{"])
-_CLOSES: Final = frozenset(["fi", "done", ")", "}"])
-
-
-def _split(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the commands of a list with the operator before each; what is within a compound is not split."""
-    depth, operator, part = 0, ";", list[tuple[str, str]]()
-    for kind, text in tokens:
-        is_first = not part or part[-1][1] in (";", "&&", "||", "then", "do", "else", "!", "|", "&")
-        if text in _OPENS and is_first:
-            depth += 1
-        elif text in _CLOSES and depth:
-            depth -= 1
-        if kind == "op" and text in (";", "&&", "||", "&", "|") and not depth:
-            yield operator, part
-            operator, part = text, []
-        else:
-            part.append((kind, text))
-    yield operator, part
-
-
-def _branches(
-    tokens: list[tuple[str, str]],
-) -> list[tuple[list[tuple[str, str]] | None, list[tuple[str, str]]]]:
-    """Part `if … then … elif … then … else … fi` into conditions (None: else) and bodies."""
-    found: list[tuple[list[tuple[str, str]] | None, list[tuple[str, str]]]] = []
-    condition: list[tuple[str, str]] | None = []
-    body: list[tuple[str, str]] = []
-    current, depth = condition, 0
-    for kind, text in tokens[1:]:
-        if depth == 0 and text == "then":
-            current = body
-            continue
-        if depth == 0 and text in ("elif", "else", "fi"):
-            found.append((condition, body))
-            condition, body = ([] if text == "elif" else None), []
-            current = condition if condition is not None else body
-            continue
-        depth += (text in _OPENS) - (text in _CLOSES)
-        if current is not None:
-            current.append((kind, text))
-    return found
-
-
-def _loop(tokens: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Part `while … do … done`, or `for …`, into its head and its body."""
-    at = next((index for index, (_, text) in enumerate(tokens) if text == "do"), len(tokens))
-    last = len(tokens) - 1 if tokens and tokens[-1][1] == "done" else len(tokens)
-    head = list(tokens[1:at])
-    while head and head[-1][1] == ";":
-        head.pop()
-    return head, tokens[at + 1 : last]

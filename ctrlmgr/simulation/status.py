@@ -6,12 +6,13 @@ transition while its status stays; what others wrote (PodScheduled, readiness ga
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.life import ContainerLife, End, Life, Span, is_sidecar, live
+from ctrlmgr.simulation.life import ContainerLife, Life, is_sidecar, live
+from ctrlmgr.simulation.memory import Memory, digest
 from ctrlmgr.simulation.programs import image_name
+from ctrlmgr.simulation.runs import End, Span
 
 RUNNING: Final = "Running"
 PENDING: Final = "Pending"
@@ -34,11 +35,6 @@ class Desired(NamedTuple):
     changes_in: float | None
     stopped: bool
     life: Life
-
-
-def digest(*parts: str) -> str:
-    """Return 64 hexadecimal digits that stand for these texts."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def desired_status(
@@ -99,7 +95,7 @@ def _phase(life: Life, now: float) -> str:
             return FAILED
         codes = [each.ended(now)[-1].code for each in life.main if each.ended(now)]
         return SUCCEEDED if len(codes) == len(life.main) and not any(codes) else FAILED
-    if not life.is_initialized or any(not each.spans for each in life.main):
+    if not life.is_initialized or any(not each.has_run for each in life.main):
         return PENDING
     return RUNNING
 
@@ -110,14 +106,17 @@ def _phase(life: Life, now: float) -> str:
 def _container(
     pod: Mapping[str, Any], life: ContainerLife, now: float, clock: Callable[[float], str]
 ) -> dict[str, Any]:
+    if life.is_kept:
+        return dict(life.recorded)
     meta, image = pod["metadata"], life.container.get("image", "")
     running, ended = life.running(now), life.ended(now)
-    number = len(life.spans) - 1
+    memory = life.memory or Memory("", 0.0)
+    number = max(len(life.spans) - 1, 0)
 
     def identify(run: int) -> str:
-        return (
-            f"simulated://{digest(meta.get('namespace', ''), meta['name'], meta.get('uid', ''), life.name, str(run))}"
-        )
+        told = memory._replace(current=life.spans[run].start)
+        restarts = str(memory.restarts + run)
+        return told.identify(digest(meta.get("namespace", ""), meta["name"], meta.get("uid", ""), life.name, restarts))
 
     state, last = _states(life, running, ended, identify, clock)
     completed = "terminated" in state and state["terminated"]["exitCode"] == 0
@@ -126,12 +125,12 @@ def _container(
         "state": state,
         "lastState": last,
         "ready": life.is_ready(now) if running or not _is_init(pod, life) else completed,
-        "restartCount": max(number, 0),
+        "restartCount": memory.restarts + number if life.spans else life.recorded.get("restartCount", 0),
         "image": image,
         "imageID": f"{image_name(image)}@sha256:{digest(image)}" if life.pulled else "",
     }
-    if life.spans:
-        found["containerID"] = identify(number)
+    if life.has_run:
+        found["containerID"] = identify(number) if life.spans else life.recorded["containerID"]
     found["started"] = life.is_started(now)
     resources = life.container.get("resources") or {}
     if life.spans and resources.get("requests"):
@@ -154,13 +153,27 @@ def _states(
     clock: Callable[[float], str],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return `state` and `lastState`."""
-    terminated = [_terminated(each, identify(number), clock) for number, each in enumerate(ended)]
+    terminated = [_before(life, clock), *(_terminated(each, identify(at), clock) for at, each in enumerate(ended))]
     if running is not None:
-        return {"running": {"startedAt": clock(running.start)}}, terminated[-1] if terminated else {}
-    if life.is_done and terminated:
-        return terminated[-1], terminated[-2] if len(terminated) > 1 else {}
+        return {"running": {"startedAt": clock(running.start)}}, terminated[-1]
+    if life.is_done and ended:
+        return terminated[-1], terminated[-2]
     waiting = {"reason": life.waits_for, **({"message": life.message} if life.message else {})}
-    return {"waiting": waiting}, terminated[-1] if terminated else {}
+    return {"waiting": waiting}, terminated[-1]
+
+
+def _before(life: ContainerLife, clock: Callable[[float], str]) -> dict[str, Any]:
+    """Return how the run ended that came before those that are worked out."""
+    if life.killed_at is None:
+        return dict(life.recorded.get("lastState") or {})
+    fields = {
+        "exitCode": 0,
+        "reason": "Completed",
+        "startedAt": life.recorded["state"]["running"]["startedAt"],
+        "finishedAt": clock(life.killed_at),
+        "containerID": life.recorded["containerID"],
+    }
+    return {"terminated": fields}
 
 
 def _terminated(span: Span, identity: str, clock: Callable[[float], str]) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.past import Change
 from ctrlmgr.inspection.wishes import wish
+from ctrlmgr.ui.listing import TYPES
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.sight import Sight
-from ctrlmgr.ui.timeline import TYPES
 
 _MOST = 100
 _LEVELS = 12

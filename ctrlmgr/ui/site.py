@@ -35,6 +35,7 @@ from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Response, text
 from ctrlmgr.ui.assets import SECURITY, Assets
 from ctrlmgr.ui.cluster import Cluster
 from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.listing import Listing
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
@@ -80,7 +81,7 @@ class Site:
             "requests": Requests(requests).newest,
             "health": process.health,
             "timeline": timeline.picture,
-            "events": timeline.events,
+            "events": Listing(reader).events,
             "moment": timeline.moment,
             "kinds": tables.kinds,
             "objects": tables.objects,

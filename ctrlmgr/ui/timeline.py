@@ -1,4 +1,4 @@
-"""What happened when: the picture of the log along which one travels, and the events around a place in it.
+"""What happened when: the picture of the log along which one travels.
 
 A picture has at most `_MOST_BARS` bars, of equal width in revisions or in time, each divided by who wrote or by what
 was written. The most frequent `_SERIES` of those have a part of their own, the rest share one.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
@@ -25,20 +25,6 @@ _MOST_BARS = 600
 _SERIES = 8
 _EXACT = 6000
 """Revisions up to which a picture is counted revision by revision, not block by block."""
-
-_EVENTS = 200
-_LOOKS = 25
-"""Pages of so many that are read for one question at most."""
-_LISTED = """
-SELECT e.revision, e.recorded_at, e.type, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term,
-    e.reconcile_id, r.controller, r.key
-FROM event AS e
-JOIN object AS o ON o.id = e.object_id
-LEFT JOIN reconcile AS r ON r.id = e.reconcile_id
-WHERE e.revision <= :at ORDER BY e.revision DESC LIMIT :limit"""
-_PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
-_COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
-TYPES = {1: "ADDED", 2: "MODIFIED", 3: "DELETED"}
 
 
 class _Span(NamedTuple):
@@ -124,16 +110,6 @@ class Timeline:
             "items": drawn.told(),
         }
 
-    def events(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest `limit` events up to the revision `at`."""
-        limit = parameters.number("limit", 50, low=1, high=_EVENTS)
-
-        def answer(database: Database) -> dict[str, Any]:
-            at = self._reader.moment(database, parameters)
-            return {"at": at, "events": _listed(database, at, limit, parameters.sight)}
-
-        return self._reader.ask(answer)
-
     def moment(self, parameters: Parameters) -> dict[str, Any]:
         """Return which revision a `text` means: a revision, a time, or how long ago; and when that was."""
         text = parameters.text("text")
@@ -143,26 +119,6 @@ class Timeline:
             return {"revision": revision, "recordedAt": moments.recorded_at(database, revision)}
 
         return self._reader.ask(answer)
-
-
-def event(row: tuple[Any, ...]) -> dict[str, Any]:
-    """Return a row of the columns of `_LISTED` as plain JSON values."""
-    fields = dict(zip(_COLUMNS, row, strict=True))
-    fields["type"] = TYPES[fields["type"]]
-    return fields
-
-
-def _listed(database: Database, at: Revision, limit: int, sight: Sight) -> list[dict[str, Any]]:
-    """Return the newest events that may be seen; of very many that may not be, those before are not looked for."""
-    found: list[dict[str, Any]] = []
-    for _ in range(_LOOKS):
-        rows = database.query(_LISTED, {"at": at, "limit": _EVENTS}).rows
-        seen = [row for row in rows if sight.sees(Resource.parse(row[3]), Key(row[4], row[5]))]
-        found += [event(row) for row in seen[: limit - len(found)]]
-        if len(rows) < _EVENTS or len(found) >= limit:
-            break
-        at = rows[-1][0] - 1
-    return found
 
 
 def _seen(totals: Counter[Group], sight: Sight) -> Counter[Group]:

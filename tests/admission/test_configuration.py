@@ -15,6 +15,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
 from ctrlmgr.settings.documents import Document
 from ctrlmgr.testing import FakeClock
+from tests.admission.stage import Write
 from tests.kinds.stage import KINDS
 
 KNOWN = ("EventRateLimit", "PodNodeSelector")
@@ -149,3 +150,10 @@ def test_the_page_lists_every_plugin_where_it_belongs() -> None:
     assert optional == {entry.name for entry in made if not entry.is_default}
     for entry in PLUGINS:
         assert entry.name in page or entry.name.replace("Policy", "Policies") in page
+
+
+def test_how_long_pods_stay_on_nodes_that_fail_can_be_set() -> None:
+    settings = AdmissionSettings(default_not_ready_toleration_seconds=5, default_unreachable_toleration_seconds=0)
+    plugins = {plugin.name: plugin for plugin in new_chain(KINDS, FakeClock(), settings, AlwaysAllow()).plugins}
+    made = Write("v1/pods", {"spec": {"containers": []}}).admit(plugins["DefaultTolerationSeconds"])
+    assert [each["tolerationSeconds"] for each in made["spec"]["tolerations"]] == [5, 0]

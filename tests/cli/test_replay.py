@@ -24,7 +24,7 @@ def test_a_faithful_replay_is_code_0(run: Run) -> None:
     assert finished.code == 0
     assert finished.err == ""
     summary = dict(line.split(None, 1) for line in finished.out.splitlines())
-    assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "head"]
+    assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "unjudged", "head"]
     assert summary["divergences"] == "0"
     assert summary["checkpoints"] == "27, 288 objects compared"
 
@@ -51,7 +51,9 @@ def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None
         "writes",
         "checkpoints",
         "objectsCompared",
+        "decisionsCompared",
         "divergences",
+        "unjudged",
         "revision",
         "hash",
         "seconds",

@@ -6,8 +6,8 @@ import pytest
 
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
-from ctrlmgr.simulation.life import End
 from ctrlmgr.simulation.logs import Wanted, log_of
+from ctrlmgr.simulation.runs import End
 from ctrlmgr.simulation.status import Desired, Place, desired_status
 
 PLACE = Place(("192.0.2.1",), ("10.0.0.2",))

@@ -46,16 +46,26 @@ from ctrlmgr.simulation.shell import run, run_command
         ("rm /absent", 0, 1),
         ("rm -f /absent", 0, 0),
         ("mkdir -p /a/b; [ -d /a ]", 0, 0),
+        ("test $(id -u) -eq 65534", 0, 0),
+        ("exit `seq 5 5`", 0, 5),
+        ('X="$(echo 3)"; exit $X', 0, 3),
+        ("for i in $(seq 2 2 6); do sleep $i; done", 12, 0),
+        ("i=0; while [ $i -lt 3 ]; do sleep 1; i=$((i+1)); done; exit $i", 3, 3),
+        ("exit $((2 + 3 * $CODE))", 0, 23),
+        ("exit $(( 7 % 4 > 2 ))", 0, 1),
+        ("exit $((nonsense ++))", 0, 0),
+        ("echo $(exit 4); exit $?", 0, 0),
     ],
 )
 def test_how_scripts_end(script: str, ends_at: float | None, code: int) -> None:
-    found = run(script, {}, {"CODE": "7"})
+    found = run(script, {}, {"CODE": "7", "UID": "65534"})
     assert (found.ends_at, found.code) == (ends_at, code)
 
 
 def test_what_is_written_and_when() -> None:
     found = run("echo one; sleep 2; echo -n two; printf 'a\\nb\\n'; echo gone > /dev/null", {}, {})
-    assert found.lines == [(0, "one"), (2, "two"), (2, "a"), (2, "b")]
+    assert found.lines == [(0, "one", True), (2, "two", False), (2, "a", True), (2, "b", True)]
+    assert "".join(each.written for each in found.lines) == "one\ntwoa\nb\n"
 
 
 def test_files_are_as_they_were_at_each_moment() -> None:

@@ -6,6 +6,7 @@ fonts-inter, fonts-jetbrains-mono); without them the pictures have the machine's
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from random import Random
@@ -20,7 +21,7 @@ from ctrlmgr.testing import FakeClock
 from ctrlmgr.workqueue import WorkQueue
 from tests.ui import story
 from tests.ui.chromium import launched
-from tests.ui.looking import go, revision_of
+from tests.ui.looking import at, go, revision_of
 from tests.ui.site import READY, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
@@ -98,6 +99,8 @@ def take(tab: Page, picture: Picture) -> None:
     tab.emulate_media(color_scheme="dark" if picture.dark else "light", reduced_motion="reduce")
     tab.mouse.move(0, 0)
     go(tab, picture.address)
+    if moment := re.search(r"at=(\d+)", picture.address):
+        at(tab, int(moment[1]))
     tab.locator(picture.seen).first.wait_for()
     tab.wait_for_load_state("networkidle")
 

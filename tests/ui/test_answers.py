@@ -19,6 +19,7 @@ from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.postgres import PostgresCluster
 from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.listing import QUIET, Listing
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
@@ -82,6 +83,46 @@ def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
     picture = Timeline(reader, clock=CLOCK).picture(given(**{"from": 101, "to": 200, "axis": "revision", "bars": 10}))
     assert [(bar["from"], bar["to"]) for bar in picture["items"]] == [(n, n + 9) for n in range(101, 200, 10)]
     assert all(sum(bar["counts"]) == 10 for bar in picture["items"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        ({"namespace": "shop"}, "namespace = 'shop'"),
+        ({"kind": "pods"}, "resource = 'pods'"),
+        ({"kind": "events"}, "resource = 'events'"),
+        ({"actor": "system:kube-scheduler"}, "actor = 'system:kube-scheduler'"),
+        ({"verb": "DELETED"}, "type = 'DELETED'"),
+        ({"q": "web"}, "name LIKE '%web%'"),
+        ({"q": "we_"}, "name LIKE '%we!_%' ESCAPE '!'"),
+        ({"namespace": "shop", "kind": "pods", "verb": "ADDED", "q": "web"},
+            "namespace = 'shop' AND resource = 'pods' AND type = 'ADDED' AND name LIKE '%web%'"),
+        ({}, "true"),
+    ],
+)  # fmt: skip
+def test_what_happened_is_told_as_it_is_asked_for(
+    reader: Reader, log: Database, asked: dict[str, str], where: str
+) -> None:
+    """All pages together are what the view `timeline` has; quiet kinds are counted where they are not asked for."""
+    quiet = f"resource IN {QUIET}"
+    hides = asked.get("kind") not in QUIET
+    left = f"({where}) AND NOT {quiet}" if hides else where
+    expected = [row[0] for row in log.query(f"SELECT revision FROM timeline WHERE {left} ORDER BY revision DESC").rows]
+    found: list[int] = []
+    hidden, at = 0, reader.head(log)
+    while at:
+        page = Listing(reader).events(given(at=at, limit=7, **asked))
+        found += [event["revision"] for event in page["events"]]
+        hidden += page["hidden"]
+        at = page["looked"] - 1
+    assert found == expected
+    assert hidden == (count(log, f"SELECT count(*) FROM timeline WHERE ({where}) AND {quiet}") if hides else 0)
+
+
+def test_quiet_kinds_are_shown_when_that_is_asked_for(reader: Reader, log: Database) -> None:
+    page = Listing(reader).events(given(limit=200, quiet=1))
+    assert (page["hidden"], len(page["events"])) == (0, 200)
+    assert [each["revision"] for each in page["events"]][:3] == [page["at"], page["at"] - 1, page["at"] - 2]
 
 
 def test_objects_at_a_moment_are_what_get_shows(reader: Reader, log: Database) -> None:
@@ -160,7 +201,7 @@ def test_nothing_is_told_of_what_came_after_the_moment_that_is_served(url: str) 
     try:
         assert Process(reader, [], clock=CLOCK).status(given())["head"] == 250
         assert Timeline(reader, clock=CLOCK).picture(given())["head"] == 250
-        assert Timeline(reader, clock=CLOCK).events(given(at=400))["events"][0]["revision"] == 250
+        assert Listing(reader).events(given(at=400, quiet=1))["events"][0]["revision"] == 250
         assert tables.kinds(given(at=400)) == tables.kinds(given(at=250))
         assert tables.objects(given(resource="pods", at=400)) == tables.objects(given(resource="pods", at=250))
         assert Objects(reader).object(given(**WEB, at=400))["at"] == 250

@@ -20,6 +20,7 @@ from ctrlmgr.inspection.requests import FILE, Row, Store
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.ui.cluster import Cluster
 from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.listing import Listing
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
@@ -75,7 +76,7 @@ def questions(reader: Reader) -> dict[str, Callable[[Parameters], dict[str, Any]
         "leaders": process.leaders,
         "health": process.health,
         "timeline": timeline.picture,
-        "events": timeline.events,
+        "events": Listing(reader).events,
         "kinds": tables.kinds,
         "objects": tables.objects,
         "object": objects.object,

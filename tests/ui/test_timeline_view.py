@@ -7,13 +7,14 @@ import re
 from playwright.sync_api import Page, expect
 
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.ui.listing import QUIET
 from tests.ui.looking import at, go, head, revision_of
 from tests.ui.site import Served
 
 
 def test_it_opens_at_the_newest_revision_with_what_happened_last(tab: Page, database: Database) -> None:
-    newest = head(database)
-    at(tab, newest)
+    at(tab, head(database))
+    newest = revision_of(database, f"resource NOT IN {QUIET}")
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "true")
     rows = tab.locator(".events tbody tr")
     expect(rows).to_have_count(60)
@@ -33,6 +34,62 @@ def test_a_click_on_an_event_goes_there_and_shows_what_it_changed(tab: Page, dat
     expect(tab.locator(".detail .diff")).to_contain_text("spec.template.spec.containers[name=web].image")
     expect(tab.locator(".detail .diff del")).to_have_text("registry.example.com/shop/web:v2")
     expect(tab.locator(".detail .diff ins")).to_have_text("registry.example.com/shop/web:v3")
+
+
+def test_leases_and_events_are_counted_and_not_shown_unless_asked_for(tab: Page, database: Database) -> None:
+    foot = tab.locator(".foot")
+    expect(foot).to_contain_text(re.compile(r"\d+ of leases and Events among these are not shown"))
+    expect(tab.locator(".events tbody")).not_to_contain_text("leases")
+    foot.get_by_role("button", name="show them").click()
+    tab.wait_for_url(re.compile("quiet=1"))
+    expect(tab.locator(".events tbody tr").first).to_contain_text(str(head(database)))
+    expect(tab.locator(".events tbody")).to_contain_text("leases")
+    expect(foot).not_to_contain_text("not shown")
+    tab.get_by_label("leases and Events").uncheck()
+    expect(tab.locator(".events tbody")).not_to_contain_text("leases")
+
+
+def test_what_is_asked_for_is_in_the_address(tab: Page, served: Served, database: Database) -> None:
+    def numbers() -> list[int]:
+        return [int(text.replace(",", "")) for text in tab.locator(".events tbody td:first-child").all_inner_texts()]
+
+    tab.get_by_label("kind", exact=True).fill("pods")
+    tab.get_by_label("kind", exact=True).press("Enter")
+    tab.wait_for_url(re.compile("kind=pods"))
+    tab.get_by_label("verb").select_option("DELETED")
+    tab.wait_for_url(re.compile("verb=DELETED"))
+    tab.get_by_label("namespace").fill("shop")
+    tab.get_by_label("namespace").press("Enter")
+    tab.get_by_label("filter").fill("web")
+    tab.wait_for_url(re.compile("kind=pods&namespace=shop&q=web&verb=DELETED"))
+    where = "resource = 'pods' AND type = 'DELETED' AND namespace = 'shop' AND name LIKE '%web%'"
+    expected = [row[0] for row in database.query(f"SELECT revision FROM timeline WHERE {where}").rows]
+    assert expected
+    expect(tab.locator(".events tbody tr")).to_have_count(len(expected))
+    assert sorted(numbers()) == sorted(expected)
+    address = tab.url
+    tab.goto(f"{served.url}/ui/#/health")
+    tab.goto(address)
+    expect(tab.locator(".events tbody tr")).to_have_count(len(expected))
+    expect(tab.get_by_label("verb")).to_have_value("DELETED")
+    expect(tab.get_by_label("kind", exact=True)).to_have_value("pods")
+    tab.get_by_label("filter").fill("no such thing")
+    expect(tab.locator(".foot")).to_contain_text("Nothing that was asked for happened up to this moment")
+    tab.get_by_role("button", name="clear").click()
+    expect(tab.locator(".events tbody tr")).to_have_count(60)
+
+
+def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> None:
+    go(tab, "#/timeline?kind=pods")
+    rows = tab.locator(".events tbody tr")
+    everything = len(database.query("SELECT revision FROM timeline WHERE resource = 'pods'").rows)
+    shown = 60
+    while shown < everything:
+        expect(rows).to_have_count(shown)
+        tab.locator(".foot").get_by_role("button", name="further back").click()
+        shown = min(shown + 60, everything)
+    expect(rows).to_have_count(everything)
+    expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "false")
 
 
 def test_dragging_travels_and_stepping_steps(tab: Page, database: Database) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.podsecurity.checks_baseline import SECCOMP_CONTAINER, SECCOMP_POD
 from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.findings import Finding, Pod
 from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersion, Policy, read_policy, strictness
@@ -223,7 +224,9 @@ def _is_stricter(new: LevelVersion, old: LevelVersion) -> bool:
 
 
 def _is_significant(new: Unstructured, old: Unstructured) -> bool:
-    """Whether an update of a pod changes what checks look at: its containers, or their images."""
+    """Whether an update of a pod changes what checks look at: containers, their images, seccomp annotations."""
+    if _seccomp(new) != _seccomp(old):
+        return True
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     for field in ("containers", "initContainers"):
         images = [[each.get("image") for each in part.get(field) or ()] for part in (spec, before)]
@@ -232,6 +235,11 @@ def _is_significant(new: Unstructured, old: Unstructured) -> bool:
     known = {each["name"]: each.get("image") for each in before.get("ephemeralContainers") or ()}
     added = spec.get("ephemeralContainers") or ()
     return any(each["name"] not in known or known[each["name"]] != each.get("image") for each in added)
+
+
+def _seccomp(pod: Unstructured) -> dict[str, str]:
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER)}
 
 
 def _named(names: list[str]) -> str:

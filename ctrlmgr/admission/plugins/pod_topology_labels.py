@@ -31,7 +31,7 @@ class PodTopologyLabels(Plugin):
         """Set the labels; those of a Binding become the pod's."""
         if attributes.subresource:
             target = attributes.fields.get("target") or {}
-            node = target.get("name") if target.get("kind") in (None, "", "Node") else None
+            node = target.get("name") if target.get("kind") == "Node" else None
         else:
             node = (attributes.fields.get("spec") or {}).get("nodeName")
         labels = topology_labels(attributes.view, node) if node else None

@@ -59,8 +59,8 @@ _SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 _SELINUX = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
 _SELINUX_31 = _SELINUX | {"container_engine_t"}
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 SECCOMP_TYPES = ("Localhost", "RuntimeDefault")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("postStart", "preStop")
@@ -240,7 +240,7 @@ se_linux_options_31 = _se_linux(_SELINUX_31)
 
 def seccomp_annotations(pod: Pod) -> Finding | None:
     """Seccomp is not switched off by annotations (versions before there were fields)."""
-    keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + each["name"] for each in pod.containers)}
+    keys = {SECCOMP_POD, *(SECCOMP_CONTAINER + each["name"] for each in pod.containers)}
     bad = sorted(
         f"{key}={json.dumps(value)}"
         for key in keys

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import Hook
@@ -33,7 +33,6 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.validation.names import qualified_name
 from ctrlmgr.errors import (
-    ApiError,
     BadRequest,
     DeniedByWebhook,
     InternalError,
@@ -43,13 +42,16 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUESTS, WEBHOOK_SECONDS
 
+_HIGHEST_CODE: Final = 600
+
 
 class CallFailed(Exception):
-    """A hook could not be asked, or did not answer the question."""
+    """A hook could not be asked, or did not answer the question; metrics are told a status code for it."""
 
-    def __init__(self, hook: Hook, reason: str) -> None:
+    def __init__(self, hook: Hook, reason: str, code: int = 503) -> None:
         """Say why."""
         super().__init__(f'failed calling webhook "{hook.name}": {reason}')
+        self.code = code
 
     def error(self) -> InternalError:
         """Return the 500 that the write fails with."""
@@ -87,14 +89,14 @@ def ask(
     version = version_for(invocation)
     if version is None:
         known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise CallFailed(hook, f"could not create admission objects: {known}")
+        raise CallFailed(hook, f"could not create admission objects: {known}", 400)
     asked = question(attributes, invocation, kinds, new_uid(attributes.random), version)
     endpoint = endpoint_of(hook.client, attributes.view, attributes.random)
     url = f"{endpoint.url}?timeout={hook.timeout}s"
     try:
         shown = credentials.of(endpoint.url)
     except SettingsError as problem:  # a token's file has gone
-        raise CallFailed(hook, f"could not get REST client: {problem}") from problem
+        raise CallFailed(hook, f"could not get REST client: {problem}", 500) from problem
     return Asking(
         invocation,
         asked,
@@ -121,7 +123,7 @@ def _verdict(asking: Asking, reply: Reply, *, mutates: bool) -> Verdict:
     if reply.problem:
         raise CallFailed(hook, f'failed to call webhook: Post "{asking.call.url}": {reply.problem}')
     if not is_success(reply):
-        raise CallFailed(hook, f"failed to call webhook: {unexpected(reply)}")
+        raise CallFailed(hook, f"failed to call webhook: {unexpected(reply)}", reply.code)
     try:
         return read_verdict(asking.question, reply.body, mutates=mutates)
     except UnusableAnswer as problem:
@@ -158,19 +160,27 @@ def _details(fields: Mapping[str, Any]) -> StatusDetails:
 def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error: Exception | None) -> None:
     """Count one call and how it ended; the type is `admit` or `validating`."""
     operation = str(attributes.operation)
-    failed, rejected, code = isinstance(error, CallFailed), False, 200
-    if failed:
-        rejected, code = not hook.fails_open, 500
-    elif isinstance(error, ApiError):
-        rejected, code = True, error.code
+    kind, code = _ending(error)
+    rejected = error is not None and not (isinstance(error, CallFailed) and hook.fails_open)
     if rejected:
-        kind = "calling_webhook_error" if failed else "no_error"
         WEBHOOK_REJECTIONS.labels(hook.name, type_, operation, kind, str(code)).inc()
-    elif failed:
+    elif error is not None:
         WEBHOOK_FAIL_OPEN.labels(hook.name, type_).inc()
     told = str(rejected).lower()
     WEBHOOK_REQUESTS.labels(hook.name, type_, operation, str(code), told).inc()
     WEBHOOK_SECONDS.labels(hook.name, type_, operation, told).observe(seconds)
+
+
+def _ending(error: Exception | None) -> tuple[str, int]:
+    """Return what metrics call an error, and the status code they have for it: no series for each odd number."""
+    match error:
+        case None:
+            return "", 200
+        case CallFailed():
+            return "calling_webhook_error", min(error.code, _HIGHEST_CODE)
+        case DeniedByWebhook():
+            return "no_error", min(error.code, _HIGHEST_CODE)
+    return "apiserver_internal_error", 0
 
 
 def compact(value: Any) -> str:

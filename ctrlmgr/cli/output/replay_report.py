@@ -109,9 +109,13 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     yield "recording", escape(report.file)
     yield "events", f"{report.events:,} in {report.seconds:.2f} s, {report.rate:,.0f}/s; {report.inputs:,} are inputs"
     yield "controllers", f"{report.reconciles:,} reconciles, {report.writes:,} writes"
-    yield "checkpoints", f"{report.checkpoints:,}, {report.objects_compared:,} objects compared"
+    decisions = f", {report.decisions_compared:,} decisions of autoscalers" if report.decisions_compared else ""
+    yield "checkpoints", f"{report.checkpoints:,}, {report.objects_compared:,} objects compared{decisions}"
     count = f"{len(report.divergences):,}"
     yield "divergences", click.style(count, fg="red" if report.divergences else "green", bold=True)
+    for number, each in enumerate(report.unjudged):
+        times = f"{each.count:,} times" if each.count > 1 else "once"
+        yield "" if number else "unjudged", f"{escape(each.subject)}, {times}: {escape(each.reason)}"
     yield "head", f"revision {report.revision:,}, hash {report.hash}"
 
 

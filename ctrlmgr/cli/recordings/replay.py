@@ -64,7 +64,7 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.format import RecordingReader
-    from ctrlmgr.recording.replay import Replay
+    from ctrlmgr.recording.replay import JUDGED, Replay
 
     configure_logging(loaded.settings)
     chosen = registry.enabled(loaded.settings.controllers.enabled)
@@ -73,10 +73,11 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     apps = replayed_apps(loaded.settings.controllers.apps)
     controllers = {each.name: CONTROLLERS[each.name] for each in chosen.descriptors if each.replays}
     controllers |= apps.builders
+    judges = [each.name for each in chosen.descriptors if each.name in JUDGED]
     clock = ReplayClock()
     fault: RecordingError | None = None
     with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
-        run = Replay(log, clock, controllers=controllers, shares=apps.shares)
+        run = Replay(log, clock, controllers=controllers, shares=apps.shares, judges=judges)
         try:
             report = run.run(RecordingReader(recording), tell)
         except RecordingError as error:

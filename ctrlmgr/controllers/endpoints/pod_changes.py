@@ -11,7 +11,7 @@ Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`)
 
 Found through an index of services by one pair of their selectors, so the cost is that of the services which match,
 not of those in the namespace; and remembered for pods with the same labels, which most pods of a service have, until
-some service changes.
+some service selects others.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class PodChanges:
             found = found | before if pod_changed else found ^ before
         return sorted(found)
 
-    def _on_service(self, _: Change) -> None:
+    def _on_service(self, change: Change) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and old.view(Service).spec.selector == new.view(Service).spec.selector:
+            return
         self._known.clear()
         self._last = (None, [])
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from ctrlmgr.api import quantity
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
@@ -31,7 +30,6 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Beha
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.informer import Lister
 
 _SECOND: Final = 1_000_000
 
@@ -75,10 +73,17 @@ class Selectors:
         return sorted(key for key, selector in known if any(map(selector.matches, labels)))
 
 
+class Pods(Protocol):
+    """What lists pods, as a `Lister` does."""
+
+    def list(self, namespace: str | None = None) -> Sequence[Object]:
+        """Return those of a namespace."""
+
+
 class Surroundings(NamedTuple):
     """What every look needs."""
 
-    pods: Lister
+    pods: Pods
     kinds: Callable[[], Iterable[Kind]]
     """What is served now."""
     selectors: Selectors
@@ -94,6 +99,19 @@ class Surroundings(NamedTuple):
         return [pod for pod in self.pods.list(namespace) if selector.matches(pod.labels)]
 
 
+class Writer(Protocol):
+    """What a look reads and writes with, as `EngineClient` does it. Everything raises `ApiError`."""
+
+    def scale(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the Scale of an object."""
+
+    def rescale(self, kind: Kind, scale: Object) -> Object:
+        """Replace a Scale, and return it as stored."""
+
+    def update(self, obj: Object, subresource: str = "") -> Object:
+        """Replace a subresource of an object, and return it as stored."""
+
+
 class Look:
     """One look at one autoscaler."""
 
@@ -102,7 +120,7 @@ class Look:
         obj: Object,
         surroundings: Surroundings,
         memory: Memory,
-        client: EngineClient,
+        client: Writer,
         metrics: MetricsClient,
         now: int,
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.simulation.behaviour import Behaviour, Says, Subject, told
-from ctrlmgr.simulation.life import End
+from ctrlmgr.simulation.runs import End
 
 _SECOND: Final = 1_000_000
 

@@ -23,7 +23,7 @@ from ctrlmgr.api.core import Node, ObjectReference, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.clock import Clock, format_time_seconds, parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
@@ -62,6 +62,9 @@ _LOOK: Final = 10.0
 _REPORT: Final = 300.0
 """Seconds after which a status is reported though nothing has changed."""
 _MOMENT: Final = 0.25
+_REJECTS_AFTER: Final = 1.0
+"""Seconds from a pod's creation, by its timestamp, until a node that cannot take it says so."""
+_SECOND: Final = 1_000_000
 _WORKERS: Final = 8
 """How many nodes and pods are seen to at the same time: most of it is waiting for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
@@ -194,6 +197,10 @@ class SimulatedNodes:
             refusal = self._refusal(pod, node) if is_new else None
             place = self._place(pod, fields, node) if refusal is None else None
         if refusal is not None:
+            # At once, a controller that makes such pods anew as soon as they fail would go round in circles.
+            wait = _REJECTS_AFTER - (now - parse_time(pod.metadata.creation_timestamp or "")) / _SECOND
+            if wait > 0:
+                return Result(requeue_after=wait)
             self._reject(pod, fields, *refusal, time.write(0.0), client)
             return None
         if place is None:

@@ -37,7 +37,9 @@ def _container(
     image = after["image"]
     if after["imageID"] and not before.get("imageID"):
         yield _NORMAL, "Pulled", f'Container image "{image}" already present on machine'
-    if after.get("containerID") != before.get("containerID"):
+    if after["imageID"] and before.get("containerID") and after["image"] != before["image"]:
+        yield _NORMAL, "Killing", f"Container {after['name']} definition changed, will be restarted"
+    if "containerID" in after and _start(after) != _start(before):
         yield _NORMAL, "Created", "Container created"
         yield _NORMAL, "Started", "Container started"
     waits = (after["state"].get("waiting") or {}).get("reason", "")
@@ -54,6 +56,11 @@ def _container(
         yield _WARNING, "Failed", f"Error: {waits}"
     elif waits == "ImagePullBackOff":
         yield _NORMAL, "BackOff", f'Back-off pulling image "{image}"'
+
+
+def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
+    """Return which start of a container its status is of."""
+    return "containerID" in status, status.get("restartCount", 0)
 
 
 def unknown_commands(life: Life) -> Iterator[Tiding]:

@@ -173,6 +173,11 @@ def _scale_of(engine: Requests, target: Target, obj: Object) -> Object:
     return Object(SCALES, engine.kinds.codec_for(_SCALE).encode(fields), obj.revision)
 
 
+def scale_of(kind: Kind, obj: Unstructured) -> Unstructured:
+    """Return the Scale of an object of a kind that has such a thing; raises `UnknownError` for what is no number."""
+    return _scale(obj, _scaling(kind))
+
+
 def _shown(kind: Kind) -> str:
     return "." + ".".join(_scaling(kind).paths.get(kind.gvk.api_version, ()))
 

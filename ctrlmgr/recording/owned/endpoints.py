@@ -29,6 +29,7 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.expectation import Expectation, Ownership
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
 
 
@@ -95,6 +96,10 @@ class OwnedEndpoints:
         self._changed.clear()
         self._behind.clear()
         self._expectation.checkpoint(revision)
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: all of it can be compared."""
+        return ()
 
     def _edit(self, change: Change) -> None:
         """Make an input of another client's change of an owned kind; it is told of *our* object, if there is one."""

@@ -11,12 +11,14 @@ terminating: of the kinds that the recording shows, without EndpointSlices, whos
 
 What cannot be told from a recording: a namespace may be held by objects of kinds that the recording does not show, of
 which only the recorded conditions speak. Where they do, an object of such a kind with such a finalizer is put into our
-log as a stand-in, and taken away when they speak of it no more. Our controller then has to find it and to say the same.
+log as a stand-in, so that the namespace stays, and taken away when they speak of it no more. What the conditions say of
+what is left is not compared from then on: it would be compared with itself. That is counted; the rest is compared.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -33,10 +35,13 @@ from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
 
 _LEFT = re.compile(r"(\S+) has (\d+) resource instances")
 _HELD = re.compile(r"(\S+) in (\d+) resource instances")
+_CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
+_UNJUDGED = "what is left in it is of kinds that the recording does not show"
 _ATTEMPTS = 5
 """How often our controller is asked to be done with a namespace that the recording makes anew."""
 
@@ -67,6 +72,8 @@ class OwnedNamespaces:
         self._there: dict[str, set[tuple[Resource, str]]] = {}  # what is recorded to be in each namespace
         self._shown: set[Resource] = set()
         self._stand_ins: dict[str, list[Object]] = {}
+        self._guessed: set[str] = set()  # namespaces that have had stand-ins
+        self._uncompared: Counter[str] = Counter()
         self._changed: set[Key] = set()
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
@@ -96,6 +103,9 @@ class OwnedNamespaces:
         """Return the namespace, and what is in it if it is terminating or has gone."""
         recorded, ours = self._recorded.get(subject), self._ours.get(subject)
         theirs, mine = _comparable(recorded), _comparable(ours)
+        if subject.name in self._guessed:
+            self._uncompared[subject.name] += 1
+            theirs, mine = _without_left(theirs), _without_left(mine)
         if recorded is None or recorded.is_terminating:
             theirs |= _content(self._recorded_content(subject.name))
             mine |= _content(self._our_content(subject.name))
@@ -103,14 +113,18 @@ class OwnedNamespaces:
 
     def observe(self, change: Change) -> None:
         """Note what is in namespaces."""
-        obj = change.object
-        self._shown.add(obj.resource)
-        if obj.namespace and obj.resource in self._content and obj.resource != ENDPOINT_SLICES:
-            there = self._there.setdefault(obj.namespace, set())
-            (there.discard if change.type is EventType.DELETED else there.add)((obj.resource, obj.name))
+        obj, resource = change.object, change.object.resource
+        self._shown.add(resource)
+        if change.type is EventType.MODIFIED or resource == ENDPOINT_SLICES or resource not in self._content:
+            return  # what is modified was there before
+        if namespace := obj.namespace:
+            there = self._there.setdefault(namespace, set())
+            (there.discard if change.type is EventType.DELETED else there.add)((resource, obj.name))
 
     def expects(self, change: Change) -> bool:
         """Whether a change of what is in a terminating namespace is what our controller has to come to by itself."""
+        if not self._ending:
+            return False
         obj = change.object
         lister = self._addresses if obj.resource == IP_ADDRESSES else self._content.get(obj.resource)
         since = self._ending.get(_holder(obj))
@@ -152,6 +166,11 @@ class OwnedNamespaces:
     def passed(self, revision: Revision) -> None:
         """Forget what was before the checkpoint."""
         self._changed.clear()
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return at how many checkpoints nothing could be said of what was left in a namespace."""
+        for name, count in sorted(self._uncompared.items()):
+            yield Unjudged(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
         """Append a namespace; one of its name that was terminating in our log has to go first."""
@@ -206,6 +225,7 @@ class OwnedNamespaces:
                 obj = Object.from_dict({"kind": kind, "apiVersion": version, "metadata": metadata})
                 self._stage.append(EventType.ADDED, obj)
                 self._stand_ins.setdefault(namespace.name, []).append(obj)
+                self._guessed.add(namespace.name)
 
     def _remove_stand_ins(self, namespace: str) -> None:
         self._stage.follow()
@@ -264,11 +284,18 @@ def _comparable(namespace: Object | None) -> dict[str, Any]:
     return fields
 
 
+def _without_left(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return what is compared of a namespace without what its conditions say of what is left in it."""
+    status = namespace.get("status") or {}
+    conditions = [each for each in _conditions(namespace) if each["type"] not in (_CONTENT, _FINALIZERS)]
+    return {**namespace, "status": {**status, "conditions": conditions}} if namespace else namespace
+
+
 def _left_in(namespace: Object) -> tuple[dict[Resource, int], set[str]]:
     """Return what the conditions of a namespace say is left, by resource, and the finalizers that hold it."""
     messages = {each["type"]: each["message"] for each in _conditions(namespace.to_dict())}
     left = {}
-    for name, count in _LEFT.findall(messages.get("NamespaceContentRemaining", "")):
+    for name, count in _LEFT.findall(messages.get(_CONTENT, "")):
         plural, _, group = name.partition(".")
         left[Resource(group, plural)] = int(count)
-    return left, {finalizer for finalizer, _ in _HELD.findall(messages.get("NamespaceFinalizersRemaining", ""))}
+    return left, {finalizer for finalizer, _ in _HELD.findall(messages.get(_FINALIZERS, ""))}

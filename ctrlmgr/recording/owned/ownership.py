@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change, Checkpoint
+from ctrlmgr.recording.report import Unjudged
 
 
 class Owned(Protocol):
@@ -51,6 +52,9 @@ class Owned(Protocol):
 
     def passed(self, revision: Revision) -> None:
         """Note that the recorded controllers had nothing left to do at `revision`, and that all has been compared."""
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return what of it could not be compared so far."""
 
 
 def divergence_at(checkpoint: Checkpoint, owned: Owned, subject: Key) -> Divergence | None:

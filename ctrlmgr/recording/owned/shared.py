@@ -33,6 +33,8 @@ from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.owned.births import Births
 from ctrlmgr.recording.owned.edits import carried_over
+from ctrlmgr.recording.owned.usage import QUOTAS, Usage
+from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import RECORDING, Stage
 
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
@@ -41,10 +43,7 @@ SHARED: Final[Mapping[str, Sequence[Resource]]] = {
 """What the controllers write that share kinds with others, by name."""
 
 _CLAIMS = Resource("", "persistentvolumeclaims")
-_QUOTAS = Resource("", "resourcequotas")
-"""What quotas have left is written along with what uses it, by the maker of that."""
-
-_OTHERS_TOO = frozenset({PODS, _CLAIMS, _QUOTAS})
+_OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
 """Kinds that are there without any workload."""
 
 _PAUSE = 20_000
@@ -78,14 +77,15 @@ class SharedKinds:
         names = [*shared]
         self._stage = stage
         self._users = {user_of(name) for name in names}
-        self._managers: dict[Resource, set[str]] = {_QUOTAS: {CONTROLLER_MANAGER}}  # under whose names they write
+        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}  # under whose names they write
         for name, kinds in shared.items():
             for resource in kinds:
                 self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
-        resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), _QUOTAS])
+        resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), QUOTAS])
         self.kinds = [SharedKind(self, stage, resource) for resource in resources]
         self._by_resource = {kind.resource: kind for kind in self.kinds}
         self._births = Births()
+        self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
         self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
         self._is_behind = False  # whether the recorded controllers have written since ours acted
@@ -102,8 +102,11 @@ class SharedKinds:
             return
         if change.made.decided_at and change.made.actor in self._users:
             heappush(self._decisions, (change.made.decided_at, change.made.seen))
-        if change.type is EventType.ADDED and self._is_theirs(change, None):
-            self._births.expect(change.object)
+        if change.type is EventType.ADDED:
+            is_theirs = self._is_theirs(change, None)
+            self._usage.created(change.object, is_theirs=is_theirs)
+            if is_theirs:
+                self._births.expect(change.object)
 
     def before(self, moment: int, revision: Revision) -> None:
         """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
@@ -171,7 +174,9 @@ class SharedKinds:
         """Whether a recorded controller made an object, or changed it."""
         if _tells(change):
             return change.made.actor in self._users
-        if change.object.resource in (_CLAIMS, _QUOTAS) and old is not None:
+        if change.object.resource == QUOTAS and old is not None:
+            return self._usage.is_of_theirs(old, change.object)
+        if change.object.resource == _CLAIMS and old is not None:
             return False  # other controllers write them, in the same name
         if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
             return False  # a binding, which managedFields do not tell of
@@ -288,6 +293,10 @@ class SharedKind:
     def passed(self, revision: Revision) -> None:
         """Forget what was before the checkpoint."""
         self._changed.clear()
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: all of it can be compared."""
+        return ()
 
 
 def _node(pod: Object) -> str:

@@ -35,6 +35,7 @@ from ctrlmgr.controllers.mirroring.controller import MANAGER as MIRROR
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
@@ -131,6 +132,10 @@ class OwnedSlices:
         if self._shown:
             self._changed.clear()
         self._behind.clear()
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: all of it can be compared."""
+        return ()
 
     def _learn_nodes(self, services: Iterable[Key]) -> None:
         if self._nodes is None:

@@ -41,6 +41,7 @@ const EVERY = 1000;
 const menu = h("nav", { "aria-label": "views" });
 const pulse = h("span", { class: "pulse", title: "the server answers" });
 const banner = h("p", { class: "banner", role: "alert", hidden: true });
+const heading = h("h1", { class: "aside" });
 const stage = h("main");
 const time = scrubber(failed);
 
@@ -55,6 +56,8 @@ const update = latest(async () => {
   const { view: name, params } = current();
   const known = name in VIEWS ? name : "timeline";
   if (known !== shown) open(known);
+  heading.hidden = known in WITHIN; // those views have headings of their own
+  fill(heading, MENU.find(([each]) => each === known)?.[1]);
   const head = status.head;
   const at = params.at ? Math.min(Number(params.at) || head, head) : head;
   const moment = { at, head, live: !params.at, unseen: status.unseen };
@@ -114,6 +117,7 @@ function enter() {
 /** @param {boolean} is */
 function offline(is) {
   banner.hidden = !is;
+  document.body.classList.toggle("offline", is);
   pulse.classList.toggle("off", is);
   fill(banner, is ? "The server does not answer. What is shown is as it was; it is asked again every second." : "");
 }
@@ -151,6 +155,7 @@ function build() {
     ),
     banner,
     time.node,
+    heading,
     stage,
   );
 }

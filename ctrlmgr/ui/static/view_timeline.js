@@ -4,6 +4,7 @@ import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
 import { change as travel, link } from "./state.js";
 import { actor, badge, content, objectLink, reconcile, revisionLink, time } from "./changes.js";
+import { filters } from "./filters.js";
 import { count } from "./format.js";
 import { unseen } from "./unseen.js";
 
@@ -18,9 +19,12 @@ export function timeline() {
     headings(["Revision", "Time", "", "Object", "By", "Reconcile of"], new Set(["Revision"])),
     body,
   );
-  const card = h("div", { class: "card scroll" }, table);
+  const foot = h("p", { class: "foot quiet", role: "status" });
+  const card = h("div", { class: "card scroll" }, table, foot);
+  const chosen = filters();
   const node = h("div", { class: "two wide-left" });
   let shown = "";
+  let list = { events: [], looked: 0, hidden: 0 };
 
   async function update(params, moment) {
     if (!moment.head) {
@@ -35,23 +39,56 @@ export function timeline() {
       );
       return;
     }
-    const key = `${moment.at}`;
+    const query = { at: moment.at, limit: LISTED, ...chosen.of(params) };
+    const key = JSON.stringify(query);
     if (key === shown) return;
-    const [events, change] = await Promise.all([ask("events", { at: moment.at, limit: LISTED }), about(moment.at)]);
-    shown = key;
-    if (!events.events.length && moment.unseen) {
+    const found = await ask("events", query);
+    if (!found.events.length && moment.unseen) {
+      shown = key;
       fill(node, unseen(moment));
       return;
     }
-    fill(
-      body,
-      events.events.map((event) => row(event, moment)),
-    );
+    const focus = moment.live ? (found.events[0]?.revision ?? moment.at) : moment.at;
+    const change = await about(focus);
+    chosen.show(params, moment, found.events);
+    shown = key;
+    list = found;
+    show(query, focus);
     fill(detail, typeof change === "string" ? h("p", { class: "quiet" }, change) : described(change));
-    if (card.parentNode !== node) fill(node, card, detail);
+    if (card.parentNode?.parentNode !== node) fill(node, h("div", null, chosen.node, card), detail);
   }
 
-  return { node, update };
+  function show(query, focus) {
+    fill(
+      body,
+      list.events.map((event) => row(event, focus)),
+    );
+    const nothing = !list.events.length && "Nothing that was asked for happened up to this moment. ";
+    fill(
+      foot,
+      list.looked > 1 ? nothing && `Not since revision ${count(list.looked)}. ` : nothing,
+      list.looked > 1 && h("button", { class: "more", onclick: () => void back(query, focus) }, "further back"),
+      list.hidden > 0 && [
+        ` ${count(list.hidden)} of leases and Events among these are not shown. `,
+        h("button", { onclick: () => travel({ quiet: 1 }) }, "show them"),
+      ],
+    );
+  }
+
+  async function back(query, focus) {
+    const key = shown;
+    travel({ at: query.at }, { replace: true }); // who looks back stands still
+    const more = await ask("events", { ...query, at: list.looked - 1 });
+    if (key !== shown) return;
+    list = {
+      events: [...list.events, ...more.events],
+      looked: more.looked,
+      hidden: list.hidden + more.hidden,
+    };
+    show(query, focus);
+  }
+
+  return { node, update, filter: chosen.focus };
 }
 
 async function about(revision) {
@@ -64,13 +101,13 @@ async function about(revision) {
   }
 }
 
-function row(event, moment) {
+function row(event, focus) {
   const go = (clicked) => {
     if (!clicked.target.closest("a")) travel({ at: event.revision });
   };
   return h(
     "tr",
-    { class: event.revision === moment.at ? "now" : "", onclick: go },
+    { class: event.revision === focus ? "now" : "", onclick: go },
     h("td", { class: "number" }, revisionLink(event.revision)),
     h("td", { class: "quiet" }, time(event.recordedAt)),
     h("td", null, badge(event.type)),

@@ -72,10 +72,13 @@ NODE = {
 
 def test_a_binding_and_a_pod_on_a_node_get_its_topology() -> None:
     pod = Write("v1/pods", {"spec": {"nodeName": "n"}}, None, NODE).admit(PodTopologyLabels())
-    binding = {"metadata": {"labels": {"topology.kubernetes.io/zone": "mine"}}, "target": {"name": "n"}}
+    target = {"kind": "Node", "name": "n"}
+    binding = {"metadata": {"labels": {"topology.kubernetes.io/zone": "mine"}}, "target": target}
     bound = Write("v1/pods", binding, None, NODE, subresource="binding").admit(PodTopologyLabels())
     for made in (pod, bound):
         assert made["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z"}
+    unnamed = Write("v1/pods", {"metadata": {}, "target": {"name": "n"}}, None, NODE, subresource="binding")
+    assert "labels" not in unnamed.admit(PodTopologyLabels())["metadata"]
     missing = Write("v1/pods", {"spec": {"nodeName": "m"}}, None, NODE).admit(PodTopologyLabels())
     assert "labels" not in missing["metadata"]
 

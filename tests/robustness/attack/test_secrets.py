@@ -17,6 +17,7 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
 from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.listing import Listing
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
@@ -80,7 +81,7 @@ def questions(reader: Reader) -> list[Any]:
     )
     return [
         timeline.picture,
-        timeline.events,
+        Listing(reader).events,
         tables.kinds,
         tables.objects,
         objects.object,

@@ -1,0 +1,261 @@
+"""HorizontalPodAutoscalers in a replay: whether ours would have decided as the recorded ones did.
+
+What they measured is in no recording, so our controller is not run. What they write, their status and the replicas of
+their targets, is input, and the workloads follow it. But a status tells of what was measured, and next to it what was
+decided. So at every change of a status our controller is asked for that decision again, given what the recording shows
+of the moment before; see `judged.decision`. The number and the conditions are compared. Decisions that the recording
+does not determine are counted, with the reason.
+
+Assumed is that the recorded controller had default options, and that of a pod which had been running for five minutes
+something was measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource, group_of
+from ctrlmgr.client import CONTROLLER_MANAGER
+from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
+from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Selectors
+from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS, Autoscaler, Rules
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.subresources.scale import scale_of
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.recording.attribution import Managed, writer_of
+from ctrlmgr.recording.custom_names import is_custom_group
+from ctrlmgr.recording.divergence import Divergence, Verdict, differences
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.judged.decision import Outcome, Sight, Unknown, decide, outcome_of
+from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.stage import RECORDING
+
+_SECOND: Final = 1_000_000
+_PERIOD: Final = int(Options.horizontal_pod_autoscaler_sync_period * _SECOND)
+_WINDOW: Final = Options.horizontal_pod_autoscaler_downscale_stabilization
+_VERSION: Final = "autoscaling/v2"
+
+SCALABLE: Final = frozenset(
+    {
+        *(Resource("apps", name) for name in ("deployments", "replicasets", "statefulsets")),
+        Resource("", "replicationcontrollers"),
+    }
+)
+"""What of Kubernetes' own kinds has replicas."""
+
+
+@dataclass
+class _Before:
+    """What was there before a target was scaled."""
+
+    target: Object
+    pods: list[Object]
+
+
+@dataclass
+class _Known:
+    """What is known of one autoscaler."""
+
+    object: Object
+    unsure_until: int
+    """Up to when it may remember what the recording does not show, microseconds since 1970."""
+    memory: Memory = field(default_factory=Memory)
+    before: _Before | None = None
+    """What was there before its target was scaled last, since its status was written."""
+    judged: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class JudgedAutoscalers:
+    """The autoscalers of a recording, and what their decisions are made of; for the thread of the replay."""
+
+    def __init__(self, kinds: Callable[[], Iterable[Kind]]) -> None:
+        """Know none; `kinds` are those that are served."""
+        self._kinds = kinds
+        self._selectors = Selectors()
+        self._known: dict[Key, _Known] = {}
+        self._ended: list[tuple[Key, _Known]] = []
+        self._pods: dict[str, dict[Key, Object]] = {}  # by namespace
+        self._targets: dict[tuple[Resource, Key], Object] = {}
+
+    def observe(self, change: Change) -> Divergence | None:
+        """Take note of a change; what is wrong with the decision that it tells of, if it tells of any."""
+        resource = change.object.resource
+        if resource == PODS:
+            self._observe_pod(change)
+        elif resource == AUTOSCALERS:
+            return self._observe_autoscaler(change)
+        elif resource in SCALABLE or is_custom_group(resource.group):
+            self._observe_target(change)
+        return None
+
+    @property
+    def judged(self) -> int:
+        """How many decisions could be compared."""
+        return sum(each.judged for _, each in self._all())
+
+    def unjudged(self) -> Iterator[Unjudged]:
+        """Yield how many could not, by autoscaler and reason."""
+        counted: Counter[tuple[Key, str]] = Counter()
+        for key, known in self._all():
+            counted.update({(key, reason): count for reason, count in known.reasons.items()})
+        for (key, reason), count in sorted(counted.items()):
+            yield Unjudged(str(AUTOSCALERS), key.namespace, key.name, reason, count)
+
+    def _all(self) -> list[tuple[Key, _Known]]:
+        return [*self._ended, *self._known.items()]
+
+    def _observe_pod(self, change: Change) -> None:
+        there = self._pods.setdefault(change.object.namespace, {})
+        if change.type is EventType.DELETED:
+            there.pop(change.object.key, None)
+        else:
+            there[change.object.key] = change.object
+
+    def _observe_target(self, change: Change) -> None:
+        obj = change.object
+        place = (obj.resource, obj.key)
+        old = self._targets.pop(place, None)
+        if change.type is not EventType.DELETED:
+            self._targets[place] = obj
+        if old is None or not self._known:
+            return
+        for known in self._known.values():
+            kind = self._aims_at(known.object, obj)
+            if kind is not None and _wanted(kind, old) != _wanted(kind, obj):
+                known.before = _Before(old, list(self._pods.get(obj.namespace, {}).values()))
+
+    def _aims_at(self, autoscaler: Object, target: Object) -> Kind | None:
+        if autoscaler.namespace != target.namespace:
+            return None
+        kind = self._kind(autoscaler)
+        is_it = kind is not None and kind.storage == target.resource
+        return kind if is_it and autoscaler.view(Autoscaler).spec.scale_target_ref.name == target.name else None
+
+    def _kind(self, autoscaler: Object) -> Kind | None:
+        reference = autoscaler.view(Autoscaler).spec.scale_target_ref
+        wanted = (group_of(reference.api_version), reference.kind)
+        kinds = (each for each in self._kinds() if (each.gvk.group, each.gvk.kind) == wanted)
+        return next((each for each in kinds if "scale" in each.subresources), None)
+
+    def _observe_autoscaler(self, change: Change) -> Divergence | None:
+        new = change.object
+        known = self._known.get(new.key)
+        if change.type is EventType.DELETED:
+            self._selectors.forget(new.key)
+            if known is not None:
+                self._ended.append((new.key, self._known.pop(new.key)))
+            return None
+        if known is None:
+            is_new = bool(change.recorded_at) and not new.view(Autoscaler).status.conditions
+            until = 0 if is_new else change.recorded_at + _longest(new)
+            self._known[new.key] = _Known(new, until)
+            return None
+        old, known.object = known.object, new
+        if not _is_decision(old, change):
+            return None
+        found = self._judge(known, old, change)
+        known.before = None
+        return found
+
+    def _judge(self, known: _Known, old: Object, change: Change) -> Divergence | None:
+        now = change.made.decided_at or change.recorded_at
+        recorded = outcome_of(change.object)
+        try:
+            ours = self._decide(known, old, change.object, now)
+        except Unknown as unknown:
+            known.reasons[str(unknown)] += 1
+            known.unsure_until = now + _longest(change.object)
+            return None
+        known.judged += 1
+        return _compared(change, recorded, ours)
+
+    def _decide(self, known: _Known, old: Object, new: Object, now: int) -> Outcome:
+        if not now:
+            raise Unknown("when it was made is not in the recording")
+        if new.to_dict()["apiVersion"] != _VERSION:
+            raise Unknown(f"its status is not recorded as {_VERSION} has it")
+        status = new.view(Autoscaler).status
+        kind = self._kind(old)
+        if kind is None:
+            raise Unknown("the kind of its target is not in the recording")
+        target, pods = self._surroundings(known, old, kind, status.current_replicas)
+        _repeat_last(known.memory, now)
+        told = status.current_metrics or []
+        remembers = now >= known.unsure_until
+        sight = Sight(old, told, kind, target, status.current_replicas, pods, now, remembers)
+        return decide(sight, known.memory, self._selectors, self._kinds)
+
+    def _surroundings(
+        self, known: _Known, old: Object, kind: Kind, replicas: int
+    ) -> tuple[Object | None, list[Object]]:
+        """Return the target and its pods as they were when it read that `replicas` were wanted."""
+        place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))
+        target = self._targets.get(place)
+        pods = list(self._pods.get(old.namespace, {}).values())
+        if known.before is not None and _wanted(kind, known.before.target) == replicas:
+            target, pods = known.before.target, known.before.pods
+        if target is None:
+            if not any(resource == kind.storage for resource, _ in self._targets):
+                raise Unknown("its target is not in the recording")
+            return None, []
+        wanted = _wanted(kind, target)
+        if wanted != replicas:
+            raise Unknown("its target does not want as many replicas in the recording as it read")
+        return target, _selected(kind, target, pods)
+
+
+def _is_decision(old: Object, change: Change) -> bool:
+    """Whether the recorded controller wrote a status."""
+    new = change.object
+    if old.to_dict().get("status") == new.to_dict().get("status"):
+        return False
+    if change.made.actor not in ("", RECORDING.actor):
+        return change.made.actor == DESCRIPTOR.user
+    return writer_of(Managed(old), Managed(new)).manager == CONTROLLER_MANAGER
+
+
+def _wanted(kind: Kind, target: Object) -> int:
+    return int(scale_of(kind, target.to_dict())["spec"]["replicas"])
+
+
+def _selected(kind: Kind, target: Object, pods: list[Object]) -> list[Object]:
+    try:
+        selector = LabelSelector.parse(scale_of(kind, target.to_dict())["status"].get("selector") or "")
+    except BadRequest:
+        return []
+    return [pod for pod in pods if selector.matches(pod.labels)]
+
+
+def _repeat_last(memory: Memory, now: int) -> None:
+    """Have the last recommendation made again up to the period before: while a status stays, nothing else is found."""
+    if memory.recommendations:
+        last = max(memory.recommendations, key=lambda each: each.at)
+        if last.at < now - _PERIOD:
+            memory.recommendations.append(last._replace(at=now - _PERIOD))
+
+
+def _longest(autoscaler: Object) -> int:
+    """Return for how long an autoscaler may remember anything, in microseconds."""
+    behavior = autoscaler.view(Autoscaler).spec.behavior
+    rules = (behavior.scale_up, behavior.scale_down) if behavior is not None else ()
+    return int(max([_WINDOW, *(seconds for each in rules for seconds in _windows(each))]) * _SECOND)
+
+
+def _windows(rules: Rules) -> list[float]:
+    return [rules.stabilization_window_seconds or 0, *(each.period_seconds for each in rules.policies or ())]
+
+
+def _compared(change: Change, recorded: Outcome, ours: Outcome) -> Divergence | None:
+    found = tuple(differences(recorded.as_json(), ours.as_json()))
+    if not found:
+        return None
+    obj, place = change.object, f"line {change.line}"
+    return Divergence(place, change.line, Verdict.DIFFERS, str(AUTOSCALERS), obj.namespace, obj.name, found)

@@ -1,0 +1,134 @@
+"""What happened, newest first: the events up to a moment, those that one asks for, page by page back to the first.
+
+Guarantees:
+- A question looks through at most `_SCANNED` revisions, however rare what it asks for is, and says how far it looked:
+  the next one goes on from there.
+- What only says that somebody is still there (leases, and Events about other things) is left out unless it is asked
+  for, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.sight import Sight
+
+TYPES: Final = {1: "ADDED", 2: "MODIFIED", 3: "DELETED"}
+QUIET: Final = (
+    "leases.coordination.k8s.io",
+    "masterleases.internal.ctrlmgr.io",
+    "events",
+    "events.events.k8s.io",
+)
+"""Kinds that are left out unless they are asked for."""
+
+_PAGE = 200
+_LOOKS = 25
+"""Pages of so many that are read for one question at most."""
+_SCANNED = 100_000
+_PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
+_COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
+_FROM = "FROM event AS e JOIN object AS o ON o.id = e.object_id"
+_LISTED = f"""
+SELECT e.revision, e.recorded_at, e.type, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term,
+    e.reconcile_id, r.controller, r.key
+{_FROM} LEFT JOIN reconcile AS r ON r.id = e.reconcile_id
+WHERE e.revision <= :at AND e.revision >= :low {{filters}} ORDER BY e.revision DESC LIMIT :limit"""
+_COUNTED = f"""
+SELECT o.resource, o.namespace, count(*) {_FROM}
+WHERE e.revision <= :at AND e.revision >= :low {{filters}} GROUP BY o.resource, o.namespace"""
+_EQUAL = {"namespace": "o.namespace", "kind": "o.resource", "actor": "e.actor"}
+
+
+class _Wanted(NamedTuple):
+    """What is asked for: conditions of SQL, and the values that they name."""
+
+    filters: str
+    values: dict[str, Any]
+    hides: bool
+    """Whether quiet kinds are left out."""
+
+    def query(self, template: str, *, quiet: bool) -> str:
+        """Return a query with the conditions, and one for quiet kinds or against them."""
+        names = ", ".join(f"'{each}'" for each in QUIET)
+        kinds = f" AND o.resource {'' if quiet else 'NOT '}IN ({names})" if self.hides else ""
+        return template.format(filters=self.filters + kinds)
+
+
+class Listing:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def events(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the newest `limit` events up to the revision `at` that fit what is asked for.
+
+        `looked` is the revision down to which there are no others, 1 at the beginning; `hidden` how many between it and
+        `at` are of quiet kinds, and would fit else.
+        """
+        limit = parameters.number("limit", 50, low=1, high=_PAGE)
+        wanted = _wanted(parameters)
+
+        def answer(database: Database) -> dict[str, Any]:
+            at = self._reader.moment(database, parameters)
+            low = max(1, at - _SCANNED + 1)
+            found, looked = _listed(database, wanted, range(low, at + 1), limit, parameters.sight)
+            hidden = _hidden(database, wanted, looked, at, parameters.sight) if wanted.hides else 0
+            return {"at": at, "events": found, "looked": looked, "hidden": hidden}
+
+        return self._reader.ask(answer)
+
+
+def event(row: Sequence[Any]) -> dict[str, Any]:
+    """Return a row of the columns of `_LISTED` as plain JSON values."""
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    fields["type"] = TYPES[fields["type"]]
+    return fields
+
+
+def _wanted(parameters: Parameters) -> _Wanted:
+    filters, values = "", dict[str, Any]()
+    for name, column in _EQUAL.items():
+        if value := parameters.text(name, ""):
+            filters += f" AND {column} = :{name}"
+            values[name] = value
+    if verb := parameters.choice("verb", ("", *TYPES.values())):
+        filters += " AND e.type = :type"
+        values["type"] = next(number for number, word in TYPES.items() if word == verb)
+    if text := parameters.text("q", ""):
+        filters += " AND o.name LIKE :text ESCAPE '!'"
+        values["text"] = f"%{text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+    shows = parameters.choice("quiet", ("", "1")) or parameters.text("kind", "") in QUIET
+    return _Wanted(filters, values, not shows)
+
+
+def _listed(
+    database: Database, wanted: _Wanted, span: range, limit: int, sight: Sight
+) -> tuple[list[dict[str, Any]], Revision]:
+    """Return the newest events that may be seen, and the revision down to which there are no others."""
+    found: list[dict[str, Any]] = []
+    query, low, at = wanted.query(_LISTED, quiet=False), span.start, span.stop - 1
+    for _ in range(_LOOKS):
+        rows = database.query(query, {**wanted.values, "at": at, "low": low, "limit": _PAGE}).rows
+        for row in rows:
+            if sight.sees(Resource.parse(row[3]), Key(row[4], row[5])):
+                found.append(event(row))
+                if len(found) == limit:
+                    return found, row[0]
+        if len(rows) < _PAGE:
+            return found, low
+        at = rows[-1][0] - 1
+    return found, at + 1
+
+
+def _hidden(database: Database, wanted: _Wanted, low: Revision, at: Revision, sight: Sight) -> int:
+    """Return how many events of quiet kinds were left out, of those that may be seen."""
+    rows = database.query(wanted.query(_COUNTED, quiet=True), {**wanted.values, "at": at, "low": low}).rows
+    return sum(events for resource, namespace, events in rows if sight.lists(Resource.parse(resource), namespace))

@@ -1,0 +1,80 @@
+"""How calls of webhooks end is counted under kube-apiserver's names, with its labels."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY, generate_latest
+
+from ctrlmgr.engine.calls.call import Reply
+from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
+
+NUMBERS = count()
+NOWHERE = {"op": "add", "path": "/metadata/labels/x", "value": "y"}
+"""A change of labels, for an object that has none."""
+
+
+def counted(name: str) -> set[str]:
+    """Return the series of a hook's calls, but for those of times, as they are exposed."""
+    found = set()
+    for line in generate_latest(REGISTRY).decode().splitlines():
+        series = line.removeprefix("apiserver_admission_webhook_")
+        if f'name="{name}"' in series and not series.startswith("admission_duration") and "_created" not in series:
+            found.add(series.replace(f'name="{name}",', ""))
+    return found
+
+
+def asked(code: int, *, rejected: bool) -> str:
+    told = str(rejected).lower()
+    return f'request_total{{code="{code}",operation="CREATE",rejected="{told}",type="admit"}} 1.0'
+
+
+def refused(kind: str, code: int) -> str:
+    return f'rejection_count{{error_type="{kind}",operation="CREATE",rejection_code="{code}",type="admit"}} 1.0'
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code"),
+    [
+        pytest.param(deny(code=418), "no_error", 418, id="denies"),
+        pytest.param(deny(code=70000), "no_error", 600, id="denies with an odd code"),
+        pytest.param(lambda _: Reply(problem="EOF"), "calling_webhook_error", 503, id="closes"),
+        pytest.param(lambda _: Reply(404, "text/plain"), "calling_webhook_error", 404, id="is not there"),
+        pytest.param(lambda _: {"uid": "x", "allowed": True}, "calling_webhook_error", 503, id="lies"),
+        pytest.param(patch(NOWHERE), "apiserver_internal_error", 0, id="changes what is not there"),
+    ],
+)
+def test_calls_are_counted_by_how_they_end(answer: Any, kind: str, code: int) -> None:
+    hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
+    hooked.configure("mutating", "c", {"name": name})
+    assert hooked.create("x").code >= 400
+    assert counted(name) == {refused(kind, code), asked(code, rejected=True)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (allow(), {asked(200, rejected=False)}),
+        (lambda _: Reply(problem="EOF"), {'fail_open_count{type="admit"} 1.0', asked(503, rejected=False)}),
+    ],
+)
+def test_calls_that_stop_nothing_are_counted_too(answer: Any, expected: set[str]) -> None:
+    hooked, name = Hooked(m=answer), f"m.example-{next(NUMBERS)}.com"
+    hooked.configure("mutating", "c", {"name": name, "failurePolicy": "Ignore"})
+    assert hooked.create("x").code == 201
+    assert counted(name) == expected
+
+
+def test_times_bear_the_names_of_kubernetes() -> None:
+    hooked, name = Hooked(m=allow()), f"m.example-{next(NUMBERS)}.com"
+    hooked.configure("mutating", "c", {"name": name})
+    hooked.create("x")
+    labels = {"type": "admit", "operation": "CREATE", "rejected": "false"}
+    for family in ("webhook_admission_duration_seconds", "controller_admission_duration_seconds"):
+        whose = {"name": name if family.startswith("webhook") else "MutatingAdmissionWebhook"}
+        assert REGISTRY.get_sample_value(f"apiserver_admission_{family}_count", labels | whose)
+    steps = "apiserver_admission_step_admission_duration_seconds"
+    for series in (f"{steps}_count", f"{steps}_summary_count", f"{steps}_summary_sum"):
+        assert REGISTRY.get_sample_value(series, labels) is not None

@@ -1,0 +1,84 @@
+"""Where a webhook is: at its URL, or at a ready endpoint of its Service."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.engine.calls.endpoint import endpoint_of
+from tests.kinds.stage import Objects
+
+
+def service(**spec: Any) -> Object:
+    given = {"ports": [{"name": "https", "port": 443}, {"name": "more", "port": 8443}], **spec}
+    metadata = {"name": "hooks", "namespace": "shop"}
+    return Object.from_dict({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": given})
+
+
+def slice_of(*addresses: str, name: str = "s", owner: str = "hooks", ready: bool | None = True) -> Object:
+    metadata = {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": owner}}
+    conditions = {} if ready is None else {"ready": ready}
+    return Object.from_dict(
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": metadata,
+            "addressType": "IPv4",
+            "ports": [{"name": "https", "port": 9443}, {"name": "more", "port": 9444}],
+            "endpoints": [{"addresses": [each], "conditions": conditions} for each in addresses],
+        }
+    )
+
+
+def found(*objects: Object, **reference: Any) -> Any:
+    client = {"service": {"name": "hooks", "namespace": "shop", **reference}}
+    return endpoint_of(client, Objects(objects), Random(1))
+
+
+@pytest.mark.parametrize(
+    ("reference", "url", "port"),
+    [
+        ({}, "https://hooks.shop.svc:443/", 9443),
+        ({"path": "/v"}, "https://hooks.shop.svc:443/v", 9443),
+        ({"path": "v", "port": 8443}, "https://hooks.shop.svc:8443/v", 9444),
+    ],
+)
+def test_a_service_is_found_by_its_slices_and_keeps_its_name(reference: dict[str, Any], url: str, port: int) -> None:
+    strange = slice_of("192.0.2.9", name="t", owner="others")
+    there = found(service(), slice_of("192.0.2.1"), strange, **reference)
+    assert (there.url, there.address, there.problem) == (url, ("192.0.2.1", port), "")
+
+
+def test_every_ready_endpoint_has_its_turn() -> None:
+    objects = (service(), slice_of("192.0.2.1", "192.0.2.2"), slice_of("192.0.2.3", name="t", ready=None))
+    random, client = Random(1), {"service": {"name": "hooks", "namespace": "shop"}}
+    hosts = {(endpoint_of(client, Objects(objects), random).address or ("", 0))[0] for _ in range(50)}
+    assert hosts == {"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "reference", "problem"),
+    [
+        ((), {}, 'service "hooks" not found'),
+        ((service(),), {}, 'no endpoints available for service "hooks"'),
+        ((service(), slice_of("192.0.2.1", ready=False)), {}, 'no endpoints available for service "hooks"'),
+        ((service(), slice_of("192.0.2.1")), {"port": 1}, 'no service port 1 found for service "hooks"'),
+    ],
+)
+def test_a_service_that_leads_nowhere(objects: tuple[Object, ...], reference: dict[str, Any], problem: str) -> None:
+    there = found(*objects, **reference)
+    assert (there.address, there.problem) == (None, problem)
+
+
+def test_a_service_with_a_name_of_its_own_is_looked_up() -> None:
+    assert found(service(type="ExternalName", externalName="hooks.example.com")).address == ("hooks.example.com", 443)
+
+
+def test_a_url_is_called_as_it_stands_but_for_its_query() -> None:
+    client = {"url": "https://hooks.example.com:8443?a=b#c", "caBundle": b64encode(b"pem").decode()}
+    there = endpoint_of(client, Objects(), Random(1))
+    assert (there.url, there.ca_bundle, there.address) == ("https://hooks.example.com:8443/", b"pem", None)

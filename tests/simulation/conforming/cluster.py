@@ -1,0 +1,259 @@
+"""A whole cluster in one thread and virtual time: the engine, all controllers of workloads and nodes, two nodes.
+
+Each controller writes as itself and with its own role. `until` lets time pass from one thing that is due to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.authorization.node.graph import NodeGraph
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.node_ipam import Options as IpamOptions
+from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
+from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.informer import Informers
+from tests.authorization.controllers import account_of, node_rights, rights_of
+from tests.controllers.stage_context import HandContext
+from tests.controllers.told import Told
+from tests.engine.stage import Response, Stage
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+_NAMES = (
+    "deployment",
+    "replicaset",
+    "replicationcontroller",
+    "statefulset",
+    "daemonset",
+    "job",
+    "cronjob",
+    "disruption",
+    "endpoints",
+    "endpointslice",
+    "namespace",
+    "garbage-collector",
+    "resourcequota",
+    "serviceaccount",
+    "root-ca-certificate-publisher",
+    "node-ipam",
+    "node-lifecycle",
+    "taint-eviction",
+    "kube-scheduler",
+    "simulated-nodes",
+)
+_ABOUT = {
+    "pods": "/api/v1",
+    "nodes": "/api/v1",
+    "services": "/api/v1",
+    "endpoints": "/api/v1",
+    "namespaces": "/api/v1",
+    "configmaps": "/api/v1",
+    "resourcequotas": "/api/v1",
+    "replicationcontrollers": "/api/v1",
+    "deployments": "/apis/apps/v1",
+    "replicasets": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
+    "daemonsets": "/apis/apps/v1",
+    "controllerrevisions": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+    "cronjobs": "/apis/batch/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+    "endpointslices": "/apis/discovery.k8s.io/v1",
+    "priorityclasses": "/apis/scheduling.k8s.io/v1",
+    "runtimeclasses": "/apis/node.k8s.io/v1",
+}
+_CLUSTERED = ("nodes", "namespaces", "priorityclasses", "runtimeclasses")
+Thing = dict[str, Any]
+
+
+class Cluster(Stage):
+    """A cluster with the namespace `a`, and nodes `node-1` and `node-2` that are ready."""
+
+    def __init__(self, **nodes: Any) -> None:
+        super().__init__()
+        self.told = Told()
+        self.graph = NodeGraph()
+        self.cacher.feed(self.graph)
+        self.informers = Informers(self.log, self.feed, clock=self.clock)
+        self._options = {
+            "node-ipam-controller": IpamOptions(allocate_node_cidrs=True),
+            "kube-scheduler": SchedulerOptions(simulated_seed=1),
+            "simulated-nodes-controller": NodesOptions(**{"nodes": "2", **nodes}),
+        }
+        known = {alias: each for each in registry.ALL for alias in (each.name, *each.aliases)}
+        self.controllers = [self._build(known.get(name) or known[f"{name}-controller"]) for name in _NAMES]
+        self.informers.sync()
+        for controller in self.controllers:
+            controller.start()
+        for name in ("default", "kube-node-lease", "a"):
+            self.namespace(name)
+        self.until(lambda: all(self.is_ready(each) for each in self.all("nodes")) and len(self.all("nodes")) > 1)
+        self.told.events.clear()
+
+    def _build(self, descriptor: Any) -> Any:
+        user = account_of(descriptor.name)
+        client = EngineClient(
+            self.engine,
+            self._run,
+            Requester(user.name, user.groups),
+            rights=rights_of(user),
+            rights_of=node_rights(self.graph),
+        )
+        context = HandContext(
+            informers=self.informers,
+            event_log=self.log,
+            clock=self.clock,
+            random=Random(descriptor.name),
+            writer=lambda descriptor: client,
+            told=self.told,
+            engine=self.engine,
+            apiserver=EngineClient(self.engine, self._run, Requester("system:apiserver")),
+            root_ca="a certificate",
+        )
+        return descriptor.build(context, self._options.get(descriptor.name, descriptor.options()))
+
+    def _run(self, operation: Operation[Any], cause: Cause | None = None, fence: Fence | None = None) -> Any:
+        return self.driver.run(operation)
+
+    # Time
+
+    def work(self) -> None:
+        """Have everything done that is to be done at this moment."""
+        for _ in range(500):
+            self.feed.catch_up()
+            while self.informers.step():
+                pass
+            worked = [self._works(each) for each in self.controllers]
+            if not any(worked):
+                return
+        pytest.fail("it does not come to rest")
+
+    def _works(self, controller: Any) -> bool:
+        worked = False
+        while controller.process_next(timeout=0):
+            worked = True
+        return worked
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time pass, and have done what becomes due."""
+        end = self.clock.monotonic() + seconds
+        self.work()
+        while (now := self.clock.monotonic()) < end:
+            due = [each.queue.next_ready_in() for each in self.controllers]
+            step = min([end - now, *(max(each, 0.001) for each in due if each is not None)])
+            self.clock.step(step)
+            self.work()
+
+    def until(self, holds: Callable[[], object], within: float = 120.0) -> None:
+        """Let time pass until something holds."""
+        end = self.clock.monotonic() + within
+        self.work()
+        while not holds():
+            assert self.clock.monotonic() < end, f"it does not come to be within {within:g} s"
+            self.pass_by(0.25)
+
+    # Requests
+
+    def path(self, kind: str, name: str = "", namespace: str = "a") -> str:
+        """Return where objects of a kind are, or one of them, or (`NAME/PART`) a part of that."""
+        where = "" if kind in _CLUSTERED else f"/namespaces/{namespace}"
+        return f"{_ABOUT[kind]}{where}/{kind}" + (f"/{name}" if name else "")
+
+    def make(self, kind: str, body: Thing, namespace: str = "a") -> Thing:
+        """Create something."""
+        return self._ok(self.send("POST", self.path(kind, "", namespace), body))
+
+    def get(self, kind: str, name: str, namespace: str = "a") -> Thing:
+        """Read something that is there."""
+        return self._ok(self.send("GET", self.path(kind, name, namespace)))
+
+    def find(self, kind: str, name: str, namespace: str = "a") -> Thing | None:
+        """Read something that may be there."""
+        answer = self.send("GET", self.path(kind, name, namespace))
+        return None if answer.code == 404 else self._ok(answer)
+
+    def all(self, kind: str, selector: str = "", namespace: str = "a") -> list[Thing]:
+        """Return the objects of a kind."""
+        query = {"labelSelector": selector} if selector else {}
+        found: list[Thing] = self._ok(self.send("GET", self.path(kind, "", namespace), query=query))["items"]
+        return found
+
+    def patch(self, kind: str, name: str, body: Thing, media_type: str = MERGE) -> Thing:
+        """Patch something, or (`NAME/PART`) a part of it."""
+        return self._ok(self.send("PATCH", self.path(kind, name), body, media_type=media_type))
+
+    def replace(self, kind: str, name: str, body: Thing) -> Thing:
+        """Replace something, or a part of it."""
+        return self._ok(self.send("PUT", self.path(kind, name), body))
+
+    def delete(self, kind: str, name: str = "", **options: Any) -> Thing:
+        """Delete something, or all that there is of it."""
+        return self._ok(self.send("DELETE", self.path(kind, name), options or None))
+
+    def _ok(self, answer: Response) -> Thing:
+        assert answer.code in (200, 201, 202), answer.body
+        body: Thing = answer.body
+        return body
+
+    # What pods do
+
+    def pods(self, selector: str = "") -> list[Thing]:
+        """Return the pods that are not on their way out."""
+        return [each for each in self.all("pods", selector) if not each["metadata"].get("deletionTimestamp")]
+
+    def phase(self, name: str) -> str:
+        """Return the phase of a pod."""
+        return str(self.get("pods", name)["status"].get("phase"))
+
+    def is_ready(self, thing: Thing) -> bool:
+        """Say whether a pod, or a node, is ready."""
+        return condition(thing, "Ready").get("status") == "True"
+
+    def ready(self, selector: str = "") -> list[Thing]:
+        """Return the pods that are ready."""
+        return [each for each in self.pods(selector) if self.is_ready(each)]
+
+
+def condition(thing: Thing, type_: str) -> Thing:
+    """Return a condition, an empty one if there is none."""
+    found = thing.get("status", {}).get("conditions") or ()
+    return next((each for each in found if each["type"] == type_), {})
+
+
+def container(script: str = "", name: str = "c", **more: Any) -> Thing:
+    """Return a container: one that pauses, or one that runs a script."""
+    if not script:
+        return {"name": name, "image": "registry.k8s.io/pause:3.10.1", **more}
+    return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", script], **more}
+
+
+def pod(name: str, *containers: Thing, labels: dict[str, str] | None = None, **spec: Any) -> Thing:
+    """Return a pod."""
+    metadata = {"name": name, "labels": labels or {}}
+    return {"metadata": metadata, "spec": {"containers": [*containers] or [container()], **spec}}
+
+
+def template(*containers: Thing, app: str = "web", **spec: Any) -> Thing:
+    """Return the template of pods of an app."""
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [*containers] or [container()], **spec}}
+
+
+def workload(name: str, *containers: Thing, app: str = "web", **spec: Any) -> Thing:
+    """Return what has a selector and a template."""
+    spec = {"selector": {"matchLabels": {"app": app}}, "template": template(*containers, app=app), **spec}
+    return {"metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
+
+
+def terminated(pod: Thing, field: str = "containerStatuses") -> Thing:
+    """Return how the first container of a pod ended."""
+    found: Thing = pod["status"][field][0]["state"].get("terminated") or {}
+    return found
