@@ -1,4 +1,4 @@
-"""Every metric ctrlmgr exports; the one place where their names are written.
+"""Every metric ctrlmgr exports, but for what only controllers of workloads count (`controllers.workloads.metrics`).
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the

@@ -198,6 +198,8 @@ VALUES = {
     "controllers.horizontal_pod_autoscaler_tolerance": "0.25",
     "controllers.horizontal_pod_autoscaler_cpu_initialization_period": "1m",
     "controllers.horizontal_pod_autoscaler_initial_readiness_delay": "10s",
+    "controllers.proxy_client_cert_file": "/elsewhere/cert",
+    "controllers.proxy_client_key_file": "/elsewhere/key",
     "controllers.concurrent_serviceaccount_token_syncs": "9",
     "controllers.legacy_service_account_token_clean_up_period": "1d",
     "controllers.cluster_signing_duration": "1h",

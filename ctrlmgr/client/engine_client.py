@@ -16,6 +16,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.client.rights import Rights
+from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
@@ -213,6 +214,10 @@ class EngineClient:
         self._check("list", Target(kind, namespace, ""))
         return self._run(self.engine.everything(kind, namespace))
 
+    def call(self, call: Call) -> Reply:
+        """Call another server, and return what it answers, or why it did not."""
+        return self._run(_called(call))
+
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object as it is now; raises `NotFound`, also for a kind that has no such thing."""
         target = Target(kind, namespace, name, "scale")
@@ -317,3 +322,8 @@ def _object_or_refusal(outcome: Answer | CtrlmgrError) -> Object | ApiError:
     if isinstance(outcome, ApiError):
         return outcome
     raise outcome
+
+
+def _called(call: Call) -> Calling[Reply]:
+    (reply,) = yield CallOut([call])
+    return reply

@@ -7,6 +7,7 @@ from random import Random
 
 from ctrlmgr.api.resource import DEFINITIONS, Revision
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.announced import API_SERVICES
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import History
@@ -53,6 +54,7 @@ class Engine(WriteEngine):
         self.cacher = cacher
         self._log = log
         cacher.follow(DEFINITIONS, lambda: kinds.refresh(cacher.list(DEFINITIONS)))
+        cacher.follow(API_SERVICES, lambda: kinds.announce(cacher.list(API_SERVICES)))
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""

@@ -62,8 +62,7 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
         return _Frozen(past.objects(database, resource, at=at))
 
     around = Surroundings(listing)
-    cluster = Cluster()
-    cluster.nodes = {each.name: NodeInfo.of(each) for each in past.objects(database, NODES, at=at)}
+    cluster = Cluster(NodeInfo.of(each) for each in past.objects(database, NODES, at=at))
     cluster.namespaces = {each.name: each.labels for each in past.objects(database, NAMESPACES, at=at)}
     for each in past.objects(database, PODS, at=at):
         other = PodInfo.of(each)

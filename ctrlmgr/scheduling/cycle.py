@@ -81,7 +81,7 @@ def decide(
     if feasible:
         if len(feasible) == 1:
             return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
-        scores = score(pod, feasible, nodes, cluster.namespaces, default_selector)
+        scores = score(pod, feasible, cluster, filters.busy, default_selector)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
     return _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
 

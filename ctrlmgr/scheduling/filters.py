@@ -71,6 +71,11 @@ class Filters:
             or not self._affinity.is_idle
         )
 
+    @property
+    def busy(self) -> Sequence[NodeInfo]:
+        """The nodes with pods that say anything of others."""
+        return self._affinity.busy
+
     def copy(self) -> Filters:
         """Return the same, so that pods can be counted in and out on one node."""
         fresh = Filters.__new__(Filters)

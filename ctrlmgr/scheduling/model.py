@@ -6,7 +6,7 @@ of its pods; `copy` shares nothing that changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -151,7 +151,7 @@ class PodInfo:
         return tuple(found)
 
 
-@dataclass
+@dataclass(slots=True)
 class NodeInfo:
     """A node with the pods that are on it, or that have been given to it."""
 
@@ -168,6 +168,13 @@ class NodeInfo:
     ports: list[HostPort] = field(default_factory=list)
     with_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     with_required_anti_affinity: dict[Key, PodInfo] = field(default_factory=dict)
+    zone: str = field(init=False)
+    """Region and zone as one key; "" if it says neither."""
+
+    def __post_init__(self) -> None:
+        """Find out its zone: its labels do not change."""
+        region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
+        self.zone = f"{region}:\0:{zone}" if region or zone else ""
 
     @classmethod
     def of(cls, node: Object) -> NodeInfo:
@@ -181,12 +188,6 @@ class NodeInfo:
         spec = view.spec
         held = amounts(view.status.allocatable)
         return cls(view.metadata.name, view.metadata.labels or {}, spec.taints or [], spec.unschedulable, held, images)
-
-    @cached_property
-    def zone(self) -> str:
-        """Region and zone as one key; "" if it says neither; its labels do not change."""
-        region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
-        return f"{region}:\0:{zone}" if region or zone else ""
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod in; it must not be there."""
@@ -229,25 +230,49 @@ def _count(total: Amounts, asked: Amounts, sign: int) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
-@dataclass
 class Cluster:
     """Everything that a decision is made on."""
 
-    nodes: dict[str, NodeInfo] = field(default_factory=dict)
-    namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """The labels of each namespace."""
-    nominated: dict[str, dict[Key, PodInfo]] = field(default_factory=dict)
-    """By node, the pods for which room is made there."""
+    def __init__(self, nodes: Iterable[NodeInfo] = ()) -> None:
+        """Begin with these nodes."""
+        self._nodes = {node.name: node for node in nodes}
+        self._in_order: list[NodeInfo] | None = None
+        self._images: frozenset[str] = frozenset()
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        """The labels of each namespace."""
+        self.nominated: dict[str, dict[Key, PodInfo]] = {}
+        """By node, the pods for which room is made there."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """The nodes, by name."""
+        return self._nodes
+
+    def put(self, node: NodeInfo) -> None:
+        """Add a node, or put it in the place of what it was."""
+        self._nodes[node.name] = node
+        self._in_order = None
+
+    def drop(self, name: str) -> None:
+        """Take away a node that is there."""
+        del self._nodes[name]
+        self._in_order = None
+
+    @property
+    def images(self) -> frozenset[str]:
+        """The names of all images that any node has."""
+        self.list()
+        return self._images
 
     def list(self) -> list[NodeInfo]:
-        """Return the nodes, in turn from each zone; zones and nodes as they came."""
-        nodes = [*self.nodes.values()]
-        if len({node.zone for node in nodes}) < 2:
-            return nodes
-        zones: dict[str, list[NodeInfo]] = {}
-        for node in nodes:
-            zones.setdefault(node.zone, []).append(node)
-        return [*_in_turn([*zones.values()])]
+        """Return the nodes, in turn from each zone; zones and nodes as they came. The list is not to be changed."""
+        if self._in_order is None:
+            zones: dict[str, list[NodeInfo]] = {}
+            for node in self._nodes.values():
+                zones.setdefault(node.zone, []).append(node)
+            self._in_order = [*_in_turn([*zones.values()])] if zones else []
+            self._images = frozenset(name for node in self._nodes.values() for name in node.images)
+        return self._in_order
 
     def nominate(self, pod: PodInfo, node: str) -> None:
         """Remember that room is made for a pod on a node."""

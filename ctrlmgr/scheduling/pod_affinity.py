@@ -44,7 +44,7 @@ def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Nam
 class HardAffinity:
     """What one pod requires of others, and others of it, over all nodes."""
 
-    def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo], namespaces: Namespaces) -> None:
+    def __init__(self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces) -> None:
         """Count what matters in each domain."""
         self._pod = pod
         self._namespaces = namespaces
@@ -54,7 +54,9 @@ class HardAffinity:
         self._unwanted: _Counts = {}
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
-        for node in [each for each in nodes if each.with_required_anti_affinity]:  # seldom any, and soon found out
+        self.busy = [node for node in nodes if node.with_affinity]
+        """The nodes with pods that say anything of others: seldom any, and soon found out."""
+        for node in self.busy:
             for other in node.with_required_anti_affinity.values():
                 self._count_existing(other, node, 1)
         for node in nodes if cares else ():
@@ -125,13 +127,16 @@ def _count(counts: _Counts, term: AffinityTerm, node: NodeInfo, weight: int) -> 
 
 
 def affinity_scores(
-    pod: PodInfo, feasible: Sequence[NodeInfo], nodes: Iterable[NodeInfo], namespaces: Namespaces
+    pod: PodInfo,
+    feasible: Sequence[NodeInfo],
+    nodes: Iterable[NodeInfo],
+    busy: Iterable[NodeInfo],
+    namespaces: Namespaces,
 ) -> dict[str, int] | None:
-    """Return the score of each feasible node; None if no preference applies."""
+    """Return the score of each feasible node; None if no preference applies. `busy` are as those of `HardAffinity`."""
     sums: _Counts = {}
     wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
-    looked_at = nodes if pod.has_affinity else [node for node in nodes if node.with_affinity]
-    for node in looked_at:
+    for node in nodes if pod.has_affinity else busy:
         others = node.pods if pod.has_affinity else node.with_affinity
         for other in others.values():
             for each in wants:

@@ -86,6 +86,8 @@ class Waiting:
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
+    # The entries that are not active: what happens concerns only them, however many others wait for their turn.
+    _parked: dict[Key, Entry] = field(default_factory=dict)
     # What has happened since the pod that is being decided about was taken.
     _meanwhile: set[Happening] = field(default_factory=set)
 
@@ -109,6 +111,7 @@ class Waiting:
     def forget(self, key: Key) -> None:
         """Forget a pod: it has a node, has ended, or is gone."""
         self.entries.pop(key, None)
+        self._parked.pop(key, None)
         self.gated.pop(key, None)
 
     def must_wait(self, key: Key, now: float) -> bool:
@@ -141,6 +144,7 @@ class Waiting:
         """Return a pod to decide about it now."""
         entry = self.entries[key]
         entry.is_active = False
+        self._parked[key] = entry
         entry.attempts += 1
         self._meanwhile.clear()
         return entry
@@ -164,8 +168,8 @@ class Waiting:
     def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:
         """Yield the pods for which this may make a difference, and after how many seconds each may be tried."""
         self._meanwhile.add(happening)
-        for key, entry in self.entries.items():
-            if not entry.is_active and concerns(happening, entry.refused_by):
+        for key, entry in [*self._parked.items()]:
+            if concerns(happening, entry.refused_by):
                 self._activate(entry)
                 yield key, max(entry.not_before - now, 0.0)
 
@@ -175,6 +179,7 @@ class Waiting:
 
     def _activate(self, entry: Entry) -> None:
         entry.is_active = True
+        self._parked.pop(entry.pod.key, None)
         heappush(self._ready, entry.order)
 
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.scheduling.model import NodeInfo, PodInfo
-from ctrlmgr.scheduling.pod_affinity import Namespaces, affinity_scores
+from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.pod_affinity import affinity_scores
 from ctrlmgr.scheduling.resources import CPU, MEMORY
 from ctrlmgr.scheduling.spread import spread_scores
 from ctrlmgr.scheduling.taints import PREFER_NO_SCHEDULE, is_tolerated
@@ -71,20 +71,21 @@ class Scores:
 def score(
     pod: PodInfo,
     feasible: Sequence[NodeInfo],
-    nodes: Sequence[NodeInfo],
-    namespaces: Namespaces,
+    cluster: Cluster,
+    busy: Sequence[NodeInfo],
     default_selector: Selector | None = None,
 ) -> Scores:
-    """Score the nodes that can take a pod; `nodes` are all there are."""
+    """Score the nodes of a cluster that can take a pod; `busy` are those with pods that say anything of others."""
+    nodes = cluster.list()
     names = [node.name for node in feasible]
     asked: dict[str, Given | dict[str, int] | None] = {
         "TaintToleration": _taints(pod, feasible),
         "NodeAffinity": _preferred_nodes(pod, feasible),
         "NodeResourcesFit": _least_allocated(pod, feasible),
         "PodTopologySpread": spread_scores(pod, default_selector, feasible, nodes),
-        "InterPodAffinity": affinity_scores(pod, feasible, nodes, namespaces),
+        "InterPodAffinity": affinity_scores(pod, feasible, nodes, busy, cluster.namespaces),
         "NodeResourcesBalancedAllocation": _balanced(pod, feasible),
-        "ImageLocality": _images(pod, feasible, nodes),
+        "ImageLocality": _images(pod, feasible, cluster),
     }
     given: dict[str, Given] = {}
     for plugin, found in asked.items():
@@ -163,14 +164,14 @@ def normalized_image(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _images(pod: PodInfo, feasible: Sequence[NodeInfo], nodes: Sequence[NodeInfo]) -> Given | None:
+def _images(pod: PodInfo, feasible: Sequence[NodeInfo], cluster: Cluster) -> Given | None:
     """Nodes that have large images already are better, the more so the more nodes have them."""
     spec = pod.view.spec
     wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
-    if not any(node.images for node in feasible):
+    if not cluster.images:
         return None
-    asked = set(wanted)
-    if all(map(asked.isdisjoint, [node.images for node in feasible])):  # what most pods come to, of many nodes
+    asked, nodes = set(wanted), cluster.list()
+    if asked.isdisjoint(cluster.images):
         return 0
     spread = {name: sum(name in node.images for node in nodes) / len(nodes) for name in asked}
     scores = []

@@ -158,7 +158,13 @@ class Application(Fronted):
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
             yield cluster_authentication(parts, front)
-            yield from (*self._bootstrap.runnables, self._roles, self._classes, parts.definitions())
+            yield from (
+                *self._bootstrap.runnables,
+                self._roles,
+                self._classes,
+                parts.definitions(),
+                parts.api_services(),
+            )
 
     def _arrange(
         self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]

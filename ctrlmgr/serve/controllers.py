@@ -15,6 +15,7 @@ from ctrlmgr.authentication.user import API_SERVER, MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.rights import Rights
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.api_services.controller import new_api_service_controller
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
@@ -109,6 +110,13 @@ class Parts(NamedTuple):
         """Return the controller of CustomResourceDefinitions, which every process that serves the API runs."""
         client = self.apiserver_client()
         return new_definition_controller(self.informers, client, self.event_log, clock=self.clock, random=self.random)
+
+    def api_services(self) -> Controller:
+        """Return the controller of APIServices, which every process that serves the API runs."""
+        groups, client = self.engine.kinds.builtin_groups, self.apiserver_client()
+        return new_api_service_controller(
+            self.informers, groups, client, self.event_log, clock=self.clock, random=self.random
+        )
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return what the bootstrap controller is made of."""

@@ -31,7 +31,7 @@ from ctrlmgr.server.http.responses import refused, warnings
 from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
-from ctrlmgr.server.presenting.negotiation import PLAIN, Accepts, Representation
+from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 
 log = structlog.get_logger(__name__)
 
@@ -127,10 +127,11 @@ class App:
 
     def _how(self, request: Request) -> Representation:
         """Return how to tell of an error: as was asked for if that is possible, else in JSON."""
+        accept = request.header(b"accept")
         try:
-            how = self._errors.negotiate(request.header(b"accept"))
+            how = self._errors.negotiate(accept)
         except NotAcceptable:
-            how = PLAIN
+            how = of_error(accept)
         return how._replace(pretty=how.pretty or request.wants_pretty)
 
 

@@ -21,14 +21,15 @@ ANNOTATION: Final = "simulate.ctrlmgr.io/"
 NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
 """The annotation of a node: what it is to do."""
 
-_DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
+DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
+"""A length of time in a phrase: a number and its unit, seconds if it has none."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
-_EXIT: Final = re.compile(rf"exit (\d+)(?: after {_DURATION})?")
-_FAIL: Final = re.compile(rf"fail (\d+) times?(?: after {_DURATION})?")
-_READY: Final = re.compile(rf"ready after {_DURATION}")
-_PULL: Final = re.compile(rf"slow pull(?: {_DURATION})?")
-_OOM: Final = re.compile(rf"oom(?: after {_DURATION})?")
-_STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {_DURATION}")
+_EXIT: Final = re.compile(rf"exit (\d+)(?: after {DURATION})?")
+_FAIL: Final = re.compile(rf"fail (\d+) times?(?: after {DURATION})?")
+_READY: Final = re.compile(rf"ready after {DURATION}")
+_PULL: Final = re.compile(rf"slow pull(?: {DURATION})?")
+_OOM: Final = re.compile(rf"oom(?: after {DURATION})?")
+_STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {DURATION}")
 
 
 class Behaviour(NamedTuple):
@@ -54,6 +55,10 @@ class Behaviour(NamedTuple):
         changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
         return other._replace(**changes)
 
+    def slowed(self, seconds: float, usual: float) -> Behaviour:
+        """Return the same where images take so many seconds longer; what they take else is `usual`."""
+        return self._replace(pull_takes=(self.pull_takes or usual) + seconds) if seconds else self
+
     def after(self, seconds: float) -> Behaviour:
         """Return the same, told so long after the container has started."""
         if not seconds:
@@ -75,17 +80,17 @@ def read(text: str) -> Behaviour:
 
 def _phrase(phrase: str) -> Behaviour:
     if match := _EXIT.fullmatch(phrase):
-        return Behaviour(exit_code=int(match[1]) % 256, exits_after=_time(match[2], match[3]))
+        return Behaviour(exit_code=int(match[1]) % 256, exits_after=read_time(match[2], match[3]))
     if match := _FAIL.fullmatch(phrase):
-        return Behaviour(failures=int(match[1]), exits_after=_time(match[2], match[3]))
+        return Behaviour(failures=int(match[1]), exits_after=read_time(match[2], match[3]))
     if match := _READY.fullmatch(phrase):
-        return Behaviour(ready_after=_time(match[1], match[2]))
+        return Behaviour(ready_after=read_time(match[1], match[2]))
     if match := _PULL.fullmatch(phrase):
-        return Behaviour(pull_takes=_time(match[1], match[2]) if match[1] else 30.0)
+        return Behaviour(pull_takes=read_time(match[1], match[2]) if match[1] else 30.0)
     if match := _OOM.fullmatch(phrase):
-        return Behaviour(exit_code=137, is_oom=True, exits_after=_time(match[1], match[2]))
+        return Behaviour(exit_code=137, is_oom=True, exits_after=read_time(match[1], match[2]))
     if match := _STOP.fullmatch(phrase):
-        return Behaviour(stops_after=_time(match[1], match[2]))
+        return Behaviour(stops_after=read_time(match[1], match[2]))
     known = {
         "crash loop": Behaviour(exit_code=1, exits_after=1.0),
         "never ready": Behaviour(never_ready=True),
@@ -102,7 +107,8 @@ def _phrase(phrase: str) -> Behaviour:
     return known[phrase]
 
 
-def _time(number: str | None, unit: str | None) -> float:
+def read_time(number: str | None, unit: str | None) -> float:
+    """Return seconds, of the two parts that `DURATION` finds."""
     return float(number or 0) * _UNITS[unit]
 
 
@@ -171,18 +177,25 @@ def compose(path: Path, setting: str = "") -> yaml.Node | None:
         raise SettingsError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from error
 
 
+def place_of(path: Path, node: yaml.Node, field: str = "") -> str:
+    """Return where something is in a file, `FILE:LINE`: a field of a table, if that has it, else the whole."""
+    fields = node.value if isinstance(node, yaml.MappingNode) else ()
+    found = next((key for key, _ in fields if key.value == field), node)
+    return f"{path}:{found.start_mark.line + 1}"
+
+
 def _read_rule(path: Path, node: yaml.Node) -> Rule:
-    line = node.start_mark.line + 1
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("do"), str):
-        raise SettingsError(f"{path}:{line}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
-    unknown = fields.keys() - {*_PATTERNS, "do"}
+        where = place_of(path, node, "do")
+        raise SettingsError(f"{where}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
+    unknown = min(map(str, fields.keys() - {*_PATTERNS, "do"}), default="")
     if unknown:
-        raise SettingsError(f"{path}:{line}: there is no {min(map(str, unknown))!r} in a rule")
+        raise SettingsError(f"{place_of(path, node, unknown)}: there is no {unknown!r} in a rule")
     try:
         behaviour = read(fields["do"])
     except ValueError as error:
-        raise SettingsError(f"{path}:{line}: {error}") from error
+        raise SettingsError(f"{place_of(path, node, 'do')}: {error}") from error
     namespace, pod, container, image = (str(fields.get(name, "*")) for name in _PATTERNS)
     return Rule(namespace, pod, container, image, behaviour)
 

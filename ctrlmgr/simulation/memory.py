@@ -65,5 +65,5 @@ def remembered(container_id: str) -> Memory | None:
 
 
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:
-    """Return what stands for what a container is told."""
-    return digest(container.get("image", ""), repr(behaviour))[:_RECIPE]
+    """Return what stands for what a container is told; how long its image takes matters only before it runs."""
+    return digest(container.get("image", ""), repr(behaviour._replace(pull_takes=None)))[:_RECIPE]

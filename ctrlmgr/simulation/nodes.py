@@ -16,7 +16,7 @@ import yaml
 
 from ctrlmgr.api import quantity
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import NODE_ANNOTATION, compose
+from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
 
 MARK: Final = "simulate.ctrlmgr.io/node"
 """The label of nodes that are simulated; its value is "true"."""
@@ -32,6 +32,8 @@ FEATURES: Final = (
 )
 """What a kubelet of that version declares that pods can ask for; admission refuses changes that a node cannot make."""
 
+_SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
+_SLOWNESS: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _CONDITIONS: Final = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -82,41 +84,43 @@ def _read_file(path: Path) -> list[Template]:
 
 
 def _read_node(path: Path, node: yaml.Node) -> list[Template]:
-    where = f"{path}:{node.start_mark.line + 1}"
+    def refusal(field: str, what: str) -> SettingsError:
+        return SettingsError(f"{place_of(path, node, field)}: {what}")
+
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-        raise SettingsError(f"{where}: a node has a `name`")
-    unknown = sorted(map(str, fields.keys() - set(_FIELDS)))
+        raise refusal("name", "a node has a `name`")
+    unknown = min(map(str, fields.keys() - set(_FIELDS)), default="")
     if unknown:
-        raise SettingsError(f"{where}: there is no {unknown[0]!r} in a node; there are: {', '.join(_FIELDS)}")
+        raise refusal(unknown, f"there is no {unknown!r} in a node; there are: {', '.join(_FIELDS)}")
     if not _NAME.fullmatch(fields["name"]):
-        raise SettingsError(f"{where}: {fields['name']!r} is no name for a node")
-    capacity = {**CAPACITY, **_texts(where, fields, "capacity")}
-    for name, amount in capacity.items():
+        raise refusal("name", f"{fields['name']!r} is no name for a node")
+    tables: dict[str, dict[str, str]] = {}
+    for name in ("capacity", "labels", "annotations"):
+        table = fields.get(name) or {}
+        if not isinstance(table, dict):
+            raise refusal(name, f"`{name}` is a table of names and values")
+        tables[name] = {str(key): str(value) for key, value in table.items()}
+    for name, amount in tables["capacity"].items():
         try:
             quantity.parse(amount)
         except ValueError as error:
-            raise SettingsError(f"{where}: {name}: {amount!r} is no amount") from error
-    labels = _texts(where, fields, "labels")
+            raise refusal("capacity", f"{name}: {amount!r} is no amount") from error
     if "zone" in fields:
-        labels["topology.kubernetes.io/zone"] = str(fields["zone"])
+        tables["labels"]["topology.kubernetes.io/zone"] = str(fields["zone"])
+    if told := problems(tables["annotations"]):
+        raise refusal("annotations", told[0])
     taints = fields.get("taints") or []
     if not isinstance(taints, list) or not all(
         isinstance(each, dict) and {"key", "effect"} <= each.keys() for each in taints
     ):
-        raise SettingsError(f"{where}: each of `taints` has a `key` and an `effect`")
+        raise refusal("taints", "each of `taints` has a `key` and an `effect`")
     count = fields.get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise SettingsError(f"{where}: `count` is a whole number of at least 1")
+        raise refusal("count", "`count` is a whole number of at least 1")
     names = [fields["name"]] if "count" not in fields else [f"{fields['name']}-{each}" for each in range(1, count + 1)]
-    return [Template(name, labels, taints, capacity, _texts(where, fields, "annotations")) for name in names]
-
-
-def _texts(where: str, fields: Mapping[str, Any], name: str) -> dict[str, str]:
-    found = fields.get(name) or {}
-    if not isinstance(found, dict):
-        raise SettingsError(f"{where}: `{name}` is a table of names and values")
-    return {str(key): str(value) for key, value in found.items()}
+    capacity = {**CAPACITY, **tables["capacity"]}
+    return [Template(name, tables["labels"], taints, capacity, tables["annotations"]) for name in names]
 
 
 def new_node(template: Template) -> dict[str, Any]:
@@ -144,13 +148,19 @@ def is_lost(annotations: Mapping[str, str]) -> bool:
     return "lost" in _told(annotations)
 
 
+def slowness(annotations: Mapping[str, str]) -> float:
+    """Return how many seconds longer containers take to start on a node that is told to be slow."""
+    found = (_SLOW.fullmatch(each) for each in _told(annotations))
+    return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
+
+
 def problems(annotations: Mapping[str, str]) -> list[str]:
     """Return what a node is told that is not understood."""
     known = {"lost", "not ready", *_PRESSURES}
     return [
-        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted(known))}"
+        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted({*known, 'slow TIME'}))}"
         for each in _told(annotations)
-        if each not in known
+        if each not in known and not _SLOW.fullmatch(each)
     ]
 
 

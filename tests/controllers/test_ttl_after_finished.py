@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.ttl_after_finished import Options
@@ -82,12 +83,15 @@ def is_going(stage: WorkedStage) -> bool:
 
 
 def test_a_job_goes_in_the_foreground_when_its_time_is_over(stage: WorkedStage) -> None:
+    late = "ttl_after_finished_controller_job_deletion_duration_seconds_sum"
+    before = REGISTRY.get_sample_value(late) or 0.0
     create(stage, 30)
     stage.pass_by(100)
     finish(stage)
     stage.clock.set(START_US + 101_000_000)
     assert not is_going(stage)
     stage.work()
+    assert (REGISTRY.get_sample_value(late) or 0.0) - before == pytest.approx(71)
     found = stage.stored(JOBS, "job", "a")
     assert found is not None
     assert (found.is_terminating, found.metadata.finalizers) == (True, ["foregroundDeletion"])

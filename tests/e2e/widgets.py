@@ -98,13 +98,13 @@ class Hook:
                 """Say nothing."""
 
         self.broken = False
-        certificate = _certificate(folder)
+        pem = certificate(folder)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
+        context.load_cert_chain(pem)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        authority = certificate.read_bytes().partition(b"-----BEGIN EC")[0].partition(b"-----BEGIN PRIVATE")[0]
+        authority = pem.read_bytes().partition(b"-----BEGIN EC")[0].partition(b"-----BEGIN PRIVATE")[0]
         url = f"https://127.0.0.1:{self._server.server_address[1]}/convert"
         client = {"url": url, "caBundle": base64.b64encode(authority).decode()}
         self.conversion = {
@@ -137,12 +137,12 @@ class Hook:
         return {"kind": "ConversionReview", "apiVersion": review["apiVersion"], "response": response}
 
 
-def _certificate(folder: Path) -> Path:
+def certificate(folder: Path) -> Path:
     """Write a certificate of 127.0.0.1, signed by itself, and its key into one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)
-    certificate = (
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -158,5 +158,5 @@ def _certificate(folder: Path) -> Path:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
+    file.write_bytes(signed.public_bytes(serialization.Encoding.PEM) + private)
     return file

@@ -157,7 +157,7 @@ class Case:
         ]
         self.cluster = Cluster()
         for node in self.nodes:
-            self.cluster.nodes[node["metadata"]["name"]] = NodeInfo.of_view(msgspec.convert(node, NodeView))
+            self.cluster.put(NodeInfo.of_view(msgspec.convert(node, NodeView)))
         for each in self.others:
             self.cluster.nodes[each["spec"]["nodeName"]].add(PodInfo(msgspec.convert(each, PodView)))
         self.info = PodInfo(msgspec.convert(self.pod, PodView))

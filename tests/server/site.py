@@ -120,7 +120,7 @@ class Site:
             connection.request(method, path, data, headers or {})
             response = connection.getresponse()
             lowered = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, lowered, response.read().decode())
+            return Answer(response.status, lowered, response.read().decode(errors="replace"))
         finally:
             connection.close()
 

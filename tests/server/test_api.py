@@ -18,7 +18,6 @@ from ctrlmgr.errors import Unauthorized
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts
-from ctrlmgr.server.presenting.negotiation import PROTOBUF
 from tests.server.site import CONFIG_MAPS, Site, make, running
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -188,7 +187,6 @@ def test_what_is_not_there_and_what_cannot_be_done(site: Site, method: str, path
         ),
         ({"Content-Encoding": "gzip"}, 415, "the body of the request must not be encoded"),
         ({"Accept": "text/html"}, 406, "406: Not Acceptable"),
-        ({"Accept": PROTOBUF}, 406, "only the following media types are accepted: application/json, application/yaml"),
     ],
 )
 def test_what_cannot_be_read_or_written(site: Site, headers: dict[str, str], code: int, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, Subject, read, read_rules, told
-from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, templates
+from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, problems, slowness, templates
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -53,7 +53,8 @@ def test_who_says_what_a_container_does(tmp_path: Path) -> None:
     [
         ("- pod: a\n- do: dance\n", ":1: a rule says what to `do`"),
         ("- do: run\n- do: dance\n", ":2: 'dance' is not understood"),
-        ("- do: run\n  colour: red\n", ":1: there is no 'colour' in a rule"),
+        ("- do: run\n  colour: red\n", ":2: there is no 'colour' in a rule"),
+        ("- pod: a\n  do: dance\n", ":2: 'dance' is not understood"),
         ("do: run\n", ":1: a list of rules is expected"),
         ("- do: [\n", ":2: "),
     ],
@@ -89,11 +90,13 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("- zone: a\n", ":1: a node has a `name`"),
-        ("- name: a\n- name: b\n  colour: red\n", ":2: there is no 'colour' in a node"),
+        ("- name: a\n- name: b\n  colour: red\n", ":3: there is no 'colour' in a node"),
         ("- name: A_B\n", ":1: 'A_B' is no name for a node"),
-        ("- name: a\n  capacity: {cpu: lots}\n", ":1: cpu: 'lots' is no amount"),
-        ("- name: a\n  count: 0\n", ":1: `count` is a whole number"),
-        ("- name: a\n  taints: [x]\n", ":1: each of `taints`"),
+        ("- name: a\n  capacity: {cpu: lots}\n", ":2: cpu: 'lots' is no amount"),
+        ("- name: a\n  count: 0\n", ":2: `count` is a whole number"),
+        ("- name: a\n  annotations: {simulate.ctrlmgr.io/node: odd}\n", ":2: simulate.ctrlmgr.io/node: 'odd' is not"),
+        ("- name: a\n  labels: x\n", ":2: `labels` is a table"),
+        ("- name: a\n  taints: [x]\n", ":2: each of `taints`"),
         ("- name: a\n- name: a\n", ": there are two nodes called 'a'"),
         ("name: a\n", ":1: a list of nodes is expected"),
     ],
@@ -116,3 +119,13 @@ def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
     assert found == {"MemoryPressure": "False", "DiskPressure": "True", "PIDPressure": "False", "Ready": "True"}
     again = node_status({**node, "status": status}, "192.0.2.1", "2026-01-01T00:00:10Z", beats=False)
     assert again == status
+
+
+def test_what_nodes_are_told() -> None:
+    def told(text: str) -> dict[str, str]:
+        return {"simulate.ctrlmgr.io/node": text}
+
+    assert [slowness(told(text)) for text in ("", "slow", "slow 3s; disk pressure", "Slow 500ms")] == [0, 10, 3, 0.5]
+    assert problems(told("lost; slow 1m; not ready")) == []
+    (problem,) = problems(told("slow down"))
+    assert problem.startswith("simulate.ctrlmgr.io/node: 'slow down' is not understood; say one of disk pressure, lost")

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.clock import Clock, format_time_seconds, parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.cron_job import DESCRIPTOR, Options
 from ctrlmgr.controllers.cron_job.decide import (
@@ -33,6 +33,7 @@ from ctrlmgr.controllers.cron_job.decide import (
 from ctrlmgr.controllers.cron_job.views import API_VERSION, CRON_JOBS, JOBS, CronJob
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.workloads.metrics import cron_job_skew
 from ctrlmgr.controllers.workloads.pods import controller_of, is_controlled_by
 from ctrlmgr.errors import AlreadyExists, ApiError, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog
@@ -127,6 +128,8 @@ class _Turn:
             self._tell(WARNING, "FailedCreate", f"Error creating job: {error}")
             raise
         self._tell(NORMAL, "SuccessfulCreate", f"Created job {job.name}")
+        created = parse_time(job.metadata.creation_timestamp or format_time_seconds(run))
+        cron_job_skew.observe((created - run) / _SECOND)
         return job
 
     def _found(self, name: str) -> Object | None:

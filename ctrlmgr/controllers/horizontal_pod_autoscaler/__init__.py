@@ -8,7 +8,10 @@ from typing import Annotated
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, decimal, whole
+from ctrlmgr.settings.kinds import DURATION, TEXT, decimal, whole
+
+API_SERVICES = Resource("apiregistration.k8s.io", "apiservices")
+"""They say which servers have metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,20 @@ class Options:
             metavar="DURATION",
         ),
     ] = 30.0
+    proxy_client_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) shown to the servers of metrics that APIServices name, whose front proxy this is.",
+            flag="--proxy-client-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    proxy_client_key_file: Annotated[
+        str,
+        TEXT,
+        Setting("The key (PEM) of that certificate.", flag="--proxy-client-key-file", metavar="FILE"),
+    ] = ""
 
 
 DESCRIPTOR = ControllerDescriptor(
@@ -77,7 +94,7 @@ DESCRIPTOR = ControllerDescriptor(
     component="horizontal-pod-autoscaler",
     account="horizontal-pod-autoscaler",
     does="the replicas of what HorizontalPodAutoscalers point at, by metrics",
-    watches=(Resource("autoscaling", "horizontalpodautoscalers"), PODS),
+    watches=(Resource("autoscaling", "horizontalpodautoscalers"), PODS, API_SERVICES),
     builder="ctrlmgr.controllers.horizontal_pod_autoscaler.controller:build",
     options=Options,
 )

@@ -10,21 +10,26 @@ Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import structlog
 
 from ctrlmgr.api.resource import PODS, Key
-from ctrlmgr.client import EngineClient
+from ctrlmgr.client import EngineClient, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
-from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler import API_SERVICES, DESCRIPTOR, Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated import Aggregated, MetricsServers
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
 from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, Served
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
+from ctrlmgr.controllers.workloads.metrics import DecisionMetrics
+from ctrlmgr.engine.calls.call import Credentials
 from ctrlmgr.engine.kind import Kind
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 
@@ -58,7 +63,8 @@ class AutoscalerReconciler:
             self._around.selectors.forget(key)
             return None
         memory = self._memories.setdefault(key, Memory())
-        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now())
+        counts = DecisionMetrics(self._clock)
+        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now(), counts)
         try:
             look.autoscale()
         except Problem as problem:
@@ -67,8 +73,8 @@ class AutoscalerReconciler:
         return Result(requeue_after=self._around.options.horizontal_pod_autoscaler_sync_period)
 
 
-def _served(kinds: Callable[[], Iterable[Kind]]) -> Callable[[EngineClient], MetricsClient]:
-    """Return what makes a metrics client that reads PodMetrics where they are a kind that is served."""
+def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> Callable[[EngineClient], MetricsClient]:
+    """Return what makes a metrics client: of the servers that APIServices name, else of PodMetrics that are stored."""
 
     def made(client: EngineClient) -> MetricsClient:
         def pod_metrics(namespace: str) -> Iterable[Mapping[str, Any]] | None:
@@ -76,7 +82,7 @@ def _served(kinds: Callable[[], Iterable[Kind]]) -> Callable[[EngineClient], Met
             kind = next((each for each in kinds() if (each.gvk.group, each.gvk.kind) == wanted), None)
             return None if kind is None else [each.to_dict() for each in client.list(kind, namespace)]
 
-        return Served(pod_metrics)
+        return Aggregated(pod_metrics, servers, client.call, kinds)
 
     return made
 
@@ -86,7 +92,8 @@ def build(
 ) -> Controller:
     """Build it from what its descriptor declares.
 
-    `metrics` says where metrics come from, by default from PodMetrics among what is served.
+    `metrics` says where metrics come from, by default from whatever serves the groups of the metrics APIs. Raises
+    `SettingsError` for a certificate that cannot be read.
     """
     autoscalers, pods = context.informers.informer(AUTOSCALERS), context.informers.informer(PODS)
     selectors = Selectors()
@@ -99,11 +106,32 @@ def build(
             selectors.forget(change.object.key)  # its pods are the others' at once
         return own_key(change)
 
+    servers = MetricsServers(
+        context.informers.informer(API_SERVICES).lister.list,
+        InformerState(context.informers, context.event_log),
+        context.random,
+        Credentials({}, _certificate(options)),
+    )
     surroundings = Surroundings(pods.lister, kinds, selectors, context.recorder(DESCRIPTOR), options)
     return assemble(
         DESCRIPTOR,
         context,
-        AutoscalerReconciler(autoscalers.lister, surroundings, metrics or _served(kinds), clock=context.clock),
+        AutoscalerReconciler(
+            autoscalers.lister, surroundings, metrics or _measuring(kinds, servers), clock=context.clock
+        ),
         [Watch(autoscalers, changed, delay=options.horizontal_pod_autoscaler_sync_period)],
         workers=options.concurrent_horizontal_pod_autoscaler_syncs,
     )
+
+
+def _certificate(options: Options) -> bytes:
+    """Return the certificate and key that servers of metrics are shown, as one PEM; empty for none."""
+    files = [options.proxy_client_cert_file, options.proxy_client_key_file]
+    if not any(files):
+        return b""
+    if not all(files):
+        raise SettingsError("--proxy-client-cert-file and --proxy-client-key-file go together")
+    try:
+        return b"\n".join(Path(each).read_bytes() for each in files)
+    except OSError as error:
+        raise SettingsError(f"{error.filename}: {error.strerror}") from error

@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
-from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import Evaluation, Sight, evaluate
+from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import Evaluation, Measured, Sight, Unmeasured, evaluate
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, Tolerances
@@ -26,7 +26,8 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.status import (
     SCALING_LIMITED,
     StatusDraft,
 )
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Behavior, Scale
+from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Behavior, Metric, Scale
+from ctrlmgr.controllers.workloads.metrics import INTERNAL, NONE, SPEC, DecisionMetrics
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.errors import ApiError, BadRequest
@@ -45,6 +46,13 @@ _STABILIZED: Final = {
 
 class Problem(Exception):
     """An autoscaler cannot go on in this period; its status and Events say why."""
+
+    is_of_spec = False
+    """Whether what it asks for cannot be."""
+
+
+class _Refused(Problem):
+    is_of_spec = True
 
 
 class Selectors:
@@ -123,8 +131,9 @@ class Look:
         client: Writer,
         metrics: MetricsClient,
         now: int,
+        counts: DecisionMetrics | None = None,
     ) -> None:
-        """Look at `obj` at `now`, microseconds since 1970; `memory` is the autoscaler's own."""
+        """Look at `obj` at `now`, microseconds since 1970; `memory` is the autoscaler's own, `counts` its metrics'."""
         self._object = obj
         self._view = obj.view(Autoscaler)
         self._spec = self._view.spec
@@ -134,13 +143,28 @@ class Look:
         self._client = client
         self._metrics = metrics
         self._now = now
+        self._counts = counts
+        self._current = 0
+        self._wanted: int | None = None
 
     def autoscale(self) -> None:
         """Do it; raises `Problem`."""
+        error = INTERNAL
+        try:
+            self._autoscale()
+            error = NONE
+        except Problem as problem:
+            error = SPEC if problem.is_of_spec else INTERNAL
+            raise
+        finally:
+            if self._counts is not None:
+                self._counts.decided(self._current, self._wanted, error)
+
+    def _autoscale(self) -> None:
         kind, scale = self._target()
         message = "the HPA controller was able to get the target's current scale"
         self._draft.condition(ABLE_TO_SCALE, True, "SucceededGetScale", message)
-        current = scale.view(Scale).spec.replicas
+        current = self._current = scale.view(Scale).spec.replicas
         self._memory.begin(current, self._now)
         least, most = self._bounds
         metrics: Sequence[Mapping[str, Any]] | None = None
@@ -156,6 +180,7 @@ class Look:
             evaluation = self._evaluate(scale)
             metrics = evaluation.statuses
             desired, why = self._decide(evaluation, current)
+        self._wanted = desired
         if desired != current:
             self._rescale(kind, scale, desired, why, metrics)
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
@@ -213,17 +238,25 @@ class Look:
         tolerances = _tolerances(self._spec.behavior, options.horizontal_pod_autoscaler_tolerance)
         situation = Situation(current, pods, self._now, tolerances, readiness)
         sight = Sight(self._metrics, self._object.namespace, selector, situation, scale.view(Scale).status.replicas)
-        evaluation = evaluate(self._spec.metrics or (), sight)
+        evaluation = evaluate(self._spec.metrics or (), sight, self._computed)
         for failure in evaluation.failures:
             self._tell(WARNING, failure.reason, failure.told)
         if evaluation.replicas is None:
             failure = evaluation.failures[0]
             message = f"the HPA was unable to compute the replica count: {failure.told}"
             self._draft.condition(SCALING_ACTIVE, False, failure.reason, message)
-            self._fail(evaluation.error, current, evaluation.statuses)
+            self._fail(evaluation.error, current, evaluation.statuses, is_of_spec=failure.is_of_spec)
         message = f"the HPA was able to successfully calculate a replica count from {evaluation.name}"
         self._draft.condition(SCALING_ACTIVE, True, "ValidMetricFound", message)
         return evaluation
+
+    def _computed(self, metric: Metric, found: Measured | Unmeasured) -> None:
+        if self._counts is None:
+            return
+        if isinstance(found, Measured):
+            self._counts.computed(metric.type, self._current, found.replicas)
+        else:
+            self._counts.computed(metric.type, self._current, None, SPEC if found.is_of_spec else INTERNAL)
 
     def _selector(self, text: str, current: int) -> LabelSelector:
         """Return what selects the pods; raises `Problem` when that cannot be used."""
@@ -249,13 +282,15 @@ class Look:
 
     def _refuse_selector(self, reason: str, message: str, problem: str, current: int) -> NoReturn:
         self._draft.condition(SCALING_ACTIVE, False, reason, message)
-        self._fail(problem, current, None)
+        self._fail(problem, current, None, is_of_spec=True)
 
-    def _fail(self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None) -> NoReturn:
+    def _fail(
+        self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None, *, is_of_spec: bool
+    ) -> NoReturn:
         """Give up for this period: nothing can be computed."""
         self._draft.numbers(current, None, metrics)
         self._tell(WARNING, "FailedComputeMetricsReplicas", problem)
-        raise Problem(problem)
+        raise (_Refused if is_of_spec else Problem)(problem)
 
     def _decide(self, evaluation: Evaluation, current: int) -> tuple[int, str]:
         """Return how many replicas it is going to be, and why."""

@@ -27,6 +27,8 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Identifier, Metr
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 
+_NO_SUCH_SOURCE: Final = "InvalidMetricSourceType"
+
 UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
 """The status of a metric that could not be had."""
 
@@ -50,6 +52,8 @@ class Unmeasured(MetricsError):
         super().__init__(message)
         self.reason = reason
         self.told = told
+        self.is_of_spec = reason == _NO_SUCH_SOURCE
+        """Whether what is asked for cannot be."""
 
 
 class Sight(NamedTuple):
@@ -80,7 +84,11 @@ class Evaluation(NamedTuple):
         return f"invalid metrics ({invalid} invalid out of {all_of_them}), first error is: {self.failures[0]}"
 
 
-def evaluate(metrics: Iterable[Metric], sight: Sight) -> Evaluation:
+Observe = Callable[[Metric, Measured | Unmeasured], None]
+"""Hears of each metric, what became of it."""
+
+
+def evaluate(metrics: Iterable[Metric], sight: Sight, observe: Observe = lambda metric, found: None) -> Evaluation:
     """Return what some metrics ask for together."""
     best = Measured(0, "", {})
     statuses: list[Mapping[str, Any]] = []
@@ -91,7 +99,9 @@ def evaluate(metrics: Iterable[Metric], sight: Sight) -> Evaluation:
         except Unmeasured as failure:
             failures.append(failure)
             statuses.append(UNKNOWN)
+            observe(metric, failure)
             continue
+        observe(metric, measured)
         statuses.append(measured.status)
         if not best.replicas or measured.replicas > best.replicas:
             best = measured
@@ -105,7 +115,7 @@ def measure(metric: Metric, sight: Sight) -> Measured:
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
         told = f'unknown metric source type "{metric.type}"'
-        raise Unmeasured("InvalidMetricSourceType", told, told)
+        raise Unmeasured(_NO_SUCH_SOURCE, told, told)
     return how(found, sight)
 
 

@@ -23,6 +23,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.job import DESCRIPTOR, Options
 from ctrlmgr.controllers.job.backoff import Backoff
+from ctrlmgr.controllers.job.measuring import note_job, note_pod, note_sync
 from ctrlmgr.controllers.job.run import BATCH_PERIOD, Run, released
 from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import TRACKING, Job, JobPod
@@ -88,9 +89,12 @@ class JobReconciler:
         pods = [JobPod(pod) for pod in found]
         sight = Sight(job=obj.view(Job), pods=pods, now=self._clock.now(), waited=waited)
         run = Run(sight, owner, client, self._recorder)
+        began, done = self._clock.monotonic(), False
         try:
             again = run.reconcile()
+            done = run.failure is None
         finally:
+            note_sync(sight, run.action, self._clock.monotonic() - began, failed=not done)
             if run.flushed:
                 self._backoffs[obj.key] = sight.backoff
         if run.failure is not None:
@@ -140,13 +144,12 @@ class JobChanges:
 
     def at_once(self, change: Change) -> Iterable[Key]:
         """Return the key of a Job that came, went or shall be another."""
-        old, new = change.old, change.new
-        is_new = old is None or new is None or old.metadata.generation != new.metadata.generation
-        return (change.object.key,) if is_new else ()
+        note_job(change)
+        return (change.object.key,) if _is_new(change) else ()
 
     def gathered(self, change: Change) -> Iterable[Key]:
         """Return the key of a Job whose status, say, has changed."""
-        return () if any(True for _ in self.at_once(change)) else (change.object.key,)
+        return () if _is_new(change) else (change.object.key,)
 
     def left_behind(self, change: Change) -> Iterator[Key]:
         """Yield the keys of pods that are held for a Job that went, or is over."""
@@ -157,12 +160,19 @@ class JobChanges:
 
     def orphaned(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that is held for no Job."""
+        note_pod(change)
         if change.new is not None:
             yield from self._if_uncounted(change.new)
 
     def _if_uncounted(self, pod: Object) -> Iterator[Key]:
         if is_uncounted(pod, self._jobs):
             yield Key(pod.namespace, _ORPHAN + pod.name)
+
+
+def _is_new(change: Change) -> bool:
+    """Whether a Job came, went, or shall be another."""
+    old, new = change.old, change.new
+    return old is None or new is None or old.metadata.generation != new.metadata.generation
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

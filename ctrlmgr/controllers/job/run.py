@@ -18,6 +18,16 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.job.decide import COMPLETE, SUSPENDED, Plan, completed, condition, ending, plan, until_deadline
+from ctrlmgr.controllers.job.measuring import (
+    CREATED,
+    DELETED,
+    RECONCILING,
+    TRACKED,
+    note_counted,
+    note_created,
+    note_finished,
+    note_released,
+)
 from ctrlmgr.controllers.job.pod_of_job import desired_pod
 from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.tracking import Tracked, counted, finished, track, with_condition
@@ -50,8 +60,11 @@ class Run:
         self._client = client
         self._recorder = recorder
         self._control = PodControl(owner, client, recorder)
+        self._written = sight.status
         self.flushed = False
         """Whether the status has been written: then what it counts need not be remembered."""
+        self.action = RECONCILING
+        """What it was for, as metrics have it."""
         self.failure: CtrlmgrError | None = None
         """Why some pods were not made or deleted; the rest has been done."""
         self._again: list[int] = []
@@ -95,6 +108,7 @@ class Run:
         if sight.is_deleted:
             return Pods(len(sight.active), sight.ready, sight.terminating), False
         planned = plan(sight)
+        self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
             return Pods(0, sight.ready, sight.terminating), True
@@ -110,6 +124,7 @@ class Run:
             self._control.create(desired_pod(template, self._owner, sight, planned.create[number]))
 
         made, failure = in_batches(len(planned.create), create)
+        note_created(sight, made, 0 if failure is None else 1)
         return Pods(len(sight.active) + made, sight.ready, sight.terminating, failure)
 
     def _delete(self, pods: Sequence[JobPod], *, release: bool) -> Pods:
@@ -163,6 +178,7 @@ class Run:
         if tracked.status != self._sight.status:
             self._flush(tracked.status)
         failure: CtrlmgrError | None = None
+        note_released(self._sight, tracked.release)
         for pod in tracked.release:
             try:
                 self._release(pod)
@@ -182,9 +198,12 @@ class Run:
     def _flush(self, status: JobStatus) -> None:
         fields = {**self._object.to_dict(), "status": msgspec.to_builtins(status)}
         self._object = self._client.update(Object.from_dict(fields), "status")
+        note_counted(self._sight, self._written, status)
+        self._written = status
         self.flushed = True
 
     def _tell_of_the_end(self, status: JobStatus, final: JobCondition) -> None:
+        note_finished(self._sight, final)
         completions = self._sight.spec.completions
         if final.type != COMPLETE:
             self._tell(WARNING, final.reason, final.message)

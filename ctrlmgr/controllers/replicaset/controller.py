@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import EngineClient
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, parse_time
 from ctrlmgr.controllers import replicationcontroller
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
@@ -25,6 +25,7 @@ from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.metrics import note_sorting
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
 from ctrlmgr.controllers.workloads.pods import (
@@ -32,6 +33,7 @@ from ctrlmgr.controllers.workloads.pods import (
     controller_of,
     index_by_controller,
     is_controlled_by,
+    is_ready,
     is_terminating,
     next_availability,
     owned_or_orphaned,
@@ -116,6 +118,8 @@ class ReplicaSetReconciler:
         view = owner.object.view(ReplicaSet)
         related = self._related(owner.object) if len(pods) > view.replicas > 0 else ()
         step = next_step(view.replicas, pods, related, self._clock.now())
+        if step.delete and view.replicas > 0:
+            note_sorting(self._ready_ages(pods), self._ready_ages(step.delete))
         return self._do(step, PodControl(owner, client, self._recorder), owner, view.template)
 
     def _do(self, step: Step, control: PodControl, owner: Owner, template: Mapping[str, Any]) -> CtrlmgrError | None:
@@ -123,6 +127,11 @@ class ReplicaSetReconciler:
             new = pod_from_template(template, owner)
             return in_batches(step.create, lambda number: control.create(new), self._at_once)[1]
         return control.delete_each(step.delete)
+
+    def _ready_ages(self, pods: Iterable[Object]) -> list[int]:
+        """Return how old the ready ones among some pods are, in thousandths of a second."""
+        created = (pod.metadata.creation_timestamp for pod in pods if is_ready(pod))
+        return [(self._clock.now() - parse_time(each)) // 1000 for each in created if each]
 
     def _related(self, obj: Object) -> list[Object]:
         """Return the pods that any set of the same controller selects."""

@@ -153,7 +153,7 @@ class World:
         before = self.cluster.nodes.get(name)
         if change.new is None:
             if before is not None:
-                del self.cluster.nodes[name]
+                self.cluster.drop(name)
                 self._elsewhere[name] = dict(before.pods)
             return _NOTHING
         if before is not None and change.old is not None and _same(change.old, change.new):
@@ -164,7 +164,7 @@ class World:
         else:
             for pod in self._elsewhere.pop(name, {}).values():
                 node.add(pod)
-        self.cluster.nodes[name] = node
+        self.cluster.put(node)
         return Seen(Happening.NODE_ADDED if before is None else Happening.NODE_CHANGED)
 
     def _namespace(self, change: Change) -> Seen:

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.simulation.behaviour import Behaviour, Says, Subject, told
+from ctrlmgr.simulation.life import PULL_TAKES
+from ctrlmgr.simulation.nodes import slowness
 from ctrlmgr.simulation.runs import End
 
 _SECOND: Final = 1_000_000
@@ -45,9 +47,12 @@ class PodTime(NamedTuple):
         return End(self.seconds(asked_at), grace * self.speed)
 
 
-def asked_of(pod: Mapping[str, Any], rules: Sequence[Says]) -> Callable[[Mapping[str, Any]], Behaviour]:
-    """Return the function that says what each container of a pod is told to do."""
-    return lambda container: told(_subject(pod, container), rules).behaviour
+def asked_of(
+    pod: Mapping[str, Any], rules: Sequence[Says], node: Mapping[str, str]
+) -> Callable[[Mapping[str, Any]], Behaviour]:
+    """Return the function that says what each container of a pod is told to do; `node` are its node's annotations."""
+    slow = slowness(node)
+    return lambda container: told(_subject(pod, container), rules).behaviour.slowed(slow, PULL_TAKES)
 
 
 def misunderstood(pod: Mapping[str, Any], rules: Sequence[Says]) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -62,6 +63,8 @@ _LOOK: Final = 10.0
 _REPORT: Final = 300.0
 """Seconds after which a status is reported though nothing has changed."""
 _MOMENT: Final = 0.25
+_SOON: Final = 0.01
+"""Seconds that are not waited for less."""
 _REJECTS_AFTER: Final = 1.0
 """Seconds from a pod's creation, by its timestamp, until a node that cannot take it says so."""
 _SECOND: Final = 1_000_000
@@ -98,6 +101,8 @@ class SimulatedNodes:
         self._addresses: dict[str, str] = {}
         # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
         self._given: dict[Key, tuple[str, ...]] = {}
+        # By pod: the revision that is as it should be, and until when it is; what is written comes back as a change.
+        self._looked_at: dict[Key, tuple[int, float]] = {}
         # Held by the worker that gives addresses, or has a node take a pod.
         self._giving = Lock()
 
@@ -105,6 +110,7 @@ class SimulatedNodes:
         """Begin with all nodes that are wanted or marked, and the pods on them."""
         self._reported.clear()
         self._renewals.restart()
+        self._looked_at.clear()
         marked = [node for node in self._nodes.list() if is_marked(node)]
         self._addresses = {node.name: address for node in marked for address in _addresses(node)}
         for name in dict.fromkeys([*self._wanted, *(node.name for node in marked)]):
@@ -174,10 +180,14 @@ class SimulatedNodes:
         pod = self._pods.get(key)
         if pod is None:
             self._given.pop(key, None)
+            self._looked_at.pop(key, None)
             return None
         node = self._nodes.get(Key("", pod.view(Pod).spec.node_name))
         if node is None or not is_marked(node) or is_lost(node.annotations):
             return None
+        known = self._looked_at.get(key)
+        if known is not None and known[0] == pod.revision and (left := known[1] - self._clock.monotonic()) > _SOON:
+            return None if left == inf else Result(requeue_after=left)
         acting = _as_node(client, node.name)
         fields = pod.to_dict()
         if (fields.get("status") or {}).get("phase") in _ENDED:
@@ -209,7 +219,9 @@ class SimulatedNodes:
             self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
         end = time.end(fields)
         seconds = time.seconds(now)
-        desired = desired_status(fields, asked_of(fields, self._rules), place, seconds, end, time.write)
+        desired = desired_status(
+            fields, asked_of(fields, self._rules, node.annotations), place, seconds, end, time.write
+        )
         if end is not None and is_new:
             self._delete(pod, client)
             return None
@@ -223,8 +235,11 @@ class SimulatedNodes:
             self._delete(pod, client)
             return None
         if desired.changes_in is None:
+            self._looked_at[pod.key] = pod.revision, inf
             return None
-        return Result(requeue_after=max(desired.changes_in / self._speed, 0.01))
+        wait = max(desired.changes_in / self._speed, _SOON)
+        self._looked_at[pod.key] = pod.revision, self._clock.monotonic() + wait
+        return Result(requeue_after=wait)
 
     def _tell(self, pod: Object, fields: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         for each in tidings(fields, status):
@@ -343,6 +358,8 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
 
 def read_behaviour(options: Options) -> Sequence[Says]:
     """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+    if not options.simulated_speed:
+        raise SettingsError("controllers.simulated_speed: time must pass")
     if not options.simulated_behaviour:
         return ()
     path = Path(options.simulated_behaviour).expanduser()
@@ -351,8 +368,6 @@ def read_behaviour(options: Options) -> Sequence[Says]:
 
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares; raises `SettingsError` for files with errors."""
-    if not options.simulated_speed:
-        raise SettingsError("controllers.simulated_speed: time must pass")
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     reconciler = SimulatedNodes(

@@ -44,7 +44,7 @@ class SimulatedRuntime:
         time = PodTime.of(fields, now, self._speed)
         try:
             wanted = _wanted(query, name, now)
-            asked = asked_of(fields, self._rules)
+            asked = asked_of(fields, self._rules, node.annotations)
             return log_of(fields, asked, time.seconds(now), time.end(fields), time.write, wanted)
         except (LookupError, ValueError) as error:
             raise BadRequest(str(error.args[0] if error.args else error)) from error

@@ -56,6 +56,19 @@ class LabelSelector:
         """Whether it matches everything."""
         return not self.requirements
 
+    def __str__(self) -> str:
+        return ",".join(map(_written, self.requirements))
+
+
+def _written(requirement: Requirement) -> str:
+    """Write a requirement as `labels.Requirement.String` does."""
+    key, operator, values = requirement
+    if operator in ("exists", "!"):
+        return key if operator == "exists" else f"!{key}"
+    if operator in ("in", "notin"):
+        return f"{key} {operator} ({','.join(sorted(values))})"
+    return f"{key}{operator}{values[0]}"
+
 
 def _conjunction(requirements: Sequence[Requirement]) -> Match:
     """Compile requirements; most selectors are one equality, or several, which are compared all at once."""

@@ -161,9 +161,14 @@ class Discovery:
         items = [
             {
                 "metadata": {"name": group.name} if group.name else {},
-                "versions": [self._discovered(group.name, each) for each in group.versions],
+                "versions": [
+                    self._discovered(group.name, each)
+                    for each in group.versions
+                    if (group.name, each) in self._made.kinds
+                ],
             }
             for group in self._groups(root)
+            if any((group.name, each) in self._made.kinds for each in group.versions)
         ]
         head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
         return {**head, "items": items}

@@ -18,13 +18,16 @@ from ctrlmgr.api import status
 from ctrlmgr.api.warned import LONGEST, LONGEST_TOGETHER
 from ctrlmgr.errors import ApiError
 from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.presenting.negotiation import PLAIN, Representation
+from ctrlmgr.server.presenting.negotiation import PLAIN, PROTOBUF, Representation
+from ctrlmgr.server.presenting.status_protobuf import encode_status
 
 NO_CACHE: Header = (b"cache-control", b"no-cache, private")
 NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 JSON_TYPE: Header = (b"content-type", b"application/json")
 YAML_TYPE: Header = (b"content-type", b"application/yaml")
 TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
+
+_PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -46,7 +49,11 @@ def represented(code: int, body: bytes, representation: Representation = PLAIN) 
 
 def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
     """Return the answer that tells of an error."""
-    response = represented(error.code, status.encode(status.failure(error)), representation)
+    told = status.failure(error)
+    if representation.protobuf:
+        response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
+    else:
+        response = represented(error.code, status.encode(told), representation)
     seconds = error.details.retry_after_seconds if error.details else 0
     if seconds:
         return response._replace(headers=(*response.headers, (b"retry-after", b"%d" % seconds)))

@@ -53,6 +53,8 @@ class Form(NamedTuple):
 
 
 AS_IS = Form("", "")
+_FORM = ("as", "g", "v")
+"""The parameters that name a form."""
 _FORMS = {
     Form(kind, version)
     for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -66,10 +68,13 @@ class Representation(NamedTuple):
     form: Form = AS_IS
     yaml: bool = False
     pretty: bool = False
+    protobuf: bool = False
+    """Of errors alone: objects are told in JSON or YAML."""
 
 
 PLAIN = Representation()
 """Compact JSON: what programs ask for."""
+_IN_PROTOBUF = Representation(protobuf=True)
 
 
 class Accepts:
@@ -120,13 +125,21 @@ class Accepts:
             return None
         parameters = clause.parameters
         form = AS_IS
-        if parameters.keys() & {"as", "g", "v"}:
+        if not parameters.keys().isdisjoint(_FORM):
             form = Form(parameters.get("as", ""), parameters.get("v", ""))
             if not self._transforms or form not in _FORMS or parameters.get("g") != "meta.k8s.io":
                 return None
         if parameters.get("stream", "watch") not in ("watch", ""):
             return None
         return Representation(form, clause.media_type == YAML, parameters.get("pretty") == "1")
+
+
+def of_error(accept: bytes) -> Representation:
+    """Return how to tell of an error what no `Representation` suits: in protobuf if that is asked for, else in JSON."""
+    if PROTOBUF.encode() not in accept:
+        return PLAIN
+    asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
+    return _IN_PROTOBUF if any(parameters.keys().isdisjoint(_FORM) for parameters in asked) else PLAIN
 
 
 def _is_json(media_type: str) -> bool:

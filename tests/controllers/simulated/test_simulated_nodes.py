@@ -197,6 +197,21 @@ def test_a_node_that_is_lost_is_silent_until_it_is_found() -> None:
     assert scene.status("p")["phase"] == "Running"
 
 
+def test_a_node_that_is_slow_takes_longer_to_start_containers() -> None:
+    scene = Scene()
+    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "slow 5s"}}})
+    scene.pod("p")
+    scene.pod("q", node="node-2")
+    scene.stage.pass_by(3)
+    assert [scene.status(name)["phase"] for name in ("p", "q")] == ["Pending", "Running"]
+    scene.stage.pass_by(3)
+    before = scene.status("p")
+    assert before["phase"] == "Running"
+    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
+    scene.stage.pass_by(3)
+    assert scene.status("p") == before
+
+
 @pytest.mark.parametrize(
     ("first", "second", "reason", "message"),
     [

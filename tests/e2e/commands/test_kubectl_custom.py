@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,6 +12,8 @@ from tests.e2e.kubectl import Kubectl
 from tests.extensions.operators import DEFINITIONS, a_definition
 
 GROUP = "operators.example.com"
+ESTABLISHED = """jsonpath='{.status.conditions[?(@.type=="Established")].status}'=True"""
+"""What `kubectl wait` waits for; `condition=established` fails while there are no conditions yet."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
     }
     made = anywhere("apply --server-side -f -", definitions)
     assert made.count("serverside-applied") == len(DEFINITIONS)
-    anywhere(f"wait --for condition=established --timeout=30s crd {' '.join(names())}")
+    anywhere(f"wait --for {ESTABLISHED} --timeout=30s crd {' '.join(names())}")
     yield anywhere
     anywhere(f"delete crd {' '.join(names())} --ignore-not-found")
     assert GROUP not in anywhere("get crd -o name")
@@ -33,33 +36,135 @@ def names() -> list[str]:
     return [f"{kind.lower()}s.{GROUP}" for kind in DEFINITIONS]
 
 
-def test_explain_knows_their_fields(installed: Kubectl) -> None:
-    shown = installed("explain monitorings.spec.role3.containers.ports")
-    assert "KIND:       Monitoring" in shown
-    assert "containerPort\t<integer> -required-" in shown
+class Use(NamedTuple):
+    """What people do with a kind."""
+
+    explained: str
+    """A field that they have explained."""
+    says: str
+    """What the explanation says."""
+    spec: dict[str, Any]
+    """What they apply."""
+    defaulted: str
+    """The path of a field that has a default."""
+    default: Any
+    """What it is."""
+    edited: str
+    """The path of a field that says "one"; the editor has it say "two"."""
+    wrong: dict[str, Any]
+    """What they apply by mistake."""
+    complaint: str
+    """What they are told of it."""
 
 
-def test_an_object_is_applied_read_edited_and_deleted(installed: Kubectl, namespace: str, editor: str) -> None:
-    kubectl = installed.within(namespace)
-    spec = {"role3": {"containers": [{"name": "c", "image": "one", "ports": [{"containerPort": 80}]}]}}
-    obj = {"apiVersion": f"{GROUP}/v1", "kind": "Monitoring", "metadata": {"name": "m"}, "spec": spec}
-    assert kubectl("apply --server-side -f -", obj) == f"monitoring.{GROUP}/m serverside-applied\n"
-    assert kubectl("get monitorings").split()[:3] == ["NAME", "READY", "AGE"]
-    container = kubectl.get("monitoring m")["spec"]["role3"]["containers"][0]
-    assert container["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
-    assert kubectl("edit monitoring m", KUBE_EDITOR=editor) == f"monitoring.{GROUP}/m edited\n"
-    assert kubectl.get("monitoring m")["spec"]["role3"]["containers"][0]["image"] == "two"
-    obj["spec"] = {"role3": {"containers": [{"name": 3}]}}
-    assert ".spec.role3.containers" in kubectl.fails("apply --server-side -f -", obj)
-    assert kubectl("delete monitoring m").startswith(f'monitoring.{GROUP} "m" deleted')
+USES = {
+    "Monitoring": Use(
+        "spec.role3.containers.ports",
+        "containerPort\t<integer> -required-",
+        {"role3": {"containers": [{"name": "c", "image": "one", "ports": [{"containerPort": 80}]}]}},
+        "spec.role3.containers.0.ports.0.protocol",
+        "TCP",
+        "spec.role3.containers.0.image",
+        {"role3": {"containers": [{"name": 3}]}},
+        ".spec.role3.containers",
+    ),
+    "Certificate": Use(
+        "spec.privateKey",
+        "rotationPolicy\t<string>",
+        {"commonName": "one", "secretName": "s", "issuerRef": {"name": "i"}},
+        "spec.issuerRef.kind",
+        "Issuer",
+        "spec.commonName",
+        {"secretName": "s", "issuerRef": {"name": "i"}, "ipAddresses": ["::1"]},
+        'spec.ipAddresses[0]: Invalid value: "::1"',
+    ),
+    "Workflow": Use(
+        "spec.templates.resource.manifest",
+        "apiVersion\t<string> -required-",
+        {
+            "templates": [
+                {
+                    "name": "t",
+                    "container": {"name": "c", "image": "one", "ports": [{"containerPort": 80}], "gpu": 1},
+                    "resource": {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"any": "thing"}}},
+                }
+            ]
+        },
+        "spec.templates.0.container.ports.0.protocol",
+        "TCP",
+        "spec.templates.0.container.image",
+        {"templates": [{"name": "t", "resource": {"manifest": {"apiVersion": "v1"}}}]},
+        "spec.templates[0].resource.manifest.kind: Required value",
+    ),
+    "Database": Use(
+        "spec.backup",
+        "retentionPolicy\t<string>",
+        {"instances": 3, "bootstrap": {"initdb": {"owner": "one"}}, "storage": {"size": "1Gi"}},
+        "spec.storage.resizeInUseVolumes",
+        True,
+        "spec.bootstrap.initdb.owner",
+        {"instances": 0},
+        "spec.instances in body should be greater than or equal to 1",
+    ),
+    "Route": Use(
+        "spec.rules.matches.headers",
+        "value\t<string> -required-",
+        {"hostnames": ["one"], "rules": [{"backendRefs": [{"name": "b"}]}]},
+        "spec.rules.0.backendRefs.0.weight",
+        1,
+        "spec.hostnames.0",
+        {"rules": [{"backendRefs": [{"name": "b", "port": 65536}]}]},
+        "spec.rules[0].backendRefs[0].port in body should be less than or equal to 65535",
+    ),
+}
+"""By kind."""
 
 
-def test_deleting_a_definition_deletes_its_objects(installed: Kubectl, namespace: str) -> None:
-    kubectl = installed.within(namespace)
-    kubectl("create -f -", {"apiVersion": f"{GROUP}/v1", "kind": "Route", "metadata": {"name": "r"}, "spec": {}})
-    assert "deleted" in kubectl(f"delete crd routes.{GROUP}")
-    assert "NotFound" in kubectl.fails("get routes")  # which it still has in its cache
-    again = a_definition("Route", DEFINITIONS["Route"]())
-    kubectl("create -f -", again)
-    kubectl(f"wait --for condition=established --timeout=30s crd routes.{GROUP}")
-    assert json.loads(kubectl("get routes -o json"))["items"] == []
+def at(value: Any, path: str) -> Any:
+    """Return what is at a path of names and positions."""
+    for step in path.split("."):
+        value = value[int(step) if step.isdigit() else step]
+    return value
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_explain_knows_their_fields(installed: Kubectl, kind: str) -> None:
+    use = USES[kind]
+    shown = installed(f"explain {kind.lower()}s.{use.explained}")
+    assert f"KIND:       {kind}" in shown
+    assert f"GROUP:      {GROUP}" in shown
+    assert use.says in shown
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_an_object_is_applied_read_edited_and_deleted(
+    installed: Kubectl, namespace: str, editor: str, kind: str
+) -> None:
+    kubectl, use, name = installed.within(namespace), USES[kind], f"{kind.lower()}.{GROUP}"
+    obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "m"}, "spec": use.spec}
+    assert kubectl("apply --server-side -f -", obj) == f"{name}/m serverside-applied\n"
+    assert kubectl("apply --server-side -f -", obj) == f"{name}/m serverside-applied\n"
+    assert kubectl(f"get {kind.lower()}s").split()[:4] == ["NAME", "READY", "AGE", "m"]
+    found = kubectl.get(f"{kind.lower()} m")
+    assert at(found, use.defaulted) == use.default
+    assert found["metadata"]["generation"] == 1
+    assert kubectl(f"edit {kind.lower()} m", KUBE_EDITOR=editor) == f"{name}/m edited\n"
+    found = kubectl.get(f"{kind.lower()} m")
+    assert (at(found, use.edited), found["metadata"]["generation"]) == ("two", 2)
+    conflict = kubectl.fails("apply --server-side -f -", obj)
+    assert 'conflict with "kubectl-edit"' in conflict
+    refused = kubectl.fails("apply --server-side --force-conflicts -f -", {**obj, "spec": use.wrong})
+    assert use.complaint in refused
+    assert kubectl(f"delete {kind.lower()} m").startswith(f'{name} "m" deleted')
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_deleting_a_definition_deletes_its_objects(installed: Kubectl, namespace: str, kind: str) -> None:
+    kubectl, name = installed.within(namespace), f"{kind.lower()}s.{GROUP}"
+    obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "r"}, "spec": USES[kind].spec}
+    kubectl("create -f -", obj)
+    assert "deleted" in kubectl(f"delete crd {name}")
+    assert "NotFound" in kubectl.fails(f"get {kind.lower()}s")  # which it still has in its cache
+    kubectl("create -f -", a_definition(kind, DEFINITIONS[kind]()))
+    kubectl(f"wait --for {ESTABLISHED} --timeout=30s crd {name}")
+    assert json.loads(kubectl(f"get {kind.lower()}s -o json"))["items"] == []

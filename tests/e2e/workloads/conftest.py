@@ -15,13 +15,14 @@ _CONTROLLERS = (
     "deployment,replicaset,replicationcontroller,statefulset,daemonset,job,cronjob,disruption,"
     "horizontal-pod-autoscaler,garbage-collector,namespace,root-ca-certificate-publisher,serviceaccount"
 )
+_PERIOD = "--horizontal-pod-autoscaler-sync-period=1s"
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server with all controllers of workloads."""
     folder = tmp_path_factory.mktemp("workloads")
-    server = Server(folder, "--database", f"sqlite:///{folder / 'ctrlmgr.db'}", "--controllers", _CONTROLLERS)
+    server = Server(folder, "--database", f"sqlite:///{folder / 'ctrlmgr.db'}", "--controllers", _CONTROLLERS, _PERIOD)
     try:
         server.start()
         for name in NODES:

@@ -1,0 +1,109 @@
+"""Which APIServices there should be: one for each version of a built-in group, and of every custom kind's.
+
+Priorities say in which order clients are told of groups and versions. Source: `DefaultGenericAPIServicePriorities` in
+kubernetes `pkg/controlplane/apiserver/aggregator.go`, what `cmd/kube-apiserver/app/aggregator.go` adds to them, and
+`pkg/controlplane/controller/crdregistration` for custom kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.announced import AUTOMANAGED, CUSTOM_PRIORITIES
+from ctrlmgr.engine.kinds import Group
+
+API_VERSION: Final = "apiregistration.k8s.io/v1"
+
+_OWN_GROUP: Final = "apiregistration.k8s.io"
+"""That of APIServices, which has none: the aggregator serves it itself."""
+
+_GROUP_PRIORITIES: Final[Mapping[str, int]] = {
+    "": 18_000,
+    "apps": 17_800,
+    "events.k8s.io": 17_750,
+    "authentication.k8s.io": 17_700,
+    "authorization.k8s.io": 17_600,
+    "autoscaling": 17_500,
+    "batch": 17_400,
+    "certificates.k8s.io": 17_300,
+    "networking.k8s.io": 17_200,
+    "policy": 17_100,
+    "rbac.authorization.k8s.io": 17_000,
+    "storage.k8s.io": 16_800,
+    "admissionregistration.k8s.io": 16_700,
+    "apiextensions.k8s.io": 16_700,
+    "scheduling.k8s.io": 16_600,
+    "coordination.k8s.io": 16_500,
+    "node.k8s.io": 16_300,
+    "discovery.k8s.io": 16_200,
+    "resource.k8s.io": 16_200,
+    "flowcontrol.apiserver.k8s.io": 16_100,
+}
+_VERSION_PRIORITIES: Final[Mapping[tuple[str, str], int]] = {
+    ("", "v1"): 1,
+    ("autoscaling", "v2"): 30,
+    ("flowcontrol.apiserver.k8s.io", "v1"): 21,
+    ("resource.k8s.io", "v1"): 20,
+}
+_VERSION_PRIORITY: Final = 15
+"""That of most."""
+
+
+class Mode(Enum):
+    """When an APIService is put right; the value is that of the label."""
+
+    ON_START = "onstart"
+    """Once, after a process has begun to serve: what its owner makes of it meanwhile stays."""
+    ALWAYS = "true"
+
+
+class Wanted(NamedTuple):
+    """An APIService that there should be."""
+
+    spec: Mapping[str, Any]
+    mode: Mode
+
+    def new(self, name: str) -> Unstructured:
+        """Return it as it is created."""
+        metadata = {"name": name, "labels": {AUTOMANAGED: self.mode.value}}
+        return {"apiVersion": API_VERSION, "kind": "APIService", "metadata": metadata, "spec": dict(self.spec)}
+
+
+def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
+    """Return those of the built-in groups, by name; of a group that has no priority there is none."""
+    return {
+        name_of(group.name, version): Wanted(
+            _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START
+        )
+        for group in groups
+        if group.name in _GROUP_PRIORITIES and group.name != _OWN_GROUP
+        for version in group.versions
+    }
+
+
+def custom(name: str) -> Wanted:
+    """Return that of a version of custom kinds, by its name."""
+    version, _, group = name.partition(".")
+    return Wanted(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
+
+
+def name_of(group: str, version: str) -> str:
+    """Return what an APIService is called: `v1.apps`, and `v1.` for the core group."""
+    return f"{version}.{group}"
+
+
+def _priorities(group: str, version: str) -> tuple[int, int]:
+    return _GROUP_PRIORITIES[group], _VERSION_PRIORITIES.get((group, version), _VERSION_PRIORITY)
+
+
+def _spec(group: str, version: str, group_priority: int, version_priority: int) -> Mapping[str, Any]:
+    named = {"group": group} if group else {}
+    return {
+        **named,
+        "version": version,
+        "groupPriorityMinimum": group_priority,
+        "versionPriority": version_priority,
+    }

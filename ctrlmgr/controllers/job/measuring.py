@@ -1,0 +1,116 @@
+"""What is counted of Jobs: their syncs, how they and their pods end, and what is made for them.
+
+Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`recordJobPodFinished`, `recordJobFinished`,
+`recordJobPodsCreationTotal`, `recordFinishedPodWithTrackingFinalizer`, `recordJobPodFailurePolicyActions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.job.decide import COMPLETE
+from ctrlmgr.controllers.job.indexes import Intervals
+from ctrlmgr.controllers.job.policies import judge
+from ctrlmgr.controllers.job.sight import Sight
+from ctrlmgr.controllers.job.views import TRACKING, Job, JobCondition, JobPod, JobStatus
+from ctrlmgr.controllers.workloads.metrics import (
+    FAILED,
+    SUCCEEDED,
+    job_finished_indexes,
+    job_pods_creation,
+    job_pods_finished,
+    job_sync_seconds,
+    job_syncs,
+    jobs_by_external_controller,
+    jobs_finished,
+    pod_failures_handled,
+    terminated_pods_tracked,
+)
+from ctrlmgr.informer import Change
+
+RECONCILING: Final = "reconciling"
+TRACKED: Final = "tracking"
+CREATED: Final = "pods_created"
+DELETED: Final = "pods_deleted"
+"""What a sync was for."""
+
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+def note_sync(sight: Sight, action: str, seconds: float, *, failed: bool) -> None:
+    """Count a sync."""
+    labels = (_mode(sight), "error" if failed else "success", action)
+    job_syncs.labels(*labels).inc()
+    job_sync_seconds.labels(*labels).observe(seconds)
+
+
+def note_created(sight: Sight, made: int, missed: int) -> None:
+    """Count pods that were made, and some that could not be."""
+    reason = "new"
+    if sight.spec.waits_for_the_end and sight.failed:
+        reason = "recreate_failed"
+    elif sight.failed or sight.terminating:
+        reason = "recreate_terminating_or_failed"
+    for status, count in ((SUCCEEDED, made), (FAILED, missed)):
+        if count:
+            job_pods_creation.labels(reason, status).inc(count)
+
+
+def note_counted(sight: Sight, before: JobStatus, after: JobStatus) -> None:
+    """Count what ended according to a status that has been written."""
+    mode, succeeded = _mode(sight), after.succeeded - before.succeeded
+    if sight.spec.is_indexed:
+        limit = "global" if sight.spec.backoff_limit_per_index is None else "perIndex"
+        succeeded = _gained(sight, before.completed_indexes, after.completed_indexes)
+        job_finished_indexes.labels(SUCCEEDED, limit).inc(succeeded)
+        failed = _gained(sight, before.failed_indexes, after.failed_indexes)
+        if sight.spec.backoff_limit_per_index is not None:
+            job_finished_indexes.labels(FAILED, limit).inc(failed)
+    job_pods_finished.labels(mode, SUCCEEDED).inc(max(0, succeeded))
+    job_pods_finished.labels(mode, FAILED).inc(max(0, after.failed - before.failed))
+
+
+def _gained(sight: Sight, before: str | None, after: str | None) -> int:
+    """Return how many more indexes a text names; none if the Job has become smaller."""
+    size = sight.completions
+    return max(0, Intervals.parse(after or "", size).total - Intervals.parse(before or "", size).total)
+
+
+def note_released(sight: Sight, pods: Iterable[JobPod]) -> None:
+    """Count which rules were applied to failed pods that need not be held any longer."""
+    for pod in pods:
+        action = judge(sight.spec.pod_failure_policy, pod).action if sight.has_failed(pod) else None
+        if action is not None:
+            pod_failures_handled.labels(action).inc()
+
+
+def note_finished(sight: Sight, final: JobCondition) -> None:
+    """Count a Job that has finished."""
+    jobs_finished.labels(_mode(sight), SUCCEEDED if final.type == COMPLETE else FAILED, final.reason).inc()
+
+
+def note_pod(change: Change) -> None:
+    """Count a pod that has ended and is held, and one that is held no longer."""
+    held, was_held = _is_held(change.new), _is_held(change.old)
+    if held != was_held:
+        terminated_pods_tracked.labels("add" if held else "delete").inc()
+
+
+def _is_held(pod: Object | None) -> bool:
+    if pod is None or TRACKING not in (pod.metadata.finalizers or ()):
+        return False
+    return JobPod(pod).phase in _ENDED
+
+
+def note_job(change: Change) -> None:
+    """Count a new Job that another controller manages."""
+    if change.old is None and change.new is not None:
+        manager = change.new.view(Job).spec.foreign_manager
+        if manager is not None:
+            jobs_by_external_controller.labels(manager).inc()
+
+
+def _mode(sight: Sight) -> str:
+    return "Indexed" if sight.spec.is_indexed else "NonIndexed"

@@ -1,0 +1,64 @@
+"""A `Status` in Kubernetes' protobuf form, for clients that take nothing else: they hear so what they are refused for.
+
+Guarantees: the bytes are those of gogo/protobuf, which writes fields by their numbers and empty ones too, unless they
+are pointers. The numbers are those of apimachinery `pkg/apis/meta/v1/generated.proto`; the envelope is that of
+`pkg/runtime/serializer/protobuf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_MAGIC = b"k8s\x00"
+_VARINT, _LENGTH = 0, 2
+
+
+def encode_status(status: Mapping[str, Any]) -> bytes:
+    """Return a Status, which says `kind` and `apiVersion`, in its envelope."""
+    kind = _text(1, status["apiVersion"]) + _text(2, status["kind"])
+    raw = _list_meta(status.get("metadata") or {})
+    raw += b"".join(_text(number, status.get(name, "")) for number, name in ((2, "status"), (3, "message")))
+    raw += _text(4, status.get("reason", ""))
+    if "details" in status:
+        raw += _part(5, _details(status["details"]))
+    raw += _number(6, status.get("code", 0))
+    return _MAGIC + _part(1, kind) + _part(2, raw) + _text(3, "") + _text(4, "")
+
+
+def _list_meta(metadata: Mapping[str, Any]) -> bytes:
+    content = _text(1, "") + _text(2, metadata.get("resourceVersion", "")) + _text(3, metadata.get("continue", ""))
+    return _part(1, content)
+
+
+def _details(details: Mapping[str, Any]) -> bytes:
+    names = b"".join(_text(number, details.get(name, "")) for number, name in ((1, "name"), (2, "group"), (3, "kind")))
+    causes = b"".join(_part(4, _cause(each)) for each in details.get("causes", ()))
+    return names + causes + _number(5, details.get("retryAfterSeconds", 0)) + _text(6, details.get("uid", ""))
+
+
+def _cause(cause: Mapping[str, str]) -> bytes:
+    return b"".join(
+        _text(number, cause.get(name, "")) for number, name in ((1, "reason"), (2, "message"), (3, "field"))
+    )
+
+
+def _text(number: int, value: str) -> bytes:
+    return _part(number, value.encode())
+
+
+def _part(number: int, content: bytes) -> bytes:
+    return bytes((number << 3 | _LENGTH,)) + _varint(len(content)) + content
+
+
+def _number(number: int, value: int) -> bytes:
+    return bytes((number << 3 | _VARINT,)) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
