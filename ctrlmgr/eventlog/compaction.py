@@ -52,6 +52,17 @@ def compact(write: Write, before: Revision, resource: Resource | None, keep: int
             return removed
 
 
+def count(connection: Connection, before: Revision, resource: Resource | None, keep: int) -> int:
+    """Return how many events `compact` would remove now."""
+    name = str(resource) if resource else ""
+    head = connection.execute(select(log_head.c.revision)).scalar_one()
+    last = min(before, head)
+    superseded = _superseded(0, last, name, keep)
+    gone = _deletions(min(last, head - 1), name, alone=keep > 1)
+    counts = (select(func.count()).select_from(each.subquery()) for each in (superseded, gone))
+    return sum(int(connection.execute(each).scalar_one()) for each in counts)
+
+
 def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
     """Let no reader begin below `floor` any more; `resource` is empty for all of them. Floors only grow."""
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
@@ -87,19 +98,19 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
     return query
 
 
-def _deletions(before: Revision, resource: str) -> Select[Any]:
-    """Select the deletions at or below `before` with nothing older of their object left."""
+def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
+    """Select the deletions at or below `before`; those that are `alone` have nothing older of their object left."""
     older = event.alias("older")
     query = (
         select(event.c.revision, event.c.object_id)
         .join(object_, object_.c.head_revision == event.c.revision)
-        .where(
-            event.c.type == EventType.DELETED,
-            event.c.revision <= before,
-            ~exists().where(older.c.object_id == event.c.object_id, older.c.previous < event.c.previous),
-        )
+        .where(event.c.type == EventType.DELETED, event.c.revision <= before)
         .order_by(event.c.revision)
     )
+    if alone:
+        query = query.where(
+            ~exists().where(older.c.object_id == event.c.object_id, older.c.previous < event.c.previous)
+        )
     return query.where(object_.c.resource == resource) if resource else query
 
 

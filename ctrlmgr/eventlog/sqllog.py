@@ -449,6 +449,18 @@ class SQLLog(ABC):
         """Forget superseded events; see the protocol."""
         return compaction.compact(self._write, before, resource, keep)
 
+    def compactable(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
+        """Return how many events `compact` would forget now."""
+        with self._read() as connection:
+            return compaction.count(connection, before, resource, keep)
+
+    def shrink(self) -> None:
+        """Give the room of what was forgotten back to the disk: the database is written anew.
+
+        Raises `LogUnavailable` when it could not be.
+        """
+        self._scrub()
+
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
         """Take what an object was out of the log, and clean the database of it; see `eventlog.purging`.
 

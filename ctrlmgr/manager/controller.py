@@ -212,12 +212,14 @@ class Controller:
         return True
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
+        to_keys, delay = watch.to_keys, watch.delay  # looked up once: every change of a pod comes through here
+
         def on_change(change: Change) -> None:
             if self._stands_by:
                 return
-            for key in watch.to_keys(change):
-                if watch.delay > 0:
-                    self.queue.add_after(key, watch.delay, (change.revision,))
+            for key in to_keys(change):
+                if delay > 0:
+                    self.queue.add_after(key, delay, (change.revision,))
                 else:
                     self.queue.add(key, (change.revision,))
 

@@ -239,9 +239,12 @@ class RecordingReader:
 class RecordingWriter:
     """Writes a recording; a context manager. Compressed files carry no time, so that equal events make equal files."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError."""
-        self._stored = open(path, "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
+    def __init__(self, path: str | Path, *, goes_on: bool = False) -> None:
+        """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError.
+
+        One that `goes_on` keeps what is in it, whole lines: what is compressed goes into a further stream.
+        """
+        self._stored = open(path, "ab" if goes_on else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
         self._out: IO[bytes] | gzip.GzipFile = (
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.errors import RecordingError
@@ -85,7 +86,7 @@ class Replay:
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._expecting = [each for each in self._watching if each.expects_others]
-        self._autoscalers = JudgedAutoscalers(lambda: self._stage.kinds) if controllers and judges else None
+        self._autoscalers = self._judging() if controllers and judges else None
         self._findings = Findings()
         self._file = ""
         self._seconds = 0.0
@@ -101,6 +102,18 @@ class Replay:
             yield OwnedNamespaces(self._stage, self._stage.kinds)
         if self._shared is not None:
             yield from self._shared.kinds
+
+    def _judging(self) -> JudgedAutoscalers:
+        shared, pods = self._shared, self._stage.informer(PODS).lister
+
+        def recorded(namespace: str) -> list[Object]:
+            found = shared.recorded(PODS, namespace) if shared is not None else None
+            if found is not None:
+                return found
+            self._stage.follow()  # all of them are inputs
+            return list(pods.list(namespace))
+
+        return JudgedAutoscalers(lambda: self._stage.kinds, recorded)
 
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
         """Replay everything `reader` yields and return what was found.

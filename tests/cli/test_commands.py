@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import signal
 import sqlite3
@@ -135,6 +136,8 @@ def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: s
         pytest.param(["--before", "3", "--older-than", "1d"], id="two bounds"),
         pytest.param(["--resource", "pods"], id="a resource without a bound"),
         pytest.param(["--keep", "0"], id="keeping nothing"),
+        pytest.param(["--before", "7"], id="the future"),
+        pytest.param(["--before", "3", "--dry-run", "--shrink"], id="shrinking without removing"),
         pytest.param(["--older-than", "soon"], id="no duration"),
     ],
 )
@@ -142,6 +145,51 @@ def test_compact_refuses_what_it_cannot_mean(run: Run, database: str, arguments:
     finished = run("compact", "--database", database, *arguments)
     assert finished.code == 2
     assert finished.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+@pytest.mark.parametrize("before", [1, 3, 5, 6])
+def test_compact_says_beforehand_what_would_go(run: Run, database: str, before: int, keep: int) -> None:
+    arguments = ("compact", "--database", database, "--before", str(before), "--keep", str(keep))
+    told = run(*arguments, "--dry-run").out
+    assert told == run(*arguments, "--dry-run").out, "nothing was removed"
+    assert told.startswith("would forget ")
+    assert run(*arguments).out == told.replace("would forget", "forgot")
+
+
+def test_compact_by_the_rules_says_beforehand_what_would_go(run: Run, database: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text("[compaction]\nmin_revisions = 0\n[compaction.resources]\nconfigmaps = { keep = 2 }\n")
+    finished = run("compact", "--database", database, "--settings", str(file), "--dry-run")
+    assert finished.out == "would forget 1 events of configmaps superseded up to revision 6\n"
+
+
+def test_compact_gives_room_back_to_the_disk_if_told_to(run: Run, database: str) -> None:
+    kept = run("compact", "--database", database, "--before", "3", "--keep", "1")
+    assert "the room is used for new events; --shrink gives it back to the disk" in kept.err
+    finished = run("compact", "--database", database, "--before", "6", "--shrink")
+    assert finished.out.splitlines()[-1] == "the room is given back to the disk"
+    with sqlite3.connect(file_of(database)) as connection:
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+    assert run("verify", "--database", database).code == 0
+
+
+def test_compact_asks_on_a_terminal(database: str) -> None:
+    command = [sys.executable, "-m", "ctrlmgr", "compact", "--database", database, "--before", "6"]
+    for arguments, answer, code, said in (
+        ((), b"n\n", 130, b"2 events will be gone for good"),
+        ((), b"y\n", 0, b"forgot 2 events"),
+        (("--yes",), b"", 0, b"forgot 0 events"),
+    ):
+        terminal, inside = pty.openpty()
+        process = subprocess.Popen(
+            [*command, *arguments], stdin=inside, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        os.write(terminal, answer)
+        output, _ = process.communicate(timeout=60)
+        assert (process.returncode, said in output) == (code, True), output
+        os.close(terminal)
+        os.close(inside)
 
 
 # Migrate, settings, version.

@@ -143,6 +143,42 @@ def test_one_namespace_for_a_while_and_then_the_log_itself(server: Server, datab
     assert changes(seen) == changes(exported) != []
 
 
+def done(*arguments: str) -> tuple[int, str]:
+    process = recording(*arguments)
+    _, said = process.communicate(timeout=DEADLINE)
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("what", ["cluster", "log"])
+def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
+    server: Server, database: str, tmp_path: Path, what: str
+) -> None:
+    namespace = server.new_namespace()
+    maps, path = f"/api/v1/namespaces/{namespace}/configmaps", tmp_path / "recorded.jsonl.gz"
+    for name in ("stays", "changes", "goes"):
+        server.create(maps, {"metadata": {"name": name}})
+    source = {"cluster": ("--kubeconfig", str(server.kubeconfig), "--for", "100ms"), "log": ("--database", database)}
+    arguments = (*source[what], "-n", namespace, "--resources", "configmaps", "-o", str(path))
+    assert done(*arguments, "--append")[0] == 0, "there is nothing yet to go on with"
+    before, stored = changes(path), path.read_bytes()
+    server.request("PATCH", f"{maps}/changes", {"data": {"a": "b"}})
+    server.request("DELETE", f"{maps}/goes")
+    server.create(maps, {"metadata": {"name": "comes"}})
+    code, said = done(*arguments)
+    assert (code, path.read_bytes()) == (2, stored), said
+    assert "is there already: --append goes on with it, --force writes it anew" in said
+    for _ in range(2):  # the second time nothing has happened meanwhile
+        code, said = done(*arguments, "--append")
+        assert code == 0, said
+        assert changes(path)[: len(before)] == before
+        assert sorted(each[0] for each in changes(path)[len(before) :]) == ["ADDED", "DELETED", "MODIFIED"]
+    code, said = done(*arguments, "--append", "--resources", "secrets")
+    assert (code, "configmaps" in said) == (2, True), said
+    assert done(*arguments, "--append", "--force")[0] == 2
+    assert done(*arguments, "--force")[0] == 0
+    assert changes(path)[0][0] == "ADDED"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -19,7 +19,9 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.capture.recorder import Recorder, State
+    from ctrlmgr.recording.capture.cluster import Cluster, Served
+    from ctrlmgr.recording.capture.continuing import Ending
+    from ctrlmgr.recording.capture.recorder import State
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
     from ctrlmgr.settings.kubeconfig import Access
@@ -65,6 +67,8 @@ class _Size(click.ParamType[int]):
 )
 @click.option("--no-redact", is_flag=True, help="Record secrets' data as they are.")
 @click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Go on in a further file from this size on.")
+@click.option("--append", "goes_on", is_flag=True, help="Go on with a file that is there.")
+@click.option("--force", is_flag=True, help="Write a file anew that is there.")
 @click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after so long, not at Ctrl-C.")
 @click.option("--no-progress", is_flag=True, help="No progress line, even on a terminal.")
 def record(
@@ -78,19 +82,26 @@ def record(
     redact: tuple[str, ...],
     no_redact: bool,
     rotate: int,
+    goes_on: bool,
+    force: bool,
     period: float | None,
     no_progress: bool,
 ) -> None:
     """Record what happens in a cluster into a file that `ctrlmgr replay` can read, until Ctrl-C.
 
     Chosen resources are listed and watched, their changes merged into the order in which the cluster made them. The
-    data of secrets is replaced. Each file of a rotated recording can be used by itself.
+    data of secrets is replaced. Each file of a rotated recording can be used by itself. A file that is there is
+    left alone, unless --append or --force says what to do with it.
 
     \b
     ctrlmgr record -o today.jsonl.gz
     ctrlmgr record --context prod -n shop --resources pods,svc,ep --for 10m -o shop.jsonl.gz
     ctrlmgr record --database sqlite:///ctrlmgr.db -o log.jsonl.gz
     """
+    from random import SystemRandom
+
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.recording.capture.recorder import Recorder
     from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
 
     if database and (kubeconfig or context or period is not None):
@@ -98,14 +109,27 @@ def record(
             "--database records a log up to now; --kubeconfig, --context and --for are for a cluster"
         )
     redaction = Redaction([*(() if no_redact else DEFAULT), *redact])
+    ending = _ending(output, goes_on=goes_on, force=force)
     if database:
         settings = replace(loaded.settings, database=replace(loaded.settings.database, url=database))
-        _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction)
+        _export(loaded._replace(settings=settings), output, rotate, namespace, resources, redaction, ending)
         return
     configure_logging(loaded.settings)
     access = access_of(kubeconfig, context)
-    with _files(output, rotate) as files:
-        recorder = _recorder(access, files, namespace, (resources or DEFAULT_RESOURCES).split(","), redaction)
+    cluster, served = _chosen(access, namespace, (resources or DEFAULT_RESOURCES).split(","), ending)
+    with _files(output, rotate, ending) as files:
+        follows = "*" in (resources or "").split(",") and not namespace
+        recorder = Recorder(
+            cluster,
+            served,
+            files,
+            clock=SystemClock(),
+            random=SystemRandom(),
+            namespace=namespace,
+            redaction=redaction,
+            follows=follows,
+            ending=ending,
+        )
         with _stopping() as stop, _progress(hidden=no_progress) as tell:
             late = recorder.run(stop, period, tell)
     for resource in late:
@@ -123,12 +147,23 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
     return load(files, context)
 
 
-def _recorder(access: Access, files: Files, namespace: str, names: list[str], redaction: Redaction) -> Recorder:
-    from random import SystemRandom
+def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
+    """Return what the file ends with that is to be gone on with, None if it begins now; raises `SettingsError`."""
+    from ctrlmgr.recording.capture.continuing import read_ending
 
-    from ctrlmgr.clock import SystemClock
+    if goes_on and force:
+        raise click.UsageError("--append keeps what is in the file, --force does not; give one of them")
+    if not output.exists() or force:
+        return None
+    if not goes_on:
+        raise SettingsError(f"{output} is there already: --append goes on with it, --force writes it anew")
+    return read_ending(output) if output.stat().st_size else None
+
+
+def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | None) -> tuple[Cluster, list[Served]]:
     from ctrlmgr.recording.capture.cluster import Cluster
-    from ctrlmgr.recording.capture.recorder import Recorder, choose
+    from ctrlmgr.recording.capture.continuing import check_chosen
+    from ctrlmgr.recording.capture.recorder import choose
 
     cluster = Cluster(access)
     served = choose(cluster.served(), names)
@@ -136,24 +171,29 @@ def _recorder(access: Access, files: Files, namespace: str, names: list[str], re
         served = [each for each in served if each.namespaced]
     if not served:
         raise SettingsError("--resources: none of these is in namespaces, and -n asks for one")
-    clock, random = SystemClock(), SystemRandom()
-    follows = "*" in names and not namespace
-    return Recorder(
-        cluster, served, files, clock=clock, random=random, namespace=namespace, redaction=redaction, follows=follows
-    )
+    if ending is not None:
+        check_chosen(ending, {each.resource for each in served}, namespace)
+    return cluster, served
 
 
-def _files(output: Path, rotate: int) -> Files:
+def _files(output: Path, rotate: int, ending: Ending | None) -> Files:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.recording.capture.rotation import Files
 
-    return Files(output, SystemClock(), limit=rotate)
+    return Files(output, SystemClock(), limit=rotate, ending=ending)
 
 
 def _export(
-    loaded: Loaded, output: Path, rotate: int, namespace: str, resources: str | None, redaction: Redaction
+    loaded: Loaded,
+    output: Path,
+    rotate: int,
+    namespace: str,
+    resources: str | None,
+    redaction: Redaction,
+    ending: Ending | None,
 ) -> None:
     from ctrlmgr.api.object import Object
+    from ctrlmgr.recording.capture.continuing import check_log
     from ctrlmgr.recording.capture.export import history, is_api_object
 
     names = None if resources in (None, "*") else set((resources or "").split(","))
@@ -163,9 +203,14 @@ def _export(
         named = names is None or str(resource) in names or resource.plural in names
         return named and is_api_object(resource) and (not namespace or obj.namespace == namespace)
 
-    with opened_log(loaded) as log, _files(output, rotate) as files:
-        for change in history(log, wanted):
-            files.write(change._replace(object=redaction.applied(change.object)))
+    with opened_log(loaded) as log:
+        start = None
+        if ending is not None:
+            check_log(ending, log, wanted)
+            start = ending.revision
+        with _files(output, rotate, ending) as files:
+            for change in history(log, wanted, start=start, opening=ending is None):
+                files.write(change._replace(object=redaction.applied(change.object)))
     _say_done(files)
 
 

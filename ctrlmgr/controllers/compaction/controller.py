@@ -54,11 +54,16 @@ def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: in
 
     Nothing is compacted, and no floor raised, before there is something to forget: readers of the past would lose it.
     """
-    age = max(settings.min_age, settings.secrets_for)
-    before = _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
+    before = newest_secret_to_forget(event_log, settings, now=now)
     if not before:
         return Compacted(0, 0)
     return Compacted(before, event_log.compact(before, resource=SECRETS))
+
+
+def newest_secret_to_forget(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Revision:
+    """Return the revision up to which what Secrets were may go, 0 when there is nothing to forget."""
+    age = max(settings.min_age, settings.secrets_for)
+    return _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
 
 
 def _newest_change(event_log: EventLog, until: Revision) -> Revision:

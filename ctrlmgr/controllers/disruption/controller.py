@@ -6,7 +6,7 @@ pod that is marked as about to go, and does not, loses the mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ctrlmgr.api.go_text import quote
@@ -126,18 +126,21 @@ class PodChanges:
         self._recorder = recorder
         self._clock = clock
 
-    def __call__(self, change: Change) -> Iterator[Key]:
-        """Yield their keys."""
-        pod = change.object
-        budgets = self._budgets.list(pod.namespace) if len(self._budgets) else ()
-        found = [each for each in budgets if selects(each, pod)]
+    def __call__(self, change: Change) -> list[Key]:
+        """Return their keys."""
+        keys = self._of_budgets(change.object) if len(self._budgets) else []
+        pod = change.new
+        if pod is not None and stale_after(pod, self._clock.now()) is not None:
+            keys.append(Key(pod.namespace, _POD + pod.name))
+        return keys
+
+    def _of_budgets(self, pod: Object) -> list[Key]:
+        found = [each for each in self._budgets.list(pod.namespace) if selects(each, pod)]
         if len(found) > 1:
             chosen = f"Chose {quote(found[0].name)} arbitrarily."
             message = f"Pod {quote(pod.namespace)}/{quote(pod.name)} matches multiple PodDisruptionBudgets.  {chosen}"
             self._recorder.event(pod, WARNING, "MultiplePodDisruptionBudgets", message)
-        yield from (each.key for each in found[:1])
-        if change.new is not None and stale_after(pod, self._clock.now()) is not None:
-            yield Key(pod.namespace, _POD + pod.name)
+        return [each.key for each in found[:1]]
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:

@@ -161,9 +161,12 @@ def _conditions(
     return [new if each is said else dict(each) for each in conditions]
 
 
+_MARK: Final = DISRUPTION.encode()
+
+
 def stale_after(pod: Object, now: int) -> int | None:
     """Return in how many microseconds the mark of a pod that was to go, and stays, is wrong; None if it has none."""
-    if pod.is_terminating or not pod.mentions(DISRUPTION.encode()):
+    if pod.is_terminating or not pod.mentions(_MARK):
         return None  # as nearly all are, which are not decoded for this
     said = pod.view(DisruptedPod).disruption
     if said is None:

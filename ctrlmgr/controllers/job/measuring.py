@@ -93,7 +93,10 @@ def note_finished(sight: Sight, final: JobCondition) -> None:
 
 def note_pod(change: Change) -> None:
     """Count a pod that has ended and is held, and one that is held no longer."""
-    held, was_held = _is_held(change.new), _is_held(change.old)
+    old, new = change.old, change.new
+    if (new is None or not new.metadata.finalizers) and (old is None or not old.metadata.finalizers):
+        return  # as for nearly all pods of others
+    held, was_held = _is_held(new), _is_held(old)
     if held != was_held:
         terminated_pods_tracked.labels("add" if held else "delete").inc()
 

@@ -17,10 +17,12 @@ from ctrlmgr.recording.format import Made
 _PAGE = 1000
 
 
-def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None) -> Iterator[Recorded]:
+def history(
+    log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None, opening: bool = True
+) -> Iterator[Recorded]:
     """Yield what there was at `start` (None: at the oldest revision still complete) and the events up to now.
 
-    Raises `Expired` when the log no longer has everything since `start`.
+    Without `opening` only the events. Raises `Expired` when the log no longer has everything since `start`.
     """
 
     @lru_cache(maxsize=1000)
@@ -30,7 +32,7 @@ def history(log: EventLog, wanted: Callable[[Object], bool], *, start: Revision 
 
     revision = log.floor() if start is None else start
     head = log.head().revision
-    there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)]
+    there = [obj for obj in log.snapshot(at=revision).objects if wanted(obj)] if opening else []
     for obj in sorted(there, key=lambda each: each.revision):
         yield Recorded(EventType.ADDED, obj, 0)
     while revision < head and (events := log.events_after(revision, limit=_PAGE)):

@@ -7,6 +7,7 @@ Guarantees (what goes in is what one cluster's watches say, each in its own orde
 - When a watch has lost its place, what its new list differs in comes out as changes. Objects that are gone were
   deleted at a revision that is not known any more: they get free ones, the last before the list.
 - A watch may begin and end on the way, with a kind that comes and goes.
+- What goes on from an earlier recording continues it: its first lists are told as changes of what that ended with.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.capture.continuing import Ending
 from ctrlmgr.recording.format import Made
 
 
@@ -57,6 +60,13 @@ class Merger:
         self._number = 0
         self._told: Revision = 0  # everything up to here has come out
         self._ended: Revision = 0  # of the watch that ended last
+        self._earlier: Ending | None = None
+
+    def resume(self, ending: Ending) -> None:
+        """Go on where an earlier recording of the same cluster ended; called before anything is taken."""
+        self._earlier, self._told = ending, ending.revision
+        for resource, stream in self._streams.items():
+            stream.objects = dict(ending.objects.get(resource, {}))
 
     @property
     def complete(self) -> Revision:
@@ -87,6 +97,8 @@ class Merger:
         """Take a list: the first, or that of a watch which has lost its place."""
         stream = self._streams[resource]
         before, now = stream.objects, {obj.key: obj for obj in objects}
+        if self._earlier is not None and stream.progress is None:
+            _check_continues(self._earlier, resource, revision, now)
         for key, obj in now.items():
             old = before.get(key)
             if old is not None and old.uid != obj.uid:
@@ -149,6 +161,10 @@ class Merger:
                 while revision in taken:
                     revision -= 1
                 taken.add(revision)
+            if self._earlier is not None and revision <= self._earlier.revision:
+                raise SettingsError(
+                    f"--append: {self._earlier.path}: more is new than there are revisions since its end"
+                )
             placed.append((revision, each.change))
         for revision, change in sorted(placed, key=lambda each: each[0]):
             yield change if change.object.revision == revision else change._replace(object=change.object.at(revision))
@@ -156,3 +172,17 @@ class Merger:
     def _expect(self, change: Recorded, revision: Revision, *, sure: bool = True) -> None:
         self._number += 1
         heappush(self._waiting, _Waiting(revision, sure, self._number, change))
+
+
+def _check_continues(ending: Ending, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
+    """Raise `SettingsError` if a list is not of the cluster that was recorded, as far as can be told."""
+    if revision < ending.revision:
+        raise SettingsError(
+            f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"
+        )
+    if resource == NAMESPACES:  # two are there as long as their cluster is
+        before = ending.objects.get(NAMESPACES, {})
+        for name in ("kube-system", "default"):
+            one, other = before.get(Key("", name)), now.get(Key("", name))
+            if one is not None and other is not None and one.uid != other.uid:
+                raise SettingsError(f"--append: {ending.path} is of another cluster: its namespace {name} is another")

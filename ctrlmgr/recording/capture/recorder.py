@@ -22,6 +22,7 @@ from ctrlmgr.api.resource import DEFINITIONS, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, NotFound, SettingsError
 from ctrlmgr.recording.capture.cluster import Cluster, Served
+from ctrlmgr.recording.capture.continuing import Ending
 from ctrlmgr.recording.capture.custom import Begun, CustomKinds, Ended, Moved, Step
 from ctrlmgr.recording.capture.merge import Merger
 from ctrlmgr.recording.capture.redaction import Redaction
@@ -62,8 +63,9 @@ class Recorder:
         namespace: str = "",
         redaction: Redaction | None = None,
         follows: bool = False,
+        ending: Ending | None = None,
     ) -> None:
-        """Record `served`, of one namespace or ("") all, into `files`.
+        """Record `served`, of one namespace or ("") all, into `files`; `ending` is where these had ended before.
 
         `follows`: custom kinds, too, that come later; definitions have to be among `served` for that.
         """
@@ -75,6 +77,8 @@ class Recorder:
         self._redaction = redaction or Redaction(())
         self._queue: SimpleQueue[Message] = SimpleQueue()
         self._merger = Merger([each.resource for each in served])
+        if ending is not None:
+            self._merger.resume(ending)
         self._kinds = CustomKinds(namespace) if follows else None
         self._streams = {each.resource: self._stream(each) for each in served}
         self._ended: dict[

@@ -76,23 +76,23 @@ class _Known:
 class JudgedAutoscalers:
     """The autoscalers of a recording, and what their decisions are made of; for the thread of the replay."""
 
-    def __init__(self, kinds: Callable[[], Iterable[Kind]]) -> None:
-        """Know none; `kinds` are those that are served."""
+    def __init__(self, kinds: Callable[[], Iterable[Kind]], pods: Callable[[str], list[Object]]) -> None:
+        """Know none; `kinds` are those that are served, `pods` returns those recorded to be in a namespace by now."""
         self._kinds = kinds
+        self._pods = pods
         self._selectors = Selectors()
         self._known: dict[Key, _Known] = {}
         self._ended: list[tuple[Key, _Known]] = []
-        self._pods: dict[str, dict[Key, Object]] = {}  # by namespace
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
-        """Take note of a change; what is wrong with the decision that it tells of, if it tells of any."""
+        """Take note of a change before all else does; what is wrong with the decision that it tells of, if of any."""
         resource = change.object.resource
-        if resource == PODS:
-            self._observe_pod(change)
-        elif resource == AUTOSCALERS:
+        if resource == PODS:  # most changes are of pods
+            return None
+        if resource == AUTOSCALERS:
             return self._observe_autoscaler(change)
-        elif resource in SCALABLE or is_custom_group(resource.group):
+        if resource in SCALABLE or is_custom_group(resource.group):
             self._observe_target(change)
         return None
 
@@ -112,13 +112,6 @@ class JudgedAutoscalers:
     def _all(self) -> list[tuple[Key, _Known]]:
         return [*self._ended, *self._known.items()]
 
-    def _observe_pod(self, change: Change) -> None:
-        there = self._pods.setdefault(change.object.namespace, {})
-        if change.type is EventType.DELETED:
-            there.pop(change.object.key, None)
-        else:
-            there[change.object.key] = change.object
-
     def _observe_target(self, change: Change) -> None:
         obj = change.object
         place = (obj.resource, obj.key)
@@ -130,7 +123,7 @@ class JudgedAutoscalers:
         for known in self._known.values():
             kind = self._aims_at(known.object, obj)
             if kind is not None and _wanted(kind, old) != _wanted(kind, obj):
-                known.before = _Before(old, list(self._pods.get(obj.namespace, {}).values()))
+                known.before = _Before(old, self._pods(obj.namespace))
 
     def _aims_at(self, autoscaler: Object, target: Object) -> Kind | None:
         if autoscaler.namespace != target.namespace:
@@ -199,7 +192,7 @@ class JudgedAutoscalers:
         """Return the target and its pods as they were when it read that `replicas` were wanted."""
         place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))
         target = self._targets.get(place)
-        pods = list(self._pods.get(old.namespace, {}).values())
+        pods = self._pods(old.namespace)
         if known.before is not None and _wanted(kind, known.before.target) == replicas:
             target, pods = known.before.target, known.before.pods
         if target is None:

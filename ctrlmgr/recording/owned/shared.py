@@ -92,6 +92,11 @@ class SharedKinds:
         stage.in_time = names
         stage.writing = self
 
+    def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
+        """Return what is recorded to be in a namespace, of a kind that is shared; None for another."""
+        kind = self._by_resource.get(resource)
+        return None if kind is None else kind.recorded(namespace)
+
     def foresee(self, change: Change) -> None:
         """Take note of a change that comes later: what the recorded controllers make, ours may make before it."""
         kind = self._by_resource.get(change.object.resource)
@@ -244,11 +249,13 @@ class SharedKind:
         self.written.add(key)
         self._changed.add(key)
 
+    def recorded(self, namespace: str) -> list[Object]:
+        """Return what is recorded to be in a namespace."""
+        return [obj for obj in self._recorded.values() if obj.namespace == namespace]
+
     def staying(self, namespace: str) -> Iterator[str]:
         """Yield the uids of what is recorded in a namespace and is not going."""
-        for obj in self._recorded.values():
-            if obj.namespace == namespace and not obj.is_terminating:
-                yield obj.uid
+        yield from (obj.uid for obj in self.recorded(namespace) if not obj.is_terminating)
 
     def _note_change(self, key: Key) -> None:
         if key in self.written:

@@ -2,8 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import SERVICES, Resource
+from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.capture.continuing import check_chosen, read_ending
 from ctrlmgr.recording.capture.merge import Recorded
 from ctrlmgr.recording.capture.rotation import Files
 from ctrlmgr.recording.format import Change, RecordingReader
@@ -55,3 +60,60 @@ def test_what_was_written_a_second_ago_can_be_read(tmp_path: Path) -> None:
     files.tick()
     assert read(tmp_path / "a.jsonl") == [("ADDED", "a", 1)]
     files.close()
+
+
+@pytest.mark.parametrize("name", ["some.jsonl", "some.jsonl.gz"])
+def test_a_file_goes_on_where_it_ended(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with Files(path, FakeClock()) as files:
+        files.write(recorded(EventType.ADDED, "a", 1))
+        files.write(recorded(EventType.ADDED, "b", 2))
+        files.write(recorded(EventType.DELETED, "a", 3))
+    ending = read_ending(path)
+    assert (ending.revision, [obj.name for found in ending.objects.values() for obj in found.values()]) == (3, ["b"])
+    with Files(path, FakeClock(), ending=ending) as files:
+        assert (files.revision, files.changes) == (3, 0)
+        files.write(recorded(EventType.MODIFIED, "b", 4))
+    assert read(path) == [("ADDED", "a", 1), ("ADDED", "b", 2), ("DELETED", "a", 3), ("MODIFIED", "b", 4)]
+
+
+def test_a_further_file_of_one_that_goes_on_begins_with_what_that_had(tmp_path: Path) -> None:
+    path = tmp_path / "some.jsonl"
+    with Files(path, FakeClock()) as files:
+        files.write(recorded(EventType.ADDED, "a", 1))
+    (tmp_path / "some.2.jsonl").write_text("of another recording")
+    with Files(path, FakeClock(), limit=1, ending=read_ending(path)) as files:
+        files.write(recorded(EventType.MODIFIED, "a", 2))
+    assert [each.name for each in files.paths] == ["some.jsonl", "some.3.jsonl"], "none is written over"
+    assert read(files.paths[1]) == [("ADDED", "a", 1), ("MODIFIED", "a", 2)]
+    assert (tmp_path / "some.2.jsonl").read_text() == "of another recording"
+
+
+def test_a_file_that_is_cut_short_does_not_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.gz"
+    with Files(path, FakeClock()) as files:
+        files.write(recorded(EventType.ADDED, "a", 1))
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(RecordingError, match="cut short"):
+        read_ending(path)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "namespace", "problem"),
+    [
+        ([Resource("", "configmaps"), SERVICES], "", ""),
+        ([SERVICES], "", "also holds configmaps, which would not be recorded"),
+        ([Resource("", "configmaps")], "shop", "also holds objects of no namespace"),
+    ],
+)
+def test_what_would_not_be_followed_any_more_is_refused(
+    tmp_path: Path, chosen: list[Resource], namespace: str, problem: str
+) -> None:
+    path = tmp_path / "some.jsonl"
+    with Files(path, FakeClock()) as files:
+        files.write(recorded(EventType.ADDED, "a", 1))
+    if problem:
+        with pytest.raises(SettingsError, match=problem):
+            check_chosen(read_ending(path), chosen, namespace)
+    else:
+        check_chosen(read_ending(path), chosen, namespace)

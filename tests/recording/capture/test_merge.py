@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, SERVICES, Resource
+from ctrlmgr.api.resource import NAMESPACES, PODS, SERVICES, Key, Resource
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.capture.continuing import Ending
 from ctrlmgr.recording.capture.merge import Merger
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
@@ -91,6 +95,54 @@ def test_a_new_list_is_told_as_the_changes_that_were_missed() -> None:
     assert all(10 < revision <= 20 for revision in revisions)
     order = [(type_, name) for type_, _, name in changes]
     assert order.index(("DELETED", "c")) < order.index(("ADDED", "c"))
+
+
+def ending(*objects: Object, revision: int) -> Ending:
+    found: dict[Resource, dict[Key, Object]] = {}
+    for obj in objects:
+        found.setdefault(obj.resource, {})[obj.key] = obj
+    return Ending(Path("earlier.jsonl"), revision, found)
+
+
+def test_what_goes_on_tells_how_things_differ_from_what_an_earlier_recording_ended_with() -> None:
+    merger = Merger([PODS, SERVICES])
+    kept, changed, gone = (thing(PODS, name, 3) for name in ("kept", "changed", "gone"))
+    again = thing(PODS, "again", 2)
+    merger.resume(ending(kept, changed, gone, again, revision=10))
+    now = [kept, thing(PODS, "changed", 12), thing(PODS, "new", 13), thing(PODS, "again", 15, "other")]
+    merger.listed(PODS, 20, now, 0)
+    merger.listed(SERVICES, 20, [thing(SERVICES, "s", 4)], 0)
+    changes = told(merger)
+    assert changes[:4] == [
+        ("MODIFIED", 12, "changed"),
+        ("ADDED", 13, "new"),
+        ("DELETED", 14, "again"),
+        ("ADDED", 15, "again"),
+    ]
+    assert sorted(changes[4:]) == [("ADDED", 20, "s"), ("DELETED", 19, "gone")], "s is older than what was recorded"
+
+
+@pytest.mark.parametrize(
+    ("revision", "uid", "problem"),
+    [(9, "one", "the cluster is at 9: it is another"), (20, "two", "its namespace kube-system is another")],
+)
+def test_another_cluster_is_no_continuation(revision: int, uid: str, problem: str) -> None:
+    def system(uid: str) -> Object:
+        metadata = {"name": "kube-system", "uid": uid, "resourceVersion": "1"}
+        return Object.from_dict({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})
+
+    merger = Merger([NAMESPACES])
+    merger.resume(ending(system("one"), revision=10))
+    with pytest.raises(SettingsError, match=problem):
+        merger.listed(NAMESPACES, revision, [system(uid)], 0)
+
+
+def test_there_is_no_room_for_more_than_there_are_revisions() -> None:
+    merger = Merger([PODS])
+    merger.resume(ending(revision=10))
+    merger.listed(PODS, 11, [thing(PODS, "a", 1), thing(PODS, "b", 2)], 0)
+    with pytest.raises(SettingsError, match="more is new than there are revisions"):
+        list(merger.ready())
 
 
 def test_a_watch_that_begins_later_holds_up_the_others_from_where_it_begins() -> None:

@@ -1,0 +1,75 @@
+"""What a recording that is to go on holds at its end.
+
+Guarantees: nothing is added to a file that cannot be read to its end, that holds what is not recorded any more, or that
+is of another cluster or log, as far as that can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.format import Change, RecordingReader
+
+_SHOWN: Final = 3
+
+
+class Ending(NamedTuple):
+    """The last revision of a recording, and what there is then."""
+
+    path: Path
+    revision: Revision
+    objects: Mapping[Resource, Mapping[Key, Object]]
+
+
+def read_ending(path: Path) -> Ending:
+    """Read a recording to its end; raises `RecordingError`."""
+    objects: dict[Resource, dict[Key, Object]] = {}
+    reader = RecordingReader(path)
+    for entry in reader:
+        if isinstance(entry, Change):
+            found = objects.setdefault(entry.object.resource, {})
+            if entry.type is EventType.DELETED:
+                found.pop(entry.object.key, None)
+            else:
+                found[entry.object.key] = entry.object
+    return Ending(path, reader.revision, {resource: found for resource, found in objects.items() if found})
+
+
+def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -> None:
+    """Raise `SettingsError` if the file has objects of which no change would be told any more."""
+    others = sorted(str(resource) for resource in ending.objects if resource not in chosen)
+    if others:
+        raise SettingsError(f"--append: {ending.path} also holds {_shown(others)}, which would not be recorded")
+    if namespace:
+        elsewhere = sorted(
+            {key.namespace or "no namespace" for found in ending.objects.values() for key in found} - {namespace}
+        )
+        if elsewhere:
+            raise SettingsError(
+                f"--append: {ending.path} also holds objects of {_shown(elsewhere)}, and -n asks for one"
+            )
+
+
+def check_log(ending: Ending, log: EventLog, wanted: Callable[[Object], bool]) -> None:
+    """Raise `SettingsError` unless the file ends with what of a log is wanted; `Expired` if that is forgotten."""
+    head = log.head().revision
+    if ending.revision > head:
+        raise SettingsError(f"--append: {ending.path} ends at revision {ending.revision}, the log at {head}")
+    there = {(obj.resource, obj.key): obj.revision for obj in log.snapshot(at=ending.revision).objects if wanted(obj)}
+    recorded = {
+        (resource, key): obj.revision for resource, found in ending.objects.items() for key, obj in found.items()
+    }
+    if there != recorded:
+        resource, key = min(there.items() ^ recorded.items())[0]
+        raise SettingsError(f"--append: {ending.path} is not this log's up to {ending.revision}: see {resource} {key}")
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")
