@@ -40,7 +40,7 @@ from ctrlmgr.eventlog.event import (
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.pending import PendingAppend
-from ctrlmgr.eventlog.read_rows import as_event, as_object, given, read_floor, read_head
+from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
 from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger
 from ctrlmgr.eventlog.tables import reconcile as reconcile_table
@@ -49,8 +49,6 @@ from ctrlmgr.eventlog.verify import Epoch, Stored
 log = structlog.get_logger(__name__)
 
 _SCAN_CHUNK = 1000
-_NAMES = 100
-"""Objects asked for in one statement."""
 _SIGNS_OF_DAMAGE = ("Could not decode to UTF-8", "malformed", "not a database")
 _IS_THE_PLACE = tuple(object_.c[part] == bindparam(part) for part in ("resource", "namespace", "name"))
 
@@ -334,20 +332,11 @@ class SQLLog(ABC):
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
         """Return those of some objects that existed at revision `at`."""
-        wanted: dict[str, list[str]] = {}
-        for namespace, name in keys:
-            wanted.setdefault(namespace, []).append(name)
-        found: list[Object] = []
         with self._consistent_read() as connection:
             self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
-            query = self._states_then.where(object_.c.resource == str(resource))
-            for namespace, names in wanted.items():  # which every database looks up by its index
-                for first in range(0, len(names), _NAMES):
-                    some = query.where(
-                        object_.c.namespace == namespace, object_.c.name.in_(names[first : first + _NAMES])
-                    )
-                    found += map(as_object, connection.execute(some, {"at": at}))
-        return {obj.key: obj for obj in found}
+            queries = narrowed(self._states_then.where(object_.c.resource == str(resource)), keys)
+            objects = [as_object(row) for query in queries for row in connection.execute(query, {"at": at})]
+        return {obj.key: obj for obj in objects}
 
     @cached_property
     def _state_now(self) -> Select[Any]:
