@@ -11,13 +11,14 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from bench.report import Claim, report
 from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
@@ -94,36 +95,45 @@ def usage(server: ServerProcess) -> tuple[float, float]:
     return (int(fields[11]) + int(fields[12])) / 100, held / 1024
 
 
-def simulated(folder: Path, nodes: int, pods: int) -> Iterator[str]:
-    """Yield what scheduling and running pods on simulated nodes comes to, and at last the pods a second."""
+class Found(NamedTuple):
+    """What simulated nodes came to: pods a second, the part of a core that idle nodes take, MiB with nodes and pods."""
+
+    rate: float
+    idle: float
+    with_nodes: float
+    with_pods: float
+
+
+def simulated(folder: Path, nodes: int, pods: int) -> Found:
+    """Have pods scheduled and run on simulated nodes."""
     flags = ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(nodes), "--log-level", "error")
     with ServerProcess(folder, *flags) as server:
         client = Client(server)
         began = time.monotonic()
         wait(lambda: count(client, "/api/v1/nodes", is_ready) == nodes, 0.5)
-        yield f"{nodes} nodes ready in {time.monotonic() - began:.1f} s"
+        print(f"{nodes} nodes ready in {time.monotonic() - began:.1f} s")
         time.sleep(SETTLE)
         used, held = usage(server)
         time.sleep(IDLE)
-        yield f"idle: {(usage(server)[0] - used) / IDLE:.1%} of a core, {held:.0f} MiB"
+        idle = (usage(server)[0] - used) / IDLE
         began = time.monotonic()
         each(lambda number: create(client, number), pods)
         created = time.monotonic() - began
         wait(lambda: not client("GET", WAITING)["items"], 0.2)
         took = time.monotonic() - began
-        yield f"{pods} pods created in {created:.1f} s, all running after {took:.1f} s"
-        yield f"memory: {(usage(server)[1] - held) * 1024 / pods:.0f} KiB a pod"
-        yield f"{pods / took:.1f}"
+        print(f"{pods} pods created in {created:.1f} s, all running after {took:.1f} s")
+        return Found(pods / took, idle, held, usage(server)[1])
 
 
-def bare(folder: Path, pods: int) -> float:
-    """Return how many pods a second clients create, bind and report by themselves."""
+def bare(folder: Path, pods: int) -> tuple[float, float]:
+    """Return how many pods a second clients create, bind and report by themselves, and the MiB of an empty server."""
     with ServerProcess(
         folder, "--database", f"sqlite:///{folder / 'log.db'}", *WITHOUT, "--log-level", "error"
     ) as server:
         client = Client(server)
         client("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
         wait(lambda: bool(client("GET", "/api/v1/namespaces/default/serviceaccounts")["items"]), 0.1)
+        held = usage(server)[1]
         place = "/api/v1/namespaces/default/pods"
         patch = "application/strategic-merge-patch+json"
 
@@ -136,21 +146,25 @@ def bare(folder: Path, pods: int) -> float:
 
         began = time.monotonic()
         each(work, pods)
-        return pods / (time.monotonic() - began)
+        return pods / (time.monotonic() - began), held
 
 
-def main() -> None:
-    """Run it."""
-    given = [int(text) for text in sys.argv[1:3]]
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark."""
+    given = [int(text) for text in arguments if text.isdecimal()][:2]
     nodes, pods = [*given, *(1000, 10_000)[len(given) :]]
     with tempfile.TemporaryDirectory() as folder:
-        *lines, rate = simulated(Path(folder), nodes, pods)
-    print(*lines, sep="\n")
+        found = simulated(Path(folder), nodes, pods)
     with tempfile.TemporaryDirectory() as folder:
-        alone = bare(Path(folder), pods)
-    ratio = float(rate) / alone
-    print(f"pods/s: {rate} created, scheduled and running; {alone:.1f} by bare writes; ratio {ratio:.2f}")
+        alone, empty = bare(Path(folder), pods)
+    a_node, a_pod = (found.with_nodes - empty) * 1024 / nodes, (found.with_pods - found.with_nodes) * 1024 / pods
+    print(f"memory: {a_node:.0f} KiB a node, {a_pod:.0f} KiB a pod")
+    claims = [
+        Claim("pods scheduled and running, by bare writes", found.rate, alone, 0.5, "pods/s"),
+        Claim(f"idle, {nodes:,} nodes", found.idle * 1000, 50.0, 1.0, "ms CPU/s", at_most=True),
+    ]
+    return report(claims, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -111,6 +111,10 @@ def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
         yield f"{path} is of type {types[0]}, not {types[1]}"
         return
     inside, wanted = have.get("properties") or {}, want.get("properties") or {}
+    if inside and isinstance(want.get("additionalProperties"), dict):
+        yield f"{path} has fields of its own ({', '.join(inside)}), and is no map"
+    if wanted and isinstance(have.get("additionalProperties"), dict):
+        yield f"{path} is a map, and has no fields of its own ({', '.join(wanted)})"
     for name in inside.keys() & wanted.keys():
         if (path, name) != ("", "metadata"):
             yield from _differences(inside[name], wanted[name], f"{path}.{name}")

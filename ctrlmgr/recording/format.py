@@ -42,6 +42,9 @@ class Made(NamedTuple):
     """The last revision that this reconcile answers."""
 
 
+_UNTOLD = Made()
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
 
@@ -52,7 +55,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     type: EventType
     object: Object
     recorded_at: int = 0
-    made: Made = Made()
+    made: Made = _UNTOLD
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +173,9 @@ class RecordingReader:
         if not data.isascii():
             self._refuse_bad_utf8(data)
         try:
-            obj = self._custom.named(Object.from_wire(line.object))
+            obj = Object.from_wire(line.object)
+            if obj.resource.group:
+                obj = self._custom.named(obj)
         except (BadRequest, RecursionError) as error:
             self._decoded(data)  # what is wrong may be the line as a whole, which was taken for a plain one
             raise self._error(str(error)) from error
@@ -187,7 +192,7 @@ class RecordingReader:
             still = type_ is EventType.ADDED and not line.recorded_at
             self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
-        made = Made(line.actor)
+        made = Made(line.actor) if line.actor else _UNTOLD
         if line.reconcile is not None:
             made = Made(line.actor, self._time(line.reconcile.started_at), max(line.reconcile.triggers, default=0))
         return Change(self.line, type_, obj, self._time(line.recorded_at), made)

@@ -49,6 +49,10 @@ class HostPort(NamedTuple):
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
 
 
+Kin = tuple[str, frozenset[tuple[str, str]]]
+"""A namespace and labels: what pods that are alike have in common."""
+
+
 class PodInfo:
     """A pod, and what scheduling derives from it, once."""
 
@@ -73,6 +77,17 @@ class PodInfo:
     def has_ended(self) -> bool:
         """Whether it holds nothing on its node any more."""
         return self.view.status.phase in _ENDED
+
+    @cached_property
+    def kin(self) -> Kin:
+        """What it has in common with those that selectors take for the same."""
+        return self.namespace, frozenset(self.labels.items())
+
+    @cached_property
+    def asks_for_nodes(self) -> bool:
+        """Whether not every node will do: it has a selector, or required affinity."""
+        affinity = self.node_affinity
+        return bool(self.view.spec.node_selector) or (affinity is not None and affinity.required is not None)
 
     @cached_property
     def requests(self) -> Amounts:
@@ -168,6 +183,8 @@ class NodeInfo:
     ports: list[HostPort] = field(default_factory=list)
     with_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     with_required_anti_affinity: dict[Key, PodInfo] = field(default_factory=dict)
+    kin: dict[Kin, int] = field(default_factory=dict)
+    """How many pods of each kind there are that are not on their way out."""
     zone: str = field(init=False)
     """Region and zone as one key; "" if it says neither."""
 
@@ -195,6 +212,8 @@ class NodeInfo:
         _count(self.used, pod.requests, 1)
         _count(self.used_defaulted, pod.defaulted_requests, 1)
         self.ports.extend(pod.host_ports)
+        if not pod.is_terminating:
+            self.kin[pod.kin] = self.kin.get(pod.kin, 0) + 1
         if pod.has_affinity:
             self.with_affinity[pod.key] = pod
             if pod.required_anti_affinity:
@@ -207,6 +226,10 @@ class NodeInfo:
         _count(self.used_defaulted, held.defaulted_requests, -1)
         for port in held.host_ports:
             self.ports.remove(port)
+        if not held.is_terminating:
+            self.kin[held.kin] -= 1
+            if not self.kin[held.kin]:
+                del self.kin[held.kin]
         self.with_affinity.pop(pod.key, None)
         self.with_required_anti_affinity.pop(pod.key, None)
 
@@ -218,7 +241,7 @@ class NodeInfo:
     def copy(self) -> NodeInfo:
         """Return the same, to be changed by itself."""
         fresh = NodeInfo(self.name, self.labels, self.taints, self.unschedulable, self.allocatable, self.images)
-        fresh.pods, fresh.ports = dict(self.pods), list(self.ports)
+        fresh.pods, fresh.ports, fresh.kin = dict(self.pods), list(self.ports), dict(self.kin)
         fresh.used, fresh.used_defaulted = dict(self.used), dict(self.used_defaulted)
         fresh.with_affinity = dict(self.with_affinity)
         fresh.with_required_anti_affinity = dict(self.with_required_anti_affinity)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.model import Kin, NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import selects
 from ctrlmgr.scheduling.taints import first_untolerated
 from ctrlmgr.scheduling.views import Selector, SpreadConstraint
@@ -38,20 +38,35 @@ def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
 
 def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
     """Say whether a node's pods count for a constraint of `pod`."""
-    if constraint.node_affinity_policy != "Ignore" and not selects(
-        node.name, node.labels, pod.view.spec.node_selector, pod.node_affinity
-    ):
+    minds = pod.asks_for_nodes and constraint.node_affinity_policy != "Ignore"
+    if minds and not selects(node.name, node.labels, pod.view.spec.node_selector, pod.node_affinity):
         return False
     return constraint.node_taints_policy != "Honor" or first_untolerated(node.taints, pod.tolerations) is None
 
 
-def _matching(pods: Iterable[PodInfo], constraint: SpreadConstraint, namespace: str) -> int:
-    selector = constraint.label_selector
-    if selector is None or selector.is_empty:
-        return 0
-    return sum(
-        not each.is_terminating and each.namespace == namespace and selector.matches(each.labels) for each in pods
-    )
+class _Matching:
+    """Counts the pods on nodes that a constraint is about; of those that are alike one is asked."""
+
+    def __init__(self, constraint: SpreadConstraint, namespace: str) -> None:
+        self._selector = constraint.label_selector
+        self._namespace = namespace
+        self._known: dict[Kin, bool] = {}
+
+    def on(self, node: NodeInfo) -> int:
+        total = 0
+        for kin, count in node.kin.items():
+            matches = self._known.get(kin)
+            if matches is None:
+                matches = self._known[kin] = self._is_about(kin)
+            if matches:
+                total += count
+        return total
+
+    def _is_about(self, kin: Kin) -> bool:
+        selector, (namespace, labels) = self._selector, kin
+        if selector is None or selector.is_empty or namespace != self._namespace:
+            return False
+        return selector.matches(dict(labels))
 
 
 def _selects(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
@@ -66,13 +81,13 @@ class HardSpread:
         self._pod = pod
         self.constraints = [each for each in pod.spread if each.when_unsatisfiable == HARD]
         self._counts: list[dict[str, int]] = [{} for _ in self.constraints]
+        matching = [_Matching(each, pod.namespace) for each in self.constraints]
         for node in nodes if self.constraints else ():
             if self._is_domain(node):
-                for constraint, counts in zip(self.constraints, self._counts, strict=True):
+                for constraint, counts, pods in zip(self.constraints, self._counts, matching, strict=True):
                     if _includes(constraint, pod, node):
                         value = node.labels[constraint.topology_key]
-                        found = _matching(node.pods.values(), constraint, pod.namespace)
-                        counts[value] = counts.get(value, 0) + found
+                        counts[value] = counts.get(value, 0) + pods.on(node)
 
     def copy(self) -> HardSpread:
         """Return the same, to be changed by itself."""
@@ -121,7 +136,8 @@ def spread_scores(
     if not constraints:
         return None
     ignored = {node.name for node in feasible if own and not _has_labels(node, constraints)}
-    counts = _domain_counts(pod, constraints, feasible, nodes, ignored, strict=own)
+    matching = [_Matching(each, pod.namespace) for each in constraints]
+    counts = _domain_counts(pod, constraints, matching, feasible, nodes, ignored, strict=own)
     weights = [
         math.log((len(feasible) - len(ignored) if each.topology_key == HOST else len(found)) + 2)
         for each, found in zip(constraints, counts, strict=True)
@@ -129,7 +145,7 @@ def spread_scores(
     raw = {}
     for node in feasible:
         if node.name not in ignored:
-            raw[node.name] = _raw_score(pod, node, constraints, counts, weights)
+            raw[node.name] = _raw_score(node, constraints, matching, counts, weights)
     return _normalized(raw, [node.name for node in feasible])
 
 
@@ -140,7 +156,8 @@ def _has_labels(node: NodeInfo, constraints: Iterable[SpreadConstraint]) -> bool
 def _domain_counts(
     pod: PodInfo,
     constraints: Sequence[SpreadConstraint],
-    feasible: Iterable[NodeInfo],
+    matching: Sequence[_Matching],
+    feasible: Sequence[NodeInfo],
     nodes: Iterable[NodeInfo],
     ignored: set[str],
     *,
@@ -152,31 +169,34 @@ def _domain_counts(
         for each, found in zip(constraints, counts, strict=True):
             if node.name not in ignored and each.topology_key != HOST:
                 found[node.labels.get(each.topology_key, "")] = 0
-    if not any(counts):
-        return counts
-    for node in nodes:
-        if strict and not _has_labels(node, constraints):
+    # Where no node that can take the pod has the label, what is counted would tell none of them from another.
+    counted = [
+        each
+        for each in zip(constraints, counts, matching, strict=True)
+        if each[1] and any(each[0].topology_key in node.labels for node in feasible)
+    ]
+    for node in nodes if counted else ():
+        if not node.kin or (strict and not _has_labels(node, constraints)):
             continue
-        for each, found in zip(constraints, counts, strict=True):
+        for each, found, pods in counted:
             value = node.labels.get(each.topology_key, "")
             if value in found and _includes(each, pod, node):
-                found[value] += _matching(node.pods.values(), each, pod.namespace)
+                found[value] += pods.on(node)
     return counts
 
 
 def _raw_score(
-    pod: PodInfo,
     node: NodeInfo,
     constraints: Sequence[SpreadConstraint],
+    matching: Sequence[_Matching],
     counts: Sequence[Mapping[str, int]],
     weights: Sequence[float],
 ) -> int:
     score = 0.0
-    for each, found, weight in zip(constraints, counts, weights, strict=True):
+    for each, pods, found, weight in zip(constraints, matching, counts, weights, strict=True):
         value = node.labels.get(each.topology_key)
         if value is not None:
-            by_host = each.topology_key == HOST
-            count = _matching(node.pods.values(), each, pod.namespace) if by_host else found[value]
+            count = pods.on(node) if each.topology_key == HOST else found[value]
             score += count * weight + (each.max_skew - 1)
     return math.floor(score + 0.5)
 

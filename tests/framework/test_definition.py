@@ -198,6 +198,8 @@ def changed(path: list[Any], value: Any) -> dict[str, Any]:
     return stored
 
 
+A_STRUCT = {"type": "object", "properties": {"a": {"type": "string"}}}
+A_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 PROPERTIES = ["versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties"]
 
 
@@ -210,6 +212,8 @@ PROPERTIES = ["versions", 0, "schema", "openAPIV3Schema", "properties", "spec", 
         ([*PROPERTIES, "weight", "type"], "string", ".spec.weight is of type string, not number"),
         ([*PROPERTIES, "labels", "additionalProperties", "type"], "integer", ".spec.labels{} is of type integer"),
         ([*PROPERTIES, "tags", "items", "type"], "integer", ".spec.tags[] is of type integer"),
+        ([*PROPERTIES, "labels"], A_STRUCT, ".spec.labels has fields of its own (a), and is no map"),
+        (PROPERTIES[:-1], A_MAP, ".spec is a map, and has no fields of its own ("),
         ([*PROPERTIES, "more"], {"type": "string"}, None),
         ([*PROPERTIES, "label"], {"type": "string"}, None),
     ],

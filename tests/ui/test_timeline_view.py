@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, expect
 
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.listing import QUIET
@@ -135,6 +136,8 @@ def test_a_revision_and_a_time_can_be_typed(tab: Page, database: Database) -> No
     field.fill("tomorrow, perhaps")
     field.press("Enter")
     expect(tab.locator(".scrubber .problem")).to_contain_text("is no moment")
+    field.fill("12")
+    expect(tab.locator(".scrubber .problem")).to_be_empty()
 
 
 def test_a_closer_look_and_the_whole_again(tab: Page, database: Database) -> None:
@@ -159,6 +162,35 @@ def test_bars_by_what_was_written_along_revisions(tab: Page) -> None:
     expect(tab.locator(".bars path")).to_have_count(before - 1)
     tab.locator(".plot").hover(position={"x": 30, "y": 60})
     expect(tab.locator(".bubble")).to_contain_text(re.compile(r"revisions? \d"))
+
+
+@pytest.mark.parametrize("by", ["actor", "resource"])
+def test_a_row_has_the_colour_of_the_legend(tab: Page, served: Served, by: str) -> None:
+    tab.goto(f"{served.url}/ui/#/timeline?at=300&by={by}")
+    tab.reload()
+    at(tab, 300)
+    dots = tab.locator(".events tbody .dot")
+    expect(dots).to_have_count(60)
+    column = tab.locator(f".events tbody td:has(.dot) {'.actor' if by == 'actor' else '.kind'}")
+    legend = {each: tab.locator(".legend button", has_text=each) for each in set(column.all_inner_texts())}
+    coloured = 0
+    for index, name in enumerate(column.all_inner_texts()):
+        if legend[name].count() == 1:
+            coloured += 1
+            assert dots.nth(index).get_attribute("class") == legend[name].locator(".dot").get_attribute("class")
+    assert coloured > 20
+
+
+def test_bars_that_are_counted_in_part_say_so_until_they_are_whole(tab: Page, database: Database) -> None:
+    def in_part(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "counted": 123})
+
+    tab.route("**/ui/api/timeline*", in_part)
+    go(tab, "#/timeline?by=resource")
+    expect(tab.locator(".options")).to_contain_text("counted up to revision 123, counting on")
+    tab.unroute_all(behavior="wait")
+    expect(tab.locator(".options")).not_to_contain_text("counted")
 
 
 def test_a_link_opens_the_same_view_again(tab: Page, served: Served) -> None:

@@ -102,6 +102,8 @@ def _selects_object(hook: Hook, attributes: Attributes) -> bool:
         return False
     if hook.objects.is_empty:
         return True
+    if attributes.operation is Verb.CONNECT:
+        return False  # options have no labels that could be looked at, not even none
     states = (each for each in (attributes.object, attributes.old) if each is not None)
     return any(hook.objects.matches((each.get("metadata") or {}).get("labels") or {}) for each in states)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import socket
 import sys
 import tempfile
 import threading
@@ -11,14 +12,16 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
 from ctrlmgr.cli.options import configure_logging, takes_settings
-from ctrlmgr.errors import SettingsError
+from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.settings import Loaded
 
+_PATIENCE = 5.0
+"""Seconds for which a server is waited for."""
 SHOWN_FOR = 30.0
 """Seconds for which the file is there that the browser is to read."""
 
@@ -53,12 +56,27 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
     access = load([file])
     scheme, _, token = access.headers().get("authorization", "").partition(" ")
     link = f"{access.server}/ui/" + (f"#token={quote(token, safe='')}" if scheme == "Bearer" else "")
+    _check(access.server, access.proxy)
     opening = sys.stdout.isatty() if opens is None else opens
     click.echo(link)
     click.echo("or, for a browser that does not trust its certificate:", err=True)
     click.echo(f"  kubectl --kubeconfig {file} proxy    then http://127.0.0.1:8001/ui/", err=True)
     if opening:
         _open(link, is_secret=scheme == "Bearer")
+
+
+def _check(server: str, proxy: str) -> None:
+    """Return if something listens where a server should; raises `CtrlmgrError`. What is behind a proxy is believed."""
+    parts = urlsplit(server)
+    if proxy or not parts.hostname:
+        return
+    try:
+        socket.create_connection(
+            (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)), _PATIENCE
+        ).close()
+    except OSError as problem:
+        said = (problem.strerror or str(problem)).lower()
+        raise CtrlmgrError(f"no server answers at {server} ({said}): is `ctrlmgr serve` running?") from problem
 
 
 def _open(link: str, *, is_secret: bool) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+
 import click
 
 from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.settings import Loaded
+
+_PROMPT = 2
+"""Lines of a screen that the command itself and the next prompt take."""
+_FEWEST = 10
+"""Lines that are shown on the smallest screen."""
 
 
 @click.command(short_help="Show why an object is as it is: the causes of a change.")
@@ -15,6 +23,7 @@ from ctrlmgr.settings import Loaded
 @arguments.at_option("Why it was as it was then")
 @click.option("--effects", is_flag=True, help="The other way: what the change led to.")
 @click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")
+@click.option("--all", "whole", is_flag=True, help="Everything, also what is alike or was drawn before.")
 @output_option("tree", "json")
 def why(
     loaded: Loaded,
@@ -24,13 +33,15 @@ def why(
     at: str | None,
     effects: bool,
     depth: int,
+    whole: bool,
     output: str,
 ) -> None:
     """Show what led to an object's newest change.
 
     That is the reconcile that made it, all the changes that this reconcile answered (a workqueue makes one reconcile
     of many; every one of them is in the tree), and what led to those; at the ends stand the requests that wrote what
-    no reconcile did, if they were audited and are still kept. With --effects the tree goes the other way:
+    no reconcile did, if they were audited and are still kept. Changes that are alike are drawn as one; --all draws
+    them all, and on a terminal everything that does not fit the screen. With --effects the tree goes the other way:
     which reconciles answered the change, and what they wrote.
     Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
     it, or how it scored.
@@ -58,7 +69,16 @@ def why(
     if output == "json":
         change_lines.write_json(causes.as_json(tree))
         return
-    for line in trees.effects(tree) if effects else trees.causes(tree):
+    for line in _fitting([*(trees.effects(tree) if effects else trees.causes(tree, whole=whole))], whole=whole):
         click.echo(line)
     for line in placement.lines(placed) if placed is not None else ():
         click.echo(line)
+
+
+def _fitting(lines: list[str], *, whole: bool) -> list[str]:
+    """Return the lines that a terminal's screen has room for, and how many there are besides; elsewhere all."""
+    room = shutil.get_terminal_size().lines - _PROMPT
+    if whole or not sys.stdout.isatty() or len(lines) <= room:
+        return lines
+    kept = max(room - 1, _FEWEST)
+    return [*lines[:kept], f"… and {len(lines) - kept} lines more; --all shows them"]

@@ -1,19 +1,23 @@
 """How trees of causes and effects are drawn.
 
 Guarantees: an event's line comes before what belongs to it; colour only on a terminal; control characters in what
-others have written are printed as escapes.
+others have written are printed as escapes. Causes that are alike are drawn as one: the same change of objects of
+a kind, by the same hand. An event that was drawn is named again, without what it changed. Asked for the `whole` tree,
+neither is so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import click
 
 from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.causes import ADMISSION, Node, Run
-from ctrlmgr.inspection.differences import content, differences
+from ctrlmgr.inspection.differences import Difference, content, differences
+from ctrlmgr.inspection.past import Change
 from ctrlmgr.inspection.requests import Request
 from ctrlmgr.inspection.secrecy import masked_sides
 from ctrlmgr.logging import escape
@@ -22,23 +26,62 @@ _MOST = 4
 _WIDEST = 80
 """Differences told of one change, and characters of a value; `ctrlmgr history` tells all."""
 
+_TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d')
+"""What changes that are alike differ in all the same."""
 
-def causes(node: Node) -> Iterator[str]:
+_NAMED = 2
+"""Objects named of several that changed alike."""
+
+
+def causes(node: Node, *, whole: bool = False) -> Iterator[str]:
     """Yield an event, its changes, the reconcile that wrote it, and below that what the reconcile answered."""
-    yield from _event(node)
+    return _causes([node], None if whole else set())
+
+
+def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
+    """Draw some causes that are alike, the way onward of the first; those in `drawn` were before."""
+    node = alike[0]
+    is_known = drawn is not None and node.revision in drawn
+    if drawn is not None:
+        drawn.update(each.revision for each in alike)
+    if is_known and node.change is not None:
+        yield _head([node], node.change) + ("" if node.cut else "  (see above)")
+        return
+    yield from _event(alike)
     if node.request:
         yield f"└─ {_request(node.request)}"
     if node.run:
         is_asked = node.links or node.cut or node.run.controller == ADMISSION
         alone = "" if is_asked else "; nothing asked for it: a retry, or its time had come"
-        yield f"└─ {_reconcile(node.run, node)}{alone}"
-        for index, cause in enumerate(node.links):
-            yield from _branch(causes(cause), last=index == len(node.links) - 1, indent="   ")
+        others = f" (and the like for {len(alike) - 1} more)" if len(alike) > 1 else ""
+        yield f"└─ {_reconcile(node.run, node)}{alone}{others}"
+        groups = [[each] for each in node.links] if drawn is None else _grouped(node.links)
+        for index, group in enumerate(groups):
+            yield from _branch(_causes(group, drawn), last=index == len(groups) - 1, indent="   ")
+
+
+def _grouped(links: Sequence[Node]) -> list[list[Node]]:
+    """Put causes together that are alike, each group where its first is."""
+    groups: dict[object, list[Node]] = {}
+    for each in links:
+        groups.setdefault(_likeness(each), []).append(each)
+    return list(groups.values())
+
+
+def _likeness(node: Node) -> object:
+    """Return what is the same of causes that are alike: all but which object it was, when, and what that answered."""
+    change = node.change
+    if change is None:
+        return node.revision
+    said = tuple(text for each in _differences(change) if not _TIME.search(text := told(each, widest=_WIDEST)))
+    controller = node.run.controller if node.run else ""
+    place = (change.object.resource, change.object.namespace)
+    return (place, change.type, change.author.actor, controller, said, node.request, node.cut)
 
 
 def effects(node: Node) -> Iterator[str]:
     """Yield an event and below it, reconcile by reconcile, what those wrote that answered it."""
-    yield from _event(node)
+    yield from _event([node])
     runs: dict[int, list[Node]] = {}
     for effect in node.links:
         runs.setdefault(effect.run.id if effect.run else 0, []).append(effect)
@@ -57,20 +100,41 @@ def _branch(lines: Iterator[str], *, last: bool, indent: str) -> Iterator[str]:
         yield indent + mark + line
 
 
-def _event(node: Node) -> Iterator[str]:
+def _event(alike: Sequence[Node]) -> Iterator[str]:
+    node = alike[0]
     change = node.change
     if change is None:
         yield f"{node.revision}  (compacted)"
         return
-    which, by = subject(change.object.resource, change.object.key), written_by(change.author)
-    yield f"{node.revision}  {which}  {change.type.name}  {format_time(change.recorded_at)}  {by}{_cut(node)}"
-    sides = masked_sides(change.object.resource, content(change.before), content(change.object))
-    found = list(differences(*sides)) if change.before else []
+    yield _head(alike, change) + _cut(node)
+    found = _differences(change)
     bar = "│  " if node.run or node.links or node.request else "   "
     for difference in found[:_MOST]:
         yield f"{bar}{told(difference, widest=_WIDEST)}"
     if len(found) > _MOST:
         yield f"{bar}… and {len(found) - _MOST} more"
+
+
+def _head(alike: Sequence[Node], change: Change) -> str:
+    """Return the line of an event, or of several of a kind: how many, and the first of them by name."""
+    node, by = alike[0], written_by(change.author)
+    rest = f"{change.type.name}  {format_time(change.recorded_at)}  {by}"
+    objects = dict.fromkeys(each.change.object.key for each in alike if each.change is not None)
+    if len(objects) < 2:
+        times = f"{len(alike)} times  " if len(alike) > 1 else ""
+        return f"{node.revision}  {subject(change.object.resource, change.object.key)}  {times}{rest}"
+    names = [escape(key.name) for key in objects]
+    more = f" … +{len(names) - _NAMED}" if len(names) > _NAMED else ""
+    where = f" in {escape(change.object.namespace)}" if change.object.namespace else ""
+    which = f"{len(names)} {change.object.resource}{where}: {', '.join(names[:_NAMED])}{more}"
+    return f"{node.revision}  {click.style(which, bold=True)}  {rest}"
+
+
+def _differences(change: Change) -> list[Difference]:
+    if not change.before:
+        return []
+    sides = masked_sides(change.object.resource, content(change.before), content(change.object))
+    return list(differences(*sides))
 
 
 def _cut(node: Node) -> str:

@@ -2,7 +2,7 @@
 
 Guarantees:
 - Telling costs a controller an append to a list: it never waits and never fails. When 1,000 things wait to be written
-  already, what comes next is dropped, and logged.
+  already, what comes next is dropped; how much that was is logged, at once and then every ten seconds at most.
 - What is written is what client-go's recorder writes (`tools/record/event.go`): similar things are combined, the same
   thing is counted, and no component can flood a namespace (`event_correlation`).
 - When the log cannot be reached everything waits for it, for up to 12 tries; what the log refuses is dropped: a
@@ -47,6 +47,9 @@ TRIES: Final = 12
 """How often one is tried (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
 """Seconds between tries; before the second any part of it, lest all processes come back at once."""
+
+QUIET: Final = 10.0
+"""Seconds in which what is dropped is logged once: a line for each would cost as much as writing it."""
 
 _DEFAULT_NAMESPACE: Final = "default"
 """Where Events about cluster-scoped objects are."""
@@ -129,6 +132,8 @@ class EventBroadcaster:
         self._told: deque[tuple[Occurrence, Client]] = deque()
         self._held: _Task | None = None
         self._closed = False
+        self._dropped = 0  # since that was logged
+        self._quiet_until = 0.0
         # The last name's number: nanoseconds since 1970, or one more than the one before.
         self._stamp = 0
 
@@ -151,8 +156,19 @@ class EventBroadcaster:
             if not dropped:
                 self._told.append((told, client))
                 self._changed.notify()
-        if dropped:
-            log.error("event dropped", reason=told.reason, message=told.message, kind=told.subject.kind)
+            count = self._drop() if dropped else 0
+        if count:
+            log.error("events dropped", count=count, reason=told.reason, message=told.message, kind=told.subject.kind)
+
+    def _drop(self) -> int:
+        """Count what is dropped, with the lock held; return how much to log, 0 if that can wait."""
+        now = self._clock.monotonic()
+        self._dropped += 1
+        if now < self._quiet_until:
+            return 0
+        self._quiet_until = now + QUIET
+        count, self._dropped = self._dropped, 0
+        return count
 
     def run(self, stop: threading.Event) -> None:
         """Write until `stop` is set, and then what is left."""

@@ -22,13 +22,18 @@ export function badge(type) {
   return h("span", { class: `badge ${type.toLowerCase()}` }, type.toLowerCase());
 }
 
-/** Who wrote something. @param {{actor: string, userAgent: string}} author */
-export function actor(author) {
+/** The dot that a name has in the legend. @param {import("./colours.js").Sort} sort @param {string} name */
+export function dot(sort, name) {
+  return h("i", { class: `dot ${colour(sort, name)}` });
+}
+
+/** Who wrote something. @param {{actor: string, userAgent: string}} author @param {boolean} [marked] */
+export function actor(author, marked = true) {
   const title = author.userAgent ? `${author.actor} (${author.userAgent})` : author.actor;
   return h(
     "span",
     { class: "actor", title },
-    h("i", { class: `dot ${colour("actor", author.actor)}` }),
+    marked && dot("actor", author.actor),
     who(author.actor),
   );
 }

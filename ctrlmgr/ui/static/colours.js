@@ -14,6 +14,11 @@ export function learn(sort, names) {
   for (const name of names) if (!known.has(name) && known.size < SLOTS) known.set(name, known.size);
 }
 
+/** Return what is another one whenever more names have colours. */
+export function known() {
+  return Object.values(slots).reduce((sum, each) => sum + each.size, 0);
+}
+
 /** Return the class that has a name's colour. @param {Sort} sort @param {string} name */
 export function colour(sort, name) {
   const slot = slots[sort].get(name);

@@ -20,8 +20,8 @@ import { timeline } from "./view_timeline.js";
 /**
  * @typedef {import("./scrubber.js").Moment} Moment
  * @typedef {{node: HTMLElement, update: (params: Record<string, string>, moment: Moment) => Promise<void>,
- *            always?: boolean, filter?: () => void}} View
- *   `always`: it shows what goes on now, not the log
+ *            always?: boolean, filter?: () => void, drawn?: () => void}} View
+ *   `always`: it shows what goes on now, not the log; `drawn` is told when the bars on top are there
  */
 
 /** @type {Record<string, () => View>} */
@@ -56,7 +56,8 @@ const update = latest(async () => {
   const { view: name, params } = current();
   const known = name in VIEWS ? name : "timeline";
   if (known !== shown) open(known);
-  heading.hidden = known in WITHIN; // those views have headings of their own
+  if (known in WITHIN) heading.remove(); // those views have headings of their own
+  else stage.before(heading);
   fill(heading, MENU.find(([each]) => each === known)?.[1]);
   const head = status.head;
   const at = params.at ? Math.min(Number(params.at) || head, head) : head;
@@ -72,6 +73,7 @@ const update = latest(async () => {
       return;
     }
     await Promise.all([time.node.hidden ? null : time.update(moment), view.update(params, moment)]);
+    view.drawn?.();
     if (view.node.parentNode !== stage) fill(stage, view.node);
     stage.dataset.at = String(at);
   } catch (error) {
@@ -96,6 +98,7 @@ function notice(title, text) {
 function failed(error) {
   if (error instanceof Refused && error.needsToken) {
     closed = true;
+    heading.remove(); // the door has its own
     document.body.classList.add("closed");
     fill(stage, door(error.message, enter));
   } else if (error instanceof Refused) {
@@ -114,12 +117,16 @@ function enter() {
   void look();
 }
 
+const GONE =
+  "The server does not answer. What is shown is as it was; it is asked again every second. " +
+  "If it was stopped, `ctrlmgr serve` starts it.";
+
 /** @param {boolean} is */
 function offline(is) {
   banner.hidden = !is;
   document.body.classList.toggle("offline", is);
   pulse.classList.toggle("off", is);
-  fill(banner, is ? "The server does not answer. What is shown is as it was; it is asked again every second." : "");
+  fill(banner, is ? GONE : "");
 }
 
 /** Look how far the log has got, and show what is new. */
@@ -155,7 +162,6 @@ function build() {
     ),
     banner,
     time.node,
-    heading,
     stage,
   );
 }
@@ -182,6 +188,7 @@ function keys() {
 
 takeToken();
 build();
+fill(stage, notice("Asking the server", "What there is to see comes with its first answer."));
 keys();
 listen(() => void update());
 document.addEventListener("visibilitychange", () => document.hidden || void look());

@@ -56,7 +56,11 @@ export function scrubber(failed) {
       autocomplete: "off",
       onkeydown: entered,
       onfocus: () => field.select(),
-      onblur: show,
+      oninput: () => fill(problem),
+      onblur: () => {
+        fill(problem);
+        show();
+      },
     })
   );
   const when = h("time", { class: "when" });
@@ -85,6 +89,7 @@ export function scrubber(failed) {
     ["time", "time"],
     ["revision", "revisions"],
   ]);
+  const counting = h("span", { class: "quiet", "aria-live": "polite" });
   const whole = h("button", { class: "whole", onclick: () => zoom(null), title: "the whole log (0)" }, "whole log");
   const node = h(
     "section",
@@ -94,7 +99,7 @@ export function scrubber(failed) {
       { class: "controls" },
       h("div", { class: "position" }, back, field, forth, live, when, problem),
       legend,
-      h("div", { class: "options" }, whole, by, along),
+      h("div", { class: "options" }, counting, whole, by, along),
     ),
     plot,
     axis,
@@ -127,7 +132,9 @@ export function scrubber(failed) {
       learn(by_, answer.series);
       scale = new Scale(answer, axis_);
       draw();
-      if (answer.counted < answer.head) drawn = "";
+      const left = answer.counted < answer.head;
+      if (left) drawn = "";
+      fill(counting, left && `counted up to revision ${count(answer.counted)}, counting on`);
     } catch (error) {
       drawn = "";
       failed(error);

@@ -3,7 +3,8 @@
 import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
 import { change as travel, link } from "./state.js";
-import { actor, badge, content, objectLink, reconcile, revisionLink, time } from "./changes.js";
+import { actor, badge, content, dot, objectLink, reconcile, revisionLink, time } from "./changes.js";
+import { known } from "./colours.js";
 import { filters } from "./filters.js";
 import { count } from "./format.js";
 import { unseen } from "./unseen.js";
@@ -24,6 +25,8 @@ export function timeline() {
   const chosen = filters();
   const node = h("div", { class: "two wide-left" });
   let shown = "";
+  let by = "actor";
+  let redraw = () => {};
   let list = { events: [], looked: 0, hidden: 0 };
 
   async function update(params, moment) {
@@ -40,7 +43,8 @@ export function timeline() {
       return;
     }
     const query = { at: moment.at, limit: LISTED, ...chosen.of(params) };
-    const key = JSON.stringify(query);
+    by = params.by;
+    const key = JSON.stringify([query, by]);
     if (key === shown) return;
     const found = await ask("events", query);
     if (!found.events.length && moment.unseen) {
@@ -59,9 +63,11 @@ export function timeline() {
   }
 
   function show(query, focus) {
+    const colours = known();
+    redraw = () => known() !== colours && show(query, focus);
     fill(
       body,
-      list.events.map((event) => row(event, focus)),
+      list.events.map((event) => row(event, focus, by)),
     );
     const nothing = !list.events.length && "Nothing that was asked for happened up to this moment. ";
     fill(
@@ -88,7 +94,7 @@ export function timeline() {
     show(query, focus);
   }
 
-  return { node, update, filter: chosen.focus };
+  return { node, update, filter: chosen.focus, drawn: () => redraw() };
 }
 
 async function about(revision) {
@@ -101,7 +107,7 @@ async function about(revision) {
   }
 }
 
-function row(event, focus) {
+function row(event, focus, by) {
   const go = (clicked) => {
     if (!clicked.target.closest("a")) travel({ at: event.revision });
   };
@@ -111,8 +117,8 @@ function row(event, focus) {
     h("td", { class: "number" }, revisionLink(event.revision)),
     h("td", { class: "quiet" }, time(event.recordedAt)),
     h("td", null, badge(event.type)),
-    h("td", null, objectLink(event)),
-    h("td", null, actor(event)),
+    h("td", null, by === "resource" && dot(by, event.resource), objectLink(event)),
+    h("td", null, actor(event, by === "actor")),
     h("td", { class: "quiet" }, event.key ?? ""),
   );
 }

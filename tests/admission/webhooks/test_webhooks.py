@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hooks
+from ctrlmgr.admission.webhooks.matching import invocation_of
+from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.calls.call import Reply
+from tests.admission.stage import Write
 from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
+from tests.kinds.stage import KINDS
 
 
 def label(key: str, value: str) -> dict[str, Any]:
@@ -324,6 +329,22 @@ def test_an_update_of_what_has_changed_meanwhile_is_asked_about_again() -> None:
     assert (patched.code, patched.body["metadata"]["labels"]) == (200, {"marked": "no", "new": "1"})
     assert hooked.paths == ["a", "a"]
     assert [request["oldObject"]["metadata"]["labels"]["marked"] for _, request in hooked.asked] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_asked"), [({}, True), ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False)]
+)
+def test_a_hook_that_looks_at_labels_is_not_asked_about_connections(selector: dict[str, Any], is_asked: bool) -> None:
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}]
+    webhook = {"name": "a.example.com", "rules": rules, "objectSelector": selector, "admissionReviewVersions": ["v1"]}
+    kind = "ValidatingWebhookConfiguration"
+    version = "admissionregistration.k8s.io/v1"
+    fields = {"apiVersion": version, "kind": kind, "metadata": {"name": "c"}, "webhooks": [webhook]}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    options = {"command": ["sh"], "metadata": {}}
+    write = Write("v1/pods", options, None, fields, namespace, operation=Verb.CONNECT, subresource="exec").attributes
+    (hook,) = Hooks(VALIDATING).found(write.view)
+    assert (invocation_of(hook, write, KINDS) is not None) is is_asked
 
 
 def test_a_service_is_judged_as_kubernetes_stores_it() -> None:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
@@ -15,6 +16,7 @@ from ctrlmgr.controllers.events.recorder import (
     NORMAL,
     PAUSE,
     QUEUED,
+    QUIET,
     TRIES,
     WARNING,
     EventBroadcaster,
@@ -215,8 +217,16 @@ def test_a_log_that_stays_away_is_given_up() -> None:
 
 def test_telling_never_waits_and_is_dropped_when_too_much_does() -> None:
     room = Newsroom()
-    for number in range(QUEUED + 5):
-        room.recorder.event(a_lease(f"lease-{number}"), WARNING, "Failed", "it failed")
+
+    def tell(count: int) -> None:
+        for number in range(count):
+            room.recorder.event(a_lease(f"lease-{number}"), WARNING, "Failed", "it failed")
+
+    with capture_logs() as logged:
+        tell(QUEUED + 5)
+        room.clock.step(QUIET)
+        tell(1)
+    assert [(each["event"], each["count"]) for each in logged] == [("events dropped", 1), ("events dropped", 5)]
     assert len(room.told()) == QUEUED
 
 

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from random import Random
 
 import pytest
 
-from ctrlmgr.api.resource import DEFINITIONS as RESOURCE
-from ctrlmgr.api.resource import Resource
-from ctrlmgr.inspection import past
-from ctrlmgr.inspection.database import open_database
 from tests.e2e.serving import Server, until
 from tests.e2e.widgets import DEFINITIONS, definition
+from tests.robustness.faults.killed_definition import (
+    COUNT,
+    GROUP,
+    LONGEST,
+    WHERE,
+    WIDGETS,
+    after,
+    at_step,
+    is_established,
+    seen_off,
+)
+from tests.robustness.faults.stage import sqlite_url
 
-GROUP = "killed.example.com"
-WHERE = f"{DEFINITIONS}/widgets.{GROUP}"
-WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
-COUNT = 25
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'killed.db'}"
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgresql":
+        found: str = request.getfixturevalue("postgres_url")
+        return found
+    return sqlite_url(tmp_path)
 
 
 @pytest.fixture
@@ -36,35 +44,15 @@ def server(url: str, tmp_path: Path) -> Iterator[Server]:
         server.close()
 
 
-def left(server: Server) -> int:
-    """Return how many objects there are; none where they are not served."""
-    code, listed = server.request("GET", WIDGETS)
-    return len(listed["items"]) if code == 200 else 0
-
-
-def is_established(server: Server) -> bool:
-    conditions: list[dict[str, Any]] = server.request("GET", WHERE)[1].get("status", {}).get("conditions") or []
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
 def test_nothing_is_left_wherever_it_was_killed(server: Server, url: str) -> None:
-    for remaining in (COUNT, COUNT // 2, 0):
-        server.create(DEFINITIONS, definition(GROUP))
-        until(lambda: is_established(server))
-        for index in range(COUNT):
-            metadata = {"name": f"w{index}"}
-            server.create(WIDGETS, {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": metadata})
-        assert server.request("DELETE", WHERE)[0] == 200
-        until(lambda most=remaining: left(server) <= most)
-        server.kill()
-        server.start()
-        until(lambda: server.request("GET", WHERE)[0] == 404)
-        until(lambda: server.request("GET", WIDGETS)[0] == 404)
-        with open_database(url) as database:
-            assert past.objects(database, Resource(GROUP, "widgets")) == []
-            assert past.objects(database, RESOURCE, name=f"widgets.{GROUP}") == []
+    waits = [at_step(COUNT // 2)]
+    if url.startswith("sqlite"):
+        waits += [at_step(COUNT), at_step(0), after(Random(1).uniform(0, LONGEST))]
+    for wait in waits:
+        seen_off(server, url, wait)
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_what_something_holds_is_seen_off_after_a_kill_too(server: Server) -> None:
     server.create(DEFINITIONS, definition(GROUP))
     until(lambda: is_established(server))

@@ -1,0 +1,116 @@
+"""Who may approve and sign for a signer, and which groups no client is certified in."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes as Question
+from ctrlmgr.authorization.authorizer import ALLOWED, Immediate, Verdict
+from ctrlmgr.authorization.authorizer import Decision as Decided
+from ctrlmgr.errors import Forbidden
+from tests.admission.stage import Write
+
+PATH = "certificates.k8s.io/v1/certificatesigningrequests"
+SIGNER = "example.com/hooks"
+APPROVED = {"conditions": [{"type": "Approved", "status": "True"}]}
+SIGNED = {"certificate": "eA=="}
+
+
+class Only(Immediate):
+    """Allows what is named: a verb and the name of a signer."""
+
+    def __init__(self, *rights: tuple[str, str]) -> None:
+        self._rights = rights
+
+    def authorize(self, user: User, attributes: Question) -> Verdict:
+        assert (attributes.resource, attributes.group, attributes.version) == ("signers", "certificates.k8s.io", "*")
+        known = (attributes.verb, attributes.name) in self._rights
+        return ALLOWED if known else Verdict(Decided.NO_OPINION, "no rule")
+
+
+def request(signer: str = SIGNER, status: dict[str, Any] | None = None, csr: str = "") -> dict[str, Any]:
+    return {"spec": {"signerName": signer, "request": csr}, "status": status or {}}
+
+
+def written(plugin: Plugin, new: dict[str, Any], old: dict[str, Any] | None, subresource: str) -> str:
+    """Return what a plugin refuses a write with, nothing if it lets it be."""
+    try:
+        Write(PATH, new, old, subresource=subresource).admit(plugin)
+    except Forbidden as refused:
+        return str(refused).partition(" is forbidden: ")[2]
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("rights", "is_allowed"),
+    [
+        ((("approve", SIGNER),), True),
+        ((("approve", "example.com/*"),), True),
+        ((("approve", "example.com/others"),), False),
+        ((("sign", SIGNER),), False),
+        ((), False),
+    ],
+)
+def test_approving_takes_the_right_to_the_signer(rights: tuple[tuple[str, str], ...], is_allowed: bool) -> None:
+    said = written(CertificateApproval(Only(*rights)), request(status=APPROVED), request(), "approval")
+    assert said == ("" if is_allowed else f'user not permitted to approve requests with signerName "{SIGNER}"')
+    assert not written(CertificateApproval(Only()), request(status=APPROVED), request(), "status")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_asked"),
+    [
+        ({}, SIGNED, True),
+        ({}, APPROVED, True),
+        (APPROVED, {**APPROVED, **SIGNED}, True),
+        (SIGNED, SIGNED, False),
+        ({}, {"certificate": "", "conditions": []}, False),
+    ],
+)
+def test_signing_takes_the_right_where_something_is_signed(
+    old: dict[str, Any], new: dict[str, Any], is_asked: bool
+) -> None:
+    said = written(CertificateSigning(Only()), request(status=new), request(status=old), "status")
+    assert said == (f'user not permitted to sign requests with signerName "{SIGNER}"' if is_asked else "")
+    allowed = CertificateSigning(Only(("sign", "example.com/*")))
+    assert not written(allowed, request(status=new), request(status=old), "status")
+
+
+def asked(*organizations: str) -> str:
+    """Return a request for a certificate as a member of groups, as requests hold it."""
+    names = [x509.NameAttribute(NameOID.COMMON_NAME, "alice")]
+    names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names))
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+@pytest.mark.parametrize(
+    ("signer", "groups", "is_refused"),
+    [
+        ("kubernetes.io/kube-apiserver-client", ("system:masters",), True),
+        ("kubernetes.io/kube-apiserver-client", ("developers", "system:masters"), True),
+        ("kubernetes.io/kube-apiserver-client", ("developers",), False),
+        (SIGNER, ("system:masters",), False),
+    ],
+)
+def test_no_client_is_certified_as_who_may_do_everything(
+    signer: str, groups: tuple[str, ...], is_refused: bool
+) -> None:
+    said = written(CertificateSubjectRestriction(), request(signer, csr=asked(*groups)), None, "")
+    words = "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
+    assert said == (words if is_refused else "")
