@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
+_MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of UTC, and written so
 _FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
@@ -40,14 +41,11 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary moment, suspended time included where the system counts it."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_BOOTTIME else time.monotonic()
+        return time.clock_gettime(_MONOTONIC)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` up to `timeout` seconds."""
         return condition.wait(timeout if timeout is None else min(timeout, threading.TIMEOUT_MAX))
-
-
-_HAS_BOOTTIME = hasattr(time, "CLOCK_BOOTTIME")
 
 
 def format_time(microseconds: int) -> str:

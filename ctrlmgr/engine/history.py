@@ -26,15 +26,12 @@ class History(NamedTuple):
 def read_history(log: EventLog, resource: Resource, revision: Revision, limit: int) -> History:
     """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed some of them."""
     events = log.events_after(revision, resource=resource, limit=limit)
-    states: dict[Key, Object | None] = {}  # what the events so far have left
+    # Before its first event here an object was what it was at `revision`, whichever event had made it that.
+    changed = {event.key for event in events if event.type is not EventType.ADDED}
+    states: dict[Key, Object | None] = {**log.states(resource, changed, at=revision)} if changed else {}
     changes: list[Change] = []
     for event in events:
-        key = event.key
-        old = None
-        if event.type is not EventType.ADDED:
-            # Before its first event here an object was what it was at `revision`, whichever event had made it that.
-            old = states[key] if key in states else log.get(resource, key, at=revision)
-        new = None if event.type is EventType.DELETED else event.object
+        old = None if event.type is EventType.ADDED else states.get(event.key)
+        states[event.key] = new = None if event.type is EventType.DELETED else event.object
         changes.append(Change(event.type, old, new, event.revision))
-        states[key] = new
     return History(changes, len(events) < limit)

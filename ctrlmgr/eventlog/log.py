@@ -98,6 +98,9 @@ class EventLog(Protocol):
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
         """Return one object now or at a revision, None if it did not exist; raises as `snapshot` does."""
 
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`, in few reads; raises as `snapshot` does."""
+
     def head(self) -> Head:
         """Return where the log ends."""
 

@@ -242,6 +242,11 @@ class MemoryEventLog:
             revision = self._readable(at, resource)
             return state_at(self._places.get((resource, key), []), revision)
 
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`."""
+        found = {key: self.get(resource, key, at=at) for key in keys}
+        return {key: obj for key, obj in found.items() if obj is not None}
+
     def head(self) -> Head:
         """Return where the log ends."""
         with self._open():

@@ -110,6 +110,10 @@ class PastLog:
         """Return one object as it was at our revision, or at an older one."""
         return self._log.get(resource, key, at=self._readable(at))
 
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`, which is ours or an older one."""
+        return self._log.states(resource, keys, at=self._readable(at))
+
     def _readable(self, at: Revision | None) -> Revision:
         if at is not None and at > self._at:
             raise BadRequest(f"revision {at} is beyond the head, {self._at}")

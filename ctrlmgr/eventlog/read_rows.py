@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt, SchemaOutdated
 from ctrlmgr.eventlog.event import Event, EventType, Head
-from ctrlmgr.eventlog.tables import compaction_floor, log_head
+from ctrlmgr.eventlog.tables import compaction_floor, log_head, object_
+
+_NAMES: Final = 100
+"""Objects asked for in one statement."""
 
 
 def read_head(connection: Connection) -> Head:
@@ -32,6 +36,17 @@ def read_floor(connection: Connection, *resources: Resource) -> Revision:
     if resources:
         query = query.where(compaction_floor.c.resource.in_(["", *map(str, resources)]))
     return connection.execute(query).scalar() or 0
+
+
+def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
+    """Narrow a query over objects to some of them: by namespace, as every database looks up by its index."""
+    wanted: dict[str, list[str]] = {}
+    for namespace, name in keys:
+        wanted.setdefault(namespace, []).append(name)
+    for namespace, names in wanted.items():
+        of_namespace = query.where(object_.c.namespace == namespace)
+        for first in range(0, len(names), _NAMES):
+            yield of_namespace.where(object_.c.name.in_(names[first : first + _NAMES]))
 
 
 def as_event(row: Row[Any]) -> Event:

@@ -40,7 +40,7 @@ from ctrlmgr.eventlog.event import (
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.pending import PendingAppend
-from ctrlmgr.eventlog.read_rows import as_event, as_object, given, read_floor, read_head
+from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
 from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger
 from ctrlmgr.eventlog.tables import reconcile as reconcile_table
@@ -329,6 +329,14 @@ class SQLLog(ABC):
                 self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
                 row = connection.execute(self._state_then, {**place, "at": at}).first()
         return as_object(row) if row else None
+
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`."""
+        with self._consistent_read() as connection:
+            self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
+            queries = narrowed(self._states_then.where(object_.c.resource == str(resource)), keys)
+            objects = [as_object(row) for query in queries for row in connection.execute(query, {"at": at})]
+        return {obj.key: obj for obj in objects}
 
     @cached_property
     def _state_now(self) -> Select[Any]:

@@ -198,10 +198,11 @@ class Application(Fronted):
         turns = self._clock.monotonic() - self._turned_at < _STANDSTILL
         return turns and all(check.problem() is None for check in self._alive_checks)
 
-    def announce(self) -> None:
+    def announce(self, *, claims: bool = True) -> None:
         """Write the kubeconfig for this server; one that only runs controllers leaves that of one that serves."""
-        if self._role != CONTROLLERS_ONLY or not self.kubeconfig.exists():
-            super().announce()
+        serves = self._role != CONTROLLERS_ONLY
+        if serves or not self.kubeconfig.exists():
+            super().announce(claims=claims and serves)
 
     def _leadership(
         self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random

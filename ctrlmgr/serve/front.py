@@ -10,6 +10,9 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from random import Random
+from urllib.parse import urlsplit
+
+import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.service_account_claims import Find
@@ -23,8 +26,10 @@ from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.chain import Behind
 from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
-from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
+from ctrlmgr.server.kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 ADMIN = User("system:admin", "system:admin", (MASTERS,))
 
@@ -57,6 +62,7 @@ class Front:
         self._clock = clock
         self._random = random
         self.kubeconfig = settings.data_path / kubeconfig
+        self._claim: Claim | None = None
         self._token = admin_token(self.kubeconfig, random)
         self.files: CertificateFiles = ensure_certificates(
             settings.data_path / "pki", certificate_names(settings), clock=clock
@@ -105,9 +111,25 @@ class Front:
             housekeeping=[self.serving.reload, *self.authentication.reloads, *housekeeping],
         )
 
-    def announce(self, url: str) -> None:
-        """Write the administrator's kubeconfig for a server at `url`."""
+    def announce(self, url: str, *, claims: bool = True) -> None:
+        """Write the administrator's kubeconfig for a server at `url`.
+
+        It is this process's from then on, if it `claims` it; where another one that lives has it already, this one
+        has a kubeconfig of its own, named by its port.
+        """
+        if claims:
+            self._claim = Claim(self.kubeconfig)
+            if not self._claim.is_held:
+                taken = self.kubeconfig
+                self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
+                log.warning("another server has the kubeconfig", taken=str(taken), ours=str(self.kubeconfig))
         write_kubeconfig(self.kubeconfig, server=url, authority=self.files.authority.read_bytes(), token=self._token)
+
+    def leave(self) -> None:
+        """Let another process have the kubeconfig."""
+        if self._claim is not None:
+            self._claim.end()
+            self._claim = None
 
 
 def certificate_names(settings: Settings) -> list[str]:

@@ -32,9 +32,9 @@ class Fronted:
         """The administrator's kubeconfig, once it is announced."""
         return self._front.kubeconfig
 
-    def announce(self) -> None:
-        """Write the kubeconfig for this server."""
-        self._front.announce(self.server.url)
+    def announce(self, *, claims: bool = True) -> None:
+        """Write the kubeconfig for this server, and have it for ourselves if we claim it."""
+        self._front.announce(self.server.url, claims=claims)
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set; raises what the manager raises."""
@@ -43,3 +43,5 @@ class Fronted:
             self.manager.run(stop)
         except TimeoutError as error:
             raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+        finally:
+            self._front.leave()

@@ -1,12 +1,14 @@
 """The kubeconfig that `serve` writes, so that kubectl and every client library find it and may do everything.
 
 Guarantees: the file has mode 0600, is written whole or not at all, and keeps its token over restarts, so that a
-client holding one goes on working.
+client holding one goes on working. Of several processes in one directory only one claims it at a time.
 """
 
 from __future__ import annotations
 
 import base64
+import fcntl
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,6 +40,28 @@ def admin_token(path: Path, random: Random) -> str:
     except (yaml.YAMLError, LookupError, TypeError) as error:
         raise SettingsError(f"data_dir: {path} is not a kubeconfig with a token; delete it for a new one") from error
     return str(token)
+
+
+class Claim:
+    """That a kubeconfig is this process's, as long as that lives."""
+
+    def __init__(self, path: Path) -> None:
+        """Claim the kubeconfig at `path` if no other process that lives has it; raises `SettingsError`."""
+        lock = path.with_name(f"{path.name}.lock")
+        try:
+            self._file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SettingsError(f"data_dir: {lock} cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.is_held = True
+            """Whether it is ours."""
+        except BlockingIOError:
+            self.is_held = False
+
+    def end(self) -> None:
+        """Let another process have it."""
+        os.close(self._file)
 
 
 def write_kubeconfig(path: Path, *, server: str, authority: bytes, token: str) -> None:

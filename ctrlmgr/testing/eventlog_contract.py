@@ -258,6 +258,16 @@ class EventLogContract:
         with pytest.raises(BadRequest, match="beyond the head"):
             log.snapshot(at=6)
 
+    def test_states_are_those_of_the_objects_asked_for(self, log: VerifiableLog) -> None:
+        many = [thing(f"p-{number}") for number in range(250)]
+        self.put(log, *map(add, many))
+        self.put(log, add(thing("s", kind="Service")), modify(thing("p-0", spec=1), 1), remove(many[1], 2))
+        keys = {each.key for each in many} | {Key("other", "p-8")}
+        for at in (250, 253):
+            assert log.states(PODS, keys, at=at) == {each.key: each for each in log.snapshot(PODS, at=at).objects}
+        assert [*log.states(PODS, [Key("shop", "p-7"), Key("other", "p-8")], at=253)] == [Key("shop", "p-7")]
+        assert log.states(SERVICES, keys, at=253) == log.states(PODS, [], at=253) == {}
+
     def test_snapshots_are_sorted_and_can_be_narrowed(self, log: VerifiableLog) -> None:
         self.put(
             log, add(thing("b")), add(thing("a", namespace="zoo")), add(thing("a")), add(thing("s", kind="Service"))

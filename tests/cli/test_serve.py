@@ -96,6 +96,30 @@ def test_it_writes_a_kubeconfig_for_its_owner_only(tmp_path: Path) -> None:
         assert path.read_text().replace(served.url, "") == re.sub(r"https://\S+", "", token)
 
 
+def server_of(kubeconfig: Path) -> str:
+    return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+
+
+def test_a_second_server_in_a_directory_leaves_the_kubeconfig_of_one_that_lives(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with serving(tmp_path) as first:
+        first.become_ready()
+        with serving(tmp_path) as second:
+            second.become_ready()
+            own = tmp_path / f"kubeconfig-{urlsplit(second.url).port}"
+            assert (server_of(path), server_of(own)) == (first.url, second.url)
+            assert own.stat().st_mode & 0o777 == 0o600
+            code, said = second.end(signal.SIGTERM)
+            assert (code, "another server has the kubeconfig" in said, str(own) in said) == (0, True, True)
+        assert first.get("/readyz")[0] == 200
+        first.process.kill()
+        first.process.wait(DEADLINE)
+    with serving(tmp_path) as third:  # whatever became of the one before
+        third.become_ready()
+        assert server_of(path) == third.url
+        assert third.end(signal.SIGTERM)[0] == 0
+
+
 def append(log: EventLog, kind: str, name: str, **fields: Any) -> None:
     metadata = {"name": name, "namespace": "" if kind == "Namespace" else "shop", "uid": f"uid-of-{name}"}
     labels = {"labels": {"app": "web"}} if kind == "Pod" else {}

@@ -35,10 +35,10 @@ class DefaultTolerationSeconds(Plugin):
         """Add what is missing."""
         spec = attributes.fields.setdefault("spec", {})
         given = spec.get("tolerations") or ()
-        tolerated = [each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"]
+        tolerated = {each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"}
         if "" in tolerated:
             return
-        missing = [dict(each) for key, each in self._added.items() if key not in tolerated]
+        missing = [each.copy() for key, each in self._added.items() if key not in tolerated]
         if missing:
             attributes.changed(self.name)
             spec["tolerations"] = [*given, *missing]

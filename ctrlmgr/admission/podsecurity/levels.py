@@ -53,7 +53,7 @@ class Policy(NamedTuple):
     @property
     def is_privileged(self) -> bool:
         """Whether nothing needs to be looked at."""
-        return all(each.level == PRIVILEGED for each in self)
+        return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
     def is_equivalent(self, other: Policy) -> bool:
         """Whether both let in, audit and warn of the same pods."""

@@ -136,6 +136,11 @@ class RemoteLog:
         """Return what there is of each of `resources` now."""
         return {each: self.snapshot(each, at=at) for each in resources}
 
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that exist now."""
+        found = {key: self.get(resource, key, at=at) for key in keys}
+        return {key: obj for key, obj in found.items() if obj is not None}
+
     def head(self) -> Head:
         """Return the revision of the newest write of this process."""
         return Head("", self.peek() or 0, b"")

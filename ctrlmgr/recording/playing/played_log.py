@@ -147,6 +147,11 @@ class PlayedLog:
         position = self._place(at)
         return state_at(self._tape.history(resource, key), self._tape.events[position - 1].revision)
 
+    def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
+        """Return those of some objects that existed at revision `at`."""
+        found = {key: self.get(resource, key, at=at) for key in keys}
+        return {key: obj for key, obj in found.items() if obj is not None}
+
     def head(self) -> Head:
         """Return where the log ends."""
         self._refuse_closed()
