@@ -24,8 +24,8 @@ _STALE_ANNOTATIONS = tuple(
 _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
-_NESTED = frozenset(("ports", "env", "resources", "lifecycle", *_PROBES))
-"""The fields of a container in which there may be something to fill in."""
+_NESTED = frozenset(("ports", "env", "lifecycle", *_PROBES))
+"""The fields of a container in which there may be something to fill in; `resources` is there always."""
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
@@ -91,7 +91,10 @@ def _default_container(container: Unstructured) -> None:
         container["terminationMessagePolicy"] = "File"
     if not _NESTED.isdisjoint(container):
         _default_parts(container)
-    if container.get("resources") is None:
+    if resources := container.get("resources"):
+        _round_up(resources.get("limits"))
+        _round_up(resources.get("requests"))
+    elif resources is None:
         container["resources"] = {}
 
 
@@ -102,9 +105,6 @@ def _default_parts(container: Unstructured) -> None:
     for variable in container.get("env") or ():
         if source := variable.get("valueFrom"):
             _default_source(source)
-    if resources := container.get("resources"):
-        _round_up(resources.get("limits"))
-        _round_up(resources.get("requests"))
     for probe in _PROBES:
         if container.get(probe) is not None:
             _default_probe(container[probe])
