@@ -14,16 +14,18 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.interpreter import collector_paused
 from tests.engine.stage import Stage
 from tests.robustness.attack.siege import SPECIMENS
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SIZE = 60_000
-MOST = 50.0
-"""Steps that a byte may cost; these bodies are the dearest, and come to some 15 to 35."""
+MOST = 75.0
+"""Steps that a byte may cost: twice what the dearest of these bodies do, for neighbours spoil caches that a step is not
+in need of."""
 
 _STEPS = 200_000
-_TRIES = 2
+_TRIES = 3
 
 STAGE = Stage()
 STAGE.namespace("attack")
@@ -101,11 +103,16 @@ def step() -> float:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return what work costs the processor, the least of some tries."""
+    """Return what work costs the processor, the least of some tries.
+
+    As in a server that works on a large body, the cycle collector is off meanwhile: it would look at all that this
+    process has come to hold.
+    """
     least = float("inf")
     for _ in range(_TRIES):
         gc.collect()
-        began = time.thread_time()
-        work()
-        least = min(least, time.thread_time() - began)
+        with collector_paused():
+            began = time.thread_time()
+            work()
+            least = min(least, time.thread_time() - began)
     return least
