@@ -28,6 +28,8 @@ moving them."""
 
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (5_000, 4, 40)
+_MANY = 4 * _THRESHOLDS[0]
+"""Young objects that would take a collection long."""
 _OLDEST = 2
 """The generation of a full collection."""
 _EVERYTHING = 16
@@ -64,10 +66,16 @@ class Collector:
             self._pauses += 1
 
     def resume(self) -> None:
-        """Switch it on again, if it was on and no other caller wants it off."""
+        """Switch it on again, if it was on and no other caller wants it off.
+
+        Where the work has left many objects (compiled schemas, say) they are here to stay: the next collection, which
+        all threads wait for, would walk every one.
+        """
         with self._lock:
             self._pauses -= 1
             if self._pauses == 0 and self.was_on:
+                if gc.get_count()[0] > _MANY:
+                    gc.freeze()
                 gc.enable()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _FULL_COLLECTIONS = """
 import gc, weakref
 from ctrlmgr import interpreter
@@ -32,3 +34,23 @@ def test_what_is_dropped_late_goes_with_one_of_sixteen_full_collections() -> Non
     command = [sys.executable, "-c", _FULL_COLLECTIONS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("16\n", "")
+
+
+_PAUSED = """
+import gc
+from ctrlmgr import interpreter
+
+interpreter.tune()
+gc.collect()
+frozen = gc.get_freeze_count()
+with interpreter.collector_paused():
+    kept = [[] for _ in range(int({many}))]
+print(gc.get_freeze_count() - frozen > 10_000, gc.get_count()[0] < 5_000)
+"""
+
+
+@pytest.mark.parametrize(("many", "is_frozen"), [("50_000", "True True"), ("1_000", "False True")])
+def test_many_objects_that_were_left_while_it_was_paused_are_not_walked(many: str, is_frozen: str) -> None:
+    command = [sys.executable, "-c", _PAUSED.replace("{many}", many)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (f"{is_frozen}\n", "")
