@@ -42,6 +42,7 @@ def tune() -> None:
     gc.set_threshold(*_THRESHOLDS)
     if not any(isinstance(getattr(each, "__self__", None), _Full) for each in gc.callbacks):
         gc.callbacks.append(_Full().hear)
+    collector.freezes = True
     with suppress(OSError, AttributeError):  # another C library: its own habits will do
         for parameter, value in _MALLOC.items():
             ctypes.CDLL(None).mallopt(parameter, value)
@@ -56,6 +57,8 @@ class Collector:
         self._pauses = 0
         self.was_on = True
         """Whether it was on before it was paused."""
+        self.freezes = False
+        """Whether what has been frozen is looked at again now and then, so that more may be."""
 
     def pause(self) -> None:
         """Switch it off, until `resume` was called as often as this was."""
@@ -74,7 +77,7 @@ class Collector:
         with self._lock:
             self._pauses -= 1
             if self._pauses == 0 and self.was_on:
-                if gc.get_count()[0] > _MANY:
+                if self.freezes and gc.get_count()[0] > _MANY:
                     gc.freeze()
                 gc.enable()
 
