@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.e2e.serving import Server, until
+from tests.json_handler import JsonHandler
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -82,20 +83,12 @@ class Hook:
     def __init__(self, folder: Path) -> None:
         hook = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(JsonHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:
+            def respond(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                body = json.dumps(hook._answer(review)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
+                self.answer(hook._answer(review))
 
         self.broken = False
         pem = certificate(folder)

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.json_handler import JsonHandler
+
 
 def kubeconfig(folder: Path, url: str) -> Path:
     """Write a kubeconfig whose current context is a server."""
@@ -32,18 +34,11 @@ class Answering:
         self.failures = 0
         answering = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+        class Handler(JsonHandler):
+            def respond(self) -> None:
                 answering.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 fails, answering.failures = answering.failures > 0, answering.failures - 1
-                body = json.dumps({"kind": kind, "status": answering.status}).encode()
-                self.send_response(500 if fails else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                self.answer({"kind": kind, "status": answering.status}, 500 if fails else 200)
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/review"

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.podsecurity.checks_baseline import SECCOMP_CONTAINER, SECCOMP_POD
 from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.findings import Finding, Pod
 from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersion, Policy, read_policy, strictness
@@ -23,6 +22,7 @@ from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import InternalError
+from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 
 _ENFORCED = "pod-security.kubernetes.io/enforce-policy"
 """The annotation that says what a pod was held to."""

@@ -19,6 +19,7 @@ from ctrlmgr.admission.podsecurity.findings import (
     security_of,
     setters,
 )
+from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 
 _CAPABILITIES = frozenset(
     [
@@ -58,9 +59,6 @@ _SYSCTLS_29 = _SYSCTLS_27 | frozenset(
 _SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 _SELINUX = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
 _SELINUX_31 = _SELINUX | {"container_engine_t"}
-_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 SECCOMP_TYPES = ("Localhost", "RuntimeDefault")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("postStart", "preStop")
@@ -74,7 +72,7 @@ def app_armor_profile(pod: Pod) -> Finding | None:
     annotations = sorted(
         f"{key}={json.dumps(value)}"
         for key, value in pod.annotations.items()
-        if key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
+        if key.startswith(APPARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
     )
     if annotations:
         who.append(plural(len(annotations), "annotation", "annotations"))

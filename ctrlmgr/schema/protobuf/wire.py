@@ -1,9 +1,9 @@
-"""Protobuf's wire format: variable-length integers, and stepping over unknown fields.
+"""Protobuf's wire format: variable-length integers, stepping over unknown fields, and writing known ones.
 
 Guarantees: nothing past `end` is ever read as if it were there; what is cut off, overlong or nested too deeply is a
 `BadRequest` in gogo/protobuf's words, since those are the words in Kubernetes' answers.
 
-Every function takes the whole body and two positions in it, never a slice: nesting costs no copies.
+Every function that reads takes the whole body and two positions in it, never a slice: nesting costs no copies.
 """
 
 from __future__ import annotations
@@ -93,3 +93,22 @@ def signed32(value: int) -> int:
 def signed64(value: int) -> int:
     """Read an unsigned integer as an int64."""
     return value - (1 << 64) if value >> 63 else value
+
+
+def write_number(number: int, value: int) -> bytes:
+    """Write the field `number` with an unsigned integer."""
+    return _write_varint(number << 3 | VARINT) + _write_varint(value)
+
+
+def write_part(number: int, content: bytes) -> bytes:
+    """Write the field `number` with a text, bytes or another message."""
+    return b"".join((_write_varint(number << 3 | LENGTH), _write_varint(len(content)), content))
+
+
+def _write_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_MAGIC = b"k8s\x00"
-_VARINT, _LENGTH = 0, 2
+from ctrlmgr.schema.protobuf.kinds import MAGIC
+from ctrlmgr.schema.protobuf.wire import write_number, write_part
 
 
 def encode_status(status: Mapping[str, Any]) -> bytes:
@@ -21,20 +21,20 @@ def encode_status(status: Mapping[str, Any]) -> bytes:
     raw += b"".join(_text(number, status.get(name, "")) for number, name in ((2, "status"), (3, "message")))
     raw += _text(4, status.get("reason", ""))
     if "details" in status:
-        raw += _part(5, _details(status["details"]))
-    raw += _number(6, status.get("code", 0))
-    return _MAGIC + _part(1, kind) + _part(2, raw) + _text(3, "") + _text(4, "")
+        raw += write_part(5, _details(status["details"]))
+    raw += write_number(6, status.get("code", 0))
+    return MAGIC + write_part(1, kind) + write_part(2, raw) + _text(3, "") + _text(4, "")
 
 
 def _list_meta(metadata: Mapping[str, Any]) -> bytes:
     content = _text(1, "") + _text(2, metadata.get("resourceVersion", "")) + _text(3, metadata.get("continue", ""))
-    return _part(1, content)
+    return write_part(1, content)
 
 
 def _details(details: Mapping[str, Any]) -> bytes:
     names = b"".join(_text(number, details.get(name, "")) for number, name in ((1, "name"), (2, "group"), (3, "kind")))
-    causes = b"".join(_part(4, _cause(each)) for each in details.get("causes", ()))
-    return names + causes + _number(5, details.get("retryAfterSeconds", 0)) + _text(6, details.get("uid", ""))
+    causes = b"".join(write_part(4, _cause(each)) for each in details.get("causes", ()))
+    return names + causes + write_number(5, details.get("retryAfterSeconds", 0)) + _text(6, details.get("uid", ""))
 
 
 def _cause(cause: Mapping[str, str]) -> bytes:
@@ -44,21 +44,4 @@ def _cause(cause: Mapping[str, str]) -> bytes:
 
 
 def _text(number: int, value: str) -> bytes:
-    return _part(number, value.encode())
-
-
-def _part(number: int, content: bytes) -> bytes:
-    return bytes((number << 3 | _LENGTH,)) + _varint(len(content)) + content
-
-
-def _number(number: int, value: int) -> bytes:
-    return bytes((number << 3 | _VARINT,)) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return write_part(number, value.encode())

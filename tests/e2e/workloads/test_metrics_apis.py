@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import json
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.background import DEADLINE, background
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.serving import Server, until
 from tests.e2e.widgets import certificate
+from tests.json_handler import JsonHandler
 
 GROUPS = {"metrics.k8s.io": "v1beta1", "custom.metrics.k8s.io": "v1beta2", "external.metrics.k8s.io": "v1beta1"}
 NOW = "2026-01-01T00:00:00Z"
@@ -29,20 +29,12 @@ class Metrics:
         self.users: set[str | None] = set()
         metrics = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(JsonHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:
+            def respond(self) -> None:
                 metrics.users.add(self.headers["X-Remote-User"])
-                body = json.dumps({"items": metrics.items(server, self.path)}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
+                self.answer({"items": metrics.items(server, self.path)})
 
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True

@@ -25,6 +25,7 @@ from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.tls import ensure_certificates
 from ctrlmgr.testing import FakeClock
+from tests.json_handler import JsonHandler
 
 NOW = 1_767_225_600
 
@@ -39,17 +40,10 @@ class Issuer:
         self.asked: list[str] = []
         issuer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+        class Handler(JsonHandler):
+            def respond(self) -> None:
                 issuer.asked.append(self.path)
-                body = json.dumps(issuer.document(self.path)).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                self.answer(issuer.document(self.path))
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

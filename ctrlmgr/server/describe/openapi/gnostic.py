@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ctrlmgr.schema.protobuf.wire import write_number, write_part
+
 Encode: TypeAlias = Callable[[Any], bytes]
 """Returns the content of a value, or of a whole field with its tag."""
-
-_LENGTH_DELIMITED = 2
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
@@ -23,30 +23,23 @@ def encode(document: Mapping[str, Any]) -> bytes:
     return _message(_DOCUMENT, 16, document)
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return b"".join((_varint(number << 3 | _LENGTH_DELIMITED), _varint(len(content)), content))
-
-
 def _message(table: Mapping[str, Encode], extensions: int, value: Mapping[str, Any]) -> bytes:
     """Write a message: its fields as the table says, extensions as named values with the number `extensions`."""
     return b"".join(
-        _field(extensions, _named(key, _any(each))) if key.startswith("x-") and key not in table else table[key](each)
+        write_part(extensions, _named(key, _any(each)))
+        if key.startswith("x-") and key not in table
+        else table[key](each)
         for key, each in value.items()
     )
 
 
+def _is_extension(key: str, table: Mapping[str, Encode]) -> bool:
+    return key.startswith("x-") and key not in table
+
+
 def _named(name: str, content: bytes) -> bytes:
     """Write a key and its value, which is how gnostic writes maps."""
-    return _field(1, name.encode()) + _field(2, content)
+    return write_part(1, name.encode()) + write_part(2, content)
 
 
 def _text(value: str) -> bytes:
@@ -54,23 +47,23 @@ def _text(value: str) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    return _field(2, msgspec.json.encode(value) + b"\n")
+    return write_part(2, msgspec.json.encode(value) + b"\n")
 
 
 def _one(number: int, content: Encode = _text) -> Encode:
-    return lambda value: _field(number, content(value))
+    return lambda value: write_part(number, content(value))
 
 
 def _each(number: int, content: Encode = _text) -> Encode:
-    return lambda values: b"".join(_field(number, content(value)) for value in values)
+    return lambda values: b"".join(write_part(number, content(value)) for value in values)
 
 
 def _entries(number: int, content: Encode) -> Encode:
-    return lambda values: b"".join(_field(number, _named(name, content(value))) for name, value in values.items())
+    return lambda values: b"".join(write_part(number, _named(name, content(value))) for name, value in values.items())
 
 
 def _flag(number: int) -> Encode:
-    return lambda value: _varint(number << 3) + b"\x01" if value else b""
+    return lambda value: write_number(number, 1) if value else b""
 
 
 def _schema(value: Mapping[str, Any]) -> bytes:
@@ -97,17 +90,17 @@ _SCHEMA: Mapping[str, Encode] = {
 
 
 def _parameter_item(value: Mapping[str, Any]) -> bytes:
-    return _field(2, _one(1)(value["$ref"])) if "$ref" in value else _field(1, _parameter(value))
+    return write_part(2, _one(1)(value["$ref"])) if "$ref" in value else write_part(1, _parameter(value))
 
 
 def _parameter(value: Mapping[str, Any]) -> bytes:
     match value["in"]:
         case "body":
-            return _field(1, _message(_BODY_PARAMETER, 6, value))
+            return write_part(1, _message(_BODY_PARAMETER, 6, value))
         case "query":
-            return _field(2, _field(3, _message(_QUERY_PARAMETER, 23, value)))
+            return write_part(2, write_part(3, _message(_QUERY_PARAMETER, 23, value)))
         case "path":
-            return _field(2, _field(4, _message(_PATH_PARAMETER, 22, value)))
+            return write_part(2, write_part(4, _message(_PATH_PARAMETER, 22, value)))
     raise KeyError(value["in"])
 
 
@@ -139,7 +132,7 @@ _QUERY_PARAMETER: Mapping[str, Encode] = {
 
 
 def _response(value: Mapping[str, Any]) -> bytes:
-    return _field(1, _message({"description": _one(1), "schema": _one(2, _one(1, _schema))}, 5, value))
+    return write_part(1, _message({"description": _one(1), "schema": _one(2, _one(1, _schema))}, 5, value))
 
 
 def _operation(value: Mapping[str, Any]) -> bytes:
@@ -177,7 +170,7 @@ def _info(value: Mapping[str, Any]) -> bytes:
 
 
 def _api_key(value: Mapping[str, Any]) -> bytes:
-    return _field(2, _message({"type": _one(1), "name": _one(2), "in": _one(3), "description": _one(4)}, 5, value))
+    return write_part(2, _message({"type": _one(1), "name": _one(2), "in": _one(3), "description": _one(4)}, 5, value))
 
 
 _DOCUMENT: Mapping[str, Encode] = {
