@@ -111,7 +111,8 @@ def test_lists_are_paged_and_selected(client: Client) -> None:
     assert names(client.list(ConfigMap, fields={"metadata.name": "web-1"})) == ["web-1"]
     assert {"web-0", "other"} <= set(names(client.list(ConfigMap, namespace="*")))
     client.deletecollection(ConfigMap)
-    assert names(client.list(ConfigMap)) == []
+    # A controller publishes `kube-root-ca.crt` anew; when, is its own business.
+    assert set(names(client.list(ConfigMap))) <= {"kube-root-ca.crt"}
 
 
 def test_subresources(client: Client) -> None:
