@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.extensions.regexp import PatternError, compiled
+from ctrlmgr.regexp import PatternError, compiled
 
 REFUSED = [
     ("(", "missing closing ): `(`"),
