@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.extensions.regexp import PatternError, compiled
+from ctrlmgr.regexp import PatternError, compiled
 from tests.robustness.attack.growth import WORST, growth
 
 REFUSED = [
