@@ -33,6 +33,7 @@ from prometheus_client.registry import Collector
 __all__ = [
     "CLUSTER_IP_REPAIR",
     "NODE_PORT_REPAIR",
+    "QUARANTINED_HANDLERS",
     "REGISTRY",
     "Durations",
     "MeasuredQueue",
@@ -231,6 +232,9 @@ _max_concurrent = Gauge(
     "controller_runtime_max_concurrent_reconciles",
     "Maximum number of concurrent reconciles per controller",
     ["controller"],
+)
+QUARANTINED_HANDLERS = Gauge(
+    "informer_quarantined_handlers", "Handlers that raised and hear of nothing any more", ["resource", "handler"]
 )
 _active = Gauge("controller_runtime_active_workers", "Number of currently used workers per controller", ["controller"])
 
