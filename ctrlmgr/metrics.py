@@ -1,4 +1,4 @@
-"""Every metric ctrlmgr exports, but for what only controllers of workloads count (`controllers.workloads.metrics`).
+"""Every metric ctrlmgr exports, but for what `controllers.workloads.metrics` and `informer.quarantine` count.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
@@ -33,7 +33,6 @@ from prometheus_client.registry import Collector
 __all__ = [
     "CLUSTER_IP_REPAIR",
     "NODE_PORT_REPAIR",
-    "QUARANTINED_HANDLERS",
     "REGISTRY",
     "Durations",
     "MeasuredQueue",
@@ -232,9 +231,6 @@ _max_concurrent = Gauge(
     "controller_runtime_max_concurrent_reconciles",
     "Maximum number of concurrent reconciles per controller",
     ["controller"],
-)
-QUARANTINED_HANDLERS = Gauge(
-    "informer_quarantined_handlers", "Handlers that raised and hear of nothing any more", ["resource", "handler"]
 )
 _active = Gauge("controller_runtime_active_workers", "Number of currently used workers per controller", ["controller"])
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 import threading
 
 import structlog
+from prometheus_client import Gauge
 
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.errors import Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
-from ctrlmgr.metrics import QUARANTINED_HANDLERS
 
 log = structlog.get_logger(__name__)
+
+_QUARANTINED = Gauge(
+    "informer_quarantined_handlers", "Handlers that raised and hear of nothing any more", ["resource", "handler"]
+)
 
 _LOG_ITSELF = (Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated)
 
@@ -36,7 +40,7 @@ class Quarantine:
         """Note that a handler of a resource raised, over the object with that key."""
         with self._lock:
             self._held.append(f"{handler} ({resource})")
-        QUARANTINED_HANDLERS.labels(str(resource), handler).set(1)
+        _QUARANTINED.labels(str(resource), handler).set(1)
         log.error(
             "a handler raised, and hears of nothing any more",
             handler=handler,
