@@ -74,6 +74,6 @@ def test_the_claims_of_ephemeral_volumes() -> None:
     for name in ("p-first", "p-second"):
         made = stage.stored(CLAIMS, name, "a")
         assert made is not None
-        owner = [*(made.metadata.owner_references or ())][0]
+        owner = next(iter(made.metadata.owner_references or ()))
         assert (owner.uid, owner.controller, owner.block_owner_deletion) == (pod.uid, True, True)
         assert (made.labels, made.annotations["n"]) == ({"l": "1"}, "2")
