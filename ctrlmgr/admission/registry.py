@@ -49,6 +49,7 @@ from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from ctrlmgr.admission.plugins.validating_policies import BINDINGS, POLICIES, ValidatingAdmissionPolicy
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.podsecurity.configuration import read_pod_security
 from ctrlmgr.admission.webhooks.credentials import HookCredentials, read_credentials
@@ -73,9 +74,9 @@ class Parts(NamedTuple):
     """What `--admission-control-config-file` says of plugins, by name."""
     settings: AdmissionSettings = AdmissionSettings()
 
-    def credentials(self, plugin: str) -> HookCredentials:
-        """Return who this server is to the webhooks of a plugin; raises `SettingsError`."""
-        return read_credentials(self.configured.get(plugin))
+    def asking(self, plugin: str) -> tuple[Kinds, Authorizer, HookCredentials]:
+        """Return what a plugin with webhooks needs, with who this server is to them; raises `SettingsError`."""
+        return self.kinds, self.authorizer, read_credentials(self.configured.get(plugin))
 
 
 def _tolerating(parts: Parts) -> Plugin:
@@ -149,12 +150,12 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("MutatingAdmissionPolicy"),
     Entry(
         "MutatingAdmissionWebhook",
-        lambda parts: MutatingAdmissionWebhook(parts.kinds, parts.credentials("MutatingAdmissionWebhook")),
+        lambda parts: MutatingAdmissionWebhook(*parts.asking("MutatingAdmissionWebhook")),
     ),
-    Entry("ValidatingAdmissionPolicy"),
+    Entry("ValidatingAdmissionPolicy", lambda parts: ValidatingAdmissionPolicy(parts.kinds, parts.authorizer)),
     Entry(
         "ValidatingAdmissionWebhook",
-        lambda parts: ValidatingAdmissionWebhook(parts.kinds, parts.credentials("ValidatingAdmissionWebhook")),
+        lambda parts: ValidatingAdmissionWebhook(*parts.asking("ValidatingAdmissionWebhook")),
     ),
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
@@ -162,7 +163,7 @@ PLUGINS: Final[Sequence[Entry]] = (
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, POLICIES, BINDINGS, SERVICE_ACCOUNTS, QUOTAS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from ctrlmgr.admission.expressions.conditions import Condition, condition_of
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.kinds.admissionregistration.expressions import compiled_condition
 from ctrlmgr.kinds.label_selectors import selector_of
 
 MUTATING: Final = Resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
@@ -31,6 +33,8 @@ class Rule(NamedTuple):
     resources: tuple[tuple[str, str], ...]
     """Pairs of resource and subresource."""
     scope: str
+    names: frozenset[str] = frozenset()
+    """Names of objects; empty for all. Only policies name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,10 @@ class Hook:
     """Whether it is asked again after a later hook changed the object."""
     revision: int
     """That of its configuration."""
+    conditions: tuple[Condition, ...] = ()
+    """What must be true of a write besides; empty for nearly all hooks."""
+    excluded: tuple[Rule, ...] = ()
+    """Hooks exclude nothing; policies do."""
 
     @property
     def uid(self) -> str:
@@ -99,7 +107,7 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
         fields["name"],
         index,
         fields.get("clientConfig") or {},
-        tuple(_rule(each) for each in fields.get("rules") or ()),
+        tuple(rule_of(each) for each in fields.get("rules") or ()),
         fields.get("failurePolicy") == "Ignore",
         fields.get("matchPolicy") != "Exact",
         selector_of(fields.get("namespaceSelector") or {}),
@@ -109,10 +117,12 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
         tuple(fields.get("admissionReviewVersions") or ()),
         fields.get("reinvocationPolicy") == "IfNeeded",
         configuration.revision,
+        tuple(condition_of(each, compiled_condition) for each in fields.get("matchConditions") or ()),
     )
 
 
-def _rule(fields: Mapping[str, Any]) -> Rule:
+def rule_of(fields: Mapping[str, Any]) -> Rule:
+    """Read a rule of operations and resources."""
     resources = [each.partition("/") for each in fields.get("resources") or ()]
     return Rule(
         frozenset(fields.get("operations") or ()),
@@ -120,4 +130,5 @@ def _rule(fields: Mapping[str, Any]) -> Rule:
         frozenset(fields.get("apiVersions") or ()),
         tuple((resource, subresource) for resource, _, subresource in resources),
         fields.get("scope") or "*",
+        frozenset(fields.get("resourceNames") or ()),
     )
