@@ -34,7 +34,7 @@ A compiled schema (`compiled.Schema`; all calls take decoded JSON, and what chan
     `prune(object)`, `coerce(object)`, `default(object)`
                                                its parts
     `validate(value, old=..., path=...)`       OpenAPI validation, with ratcheting where `old` is given
-    `rules`                                    the `x-kubernetes-validations`, which are kept, not evaluated
+    `rules`                                    the `x-kubernetes-validations`, compiled
 
 The metadata of an object itself is not the schema's: `shaping.embedded.read_metadata(value)` brings it into its form.
 """

@@ -1,7 +1,8 @@
 """A compiled schema: all that a server does to values of one version of a kind.
 
 Guarantees: it is made once and may be used by several threads; every part of it is made when it is first needed. What
-changes a value changes the one it is given. Expressions (`x-kubernetes-validations`) are kept, not evaluated.
+changes a value changes the one it is given. Rules (`x-kubernetes-validations`) are compiled here and
+evaluated by `rules.evaluated`.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
@@ -9,11 +10,13 @@ Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from ctrlmgr.api.field import ROOT, FieldError, Path
+from ctrlmgr.extensions.rules.compiled import Node as RulesNode
+from ctrlmgr.extensions.rules.compiled import compile_rules
 from ctrlmgr.extensions.shaping import embedded, lists
 from ctrlmgr.extensions.shaping.clean import compile_clean
 from ctrlmgr.extensions.shaping.default import compile_defaults
@@ -146,21 +149,10 @@ class Schema:
         return lists.compile_unique(self.structural)
 
     @cached_property
-    def rules(self) -> list[tuple[str, Raw]]:
-        """The `x-kubernetes-validations`, each with the path of its schema: `spec.items`."""
-        return list(_rules(self.structural, ""))
+    def rules(self) -> RulesNode | None:
+        """The `x-kubernetes-validations`, compiled; None if there are none."""
+        return compile_rules(self.raw)
 
 
 def _has_defaults(schema: Structural) -> bool:
     return any(below.default is not MISSING or _has_defaults(below) for below in schema.below())
-
-
-def _rules(schema: Structural, path: str) -> Iterator[tuple[str, Raw]]:
-    for rule in schema.rules:
-        yield path, rule
-    for name, below in schema.properties.items():
-        yield from _rules(below, f"{path}.{name}" if path else name)
-    if schema.items is not None:
-        yield from _rules(schema.items, f"{path}[*]")
-    if schema.additional is not None:
-        yield from _rules(schema.additional, f"{path}.*")

@@ -19,6 +19,7 @@ from ctrlmgr.extensions import scale
 from ctrlmgr.extensions.columns import Age, Column, cells, parse_columns
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
+from ctrlmgr.extensions.rules.evaluated import evaluate_rules
 from ctrlmgr.extensions.scale import Scale
 from ctrlmgr.extensions.structural import MISSING, Raw
 
@@ -136,16 +137,23 @@ class Version:
 
     # What a strategy checks below the metadata
 
-    def validate(self, value: Mapping[str, Any], old: Any = MISSING) -> list[FieldError]:
-        """Return what is wrong with a new object, or with a changed one where `old` is given."""
+    def validate(
+        self, value: Mapping[str, Any], old: Any = MISSING, *, warnings: list[str] | None = None
+    ) -> list[FieldError]:
+        """Return what is wrong with a new object, or with a changed one where `old` is given.
+
+        What rules have against what has not changed goes to `warnings`.
+        """
         errors = self.schema.validate(value, old=old)
         if self.scale is not None:
             errors += scale.validate_spec(value, self.scale) + scale.validate_status(value, self.scale)
         errors += self.schema.validate_embedded(value)
         errors += self.schema.validate_lists(value, old=old)
-        return self._with_rules(errors)
+        return self._with_rules(errors, value, old, warnings)
 
-    def validate_status(self, value: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+    def validate_status(
+        self, value: Mapping[str, Any], old: Mapping[str, Any], *, warnings: list[str] | None = None
+    ) -> list[FieldError]:
         """Return what is wrong with an object of which only the status has changed."""
         errors: list[FieldError] = []
         if "status" in value and self.status_schema is not None:
@@ -153,12 +161,17 @@ class Version:
         if self.scale is not None:
             errors += scale.validate_status(value, self.scale)
         errors += self.schema.validate_lists(value, old=old)
-        return self._with_rules(errors)
+        return self._with_rules(errors, value, old, warnings)
 
-    def _with_rules(self, errors: list[FieldError]) -> list[FieldError]:
-        if errors and self.schema.rules and any(error.reason in _BLOCKING for error in errors):
-            errors.append(_NOT_CHECKED)
-        return errors
+    def _with_rules(
+        self, errors: list[FieldError], value: Mapping[str, Any], old: Any, warnings: list[str] | None
+    ) -> list[FieldError]:
+        """Add what the rules have against an object that is valid but for them."""
+        if self.schema.rules is None:
+            return errors
+        if errors and any(error.reason in _BLOCKING for error in errors):
+            return [*errors, _NOT_CHECKED]
+        return [*errors, *evaluate_rules(self.schema.rules, value, old, warnings=warnings)]
 
 
 class Definition:

@@ -79,8 +79,8 @@ class CustomStrategy(Strategy):
         if self._type_errors(ctx, new):
             return []
         if ctx.subresource == "status":
-            return self._version.validate_status(new, old)
-        return self._version.validate(new, old)
+            return self._version.validate_status(new, old, warnings=ctx.warnings)
+        return self._version.validate(new, old, warnings=ctx.warnings)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of new finalizers without a domain."""

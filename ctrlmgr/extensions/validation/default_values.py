@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.extensions.rules.compiled import compile_rules
+from ctrlmgr.extensions.rules.evaluated import evaluate_rules
 from ctrlmgr.extensions.shaping.default import copied
 from ctrlmgr.extensions.shaping.defaults import Steps, surround
 from ctrlmgr.extensions.shaping.embedded import coerce, validate_embedded
@@ -71,10 +73,10 @@ def _outside_metadata(schema: Structural, at: Path, require_pruned: bool) -> Ite
     error = coerce(default, schema, path=at).error
     if error is not None:
         yield error
-    elif errors := validate_embedded(default, schema, at):
+    elif (errors := validate_embedded(default, schema, at)) or (errors := _by_keywords(schema, at)):
         yield from errors
-    else:
-        yield from _by_keywords(schema, at)
+    elif (rules := compile_rules(schema.raw, is_resource=schema.embedded)) is not None:
+        yield from evaluate_rules(rules, default, path=at)
 
 
 def _inside_metadata(schema: Structural, place: _Place, at: Path) -> Iterator[FieldError]:

@@ -66,6 +66,13 @@ _RULE: Final = (
     _Field("rule", "Rule", ""), _Field("message", "Message", ""), _Field("messageExpression", "MessageExpression", ""),
     _Field("reason", "Reason"), _Field("fieldPath", "FieldPath", ""), _Field("optionalOldSelf", "OptionalOldSelf"),
 )  # fmt: skip
+
+
+def printed_rule(rule: Raw) -> dict[str, Any]:
+    """Return a validation rule as it is printed."""
+    return _struct(rule, _RULE) or {}
+
+
 _DOCS: Final = (_Field("description", "Description", ""), _Field("url", "URL", ""))
 
 

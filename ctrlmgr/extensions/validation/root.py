@@ -12,6 +12,7 @@ from typing import Final
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
 from ctrlmgr.extensions.structural import NotStructural, Raw, Structural, refuse_unsupported
 from ctrlmgr.extensions.validation.default_values import validate_defaults
+from ctrlmgr.extensions.validation.expressions import expression_errors
 from ctrlmgr.extensions.validation.internal import Part, schema_of
 from ctrlmgr.extensions.validation.leniency import Requirements
 from ctrlmgr.extensions.validation.printed import SCHEMA_FIELDS, printed_schema
@@ -76,7 +77,10 @@ def schema_errors(schema: Raw, path: Path, required: Requirements, *, has_status
         else:
             errors += _structural(schema, path, required)
     rules = Rules(required.known_types, required.atomic_set_items, required.strict_lists)
+    is_sound = required.structural and not unsupported and not errors
     errors += validate_schema(schema, path, rules)
+    if is_sound:
+        errors += expression_errors(schema, path)
     return errors or unsupported
 
 

@@ -1,7 +1,7 @@
 """What Kubernetes does with a CustomResourceDefinition on its way into storage.
 
 The first deletion leaves a definition in place until its instances are gone.
-Expressions (`x-kubernetes-validations`) are kept, but not evaluated; the caller is warned of each.
+Expressions (`x-kubernetes-validations`) compile, or the definition is refused.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -18,7 +18,6 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.extensions.canonical import canonicalize
-from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.defaults import prepare_changed, prepare_new, set_defaults
 from ctrlmgr.extensions.validation import validate_definition, validate_status, warnings
 
@@ -79,7 +78,7 @@ class DefinitionStrategy(Strategy):
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of formats that mean nothing, and of expressions that are not evaluated."""
-        return [] if ctx.subresource else warnings(obj, old) + _not_evaluated(obj, old)
+        return [] if ctx.subresource else warnings(obj, old)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
         """Hold a definition that has not begun to go."""
@@ -98,17 +97,3 @@ class DefinitionStrategy(Strategy):
         status = obj.setdefault("status", {})
         conditions = [each for each in status.get("conditions") or () if each.get("type") != _PENDING["type"]]
         status["conditions"] = [*conditions, {"lastTransitionTime": ctx.now, **_PENDING}]
-
-
-def _not_evaluated(new: Unstructured, old: Unstructured | None) -> list[str]:
-    known = set(_rules(old)) if old is not None else set()
-    return [f"{each}: x-kubernetes-validations is not evaluated" for each in _rules(new) if each not in known]
-
-
-def _rules(definition: Unstructured) -> list[str]:
-    """Return where there are expressions: version, path and expression of each."""
-    found = []
-    for version in (definition.get("spec") or {}).get("versions") or ():
-        schema = Schema((version.get("schema") or {}).get("openAPIV3Schema"))
-        found += [f"{version['name']} {path or '.'}: {rule.get('rule', '')!r}" for path, rule in schema.rules]
-    return found

@@ -1,0 +1,150 @@
+"""A schema as expressions see it: the types of its values, the names of its fields, and the values themselves.
+
+Guarantees: a field whose name CEL cannot write is named by the rules of KEP-2876 (`x-y` is `x__dash__y`), and one
+that cannot be named at all is not there. Only what a schema declares can be seen.
+
+Source: apiserver `pkg/cel/common/{schemas,values}.go`, `pkg/cel/escaping.go`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.expressions import types
+from ctrlmgr.expressions.times import parse_duration, parse_timestamp
+from ctrlmgr.expressions.types import Type
+from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.extensions.structural import INT_OR_STRING, Raw
+
+_RESERVED: Final = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+        "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    )
+)  # fmt: skip
+_can_be_named = re.compile(r"[a-zA-Z_.\-/][a-zA-Z0-9_.\-/]*", re.ASCII).fullmatch
+_SPECIAL = re.compile(r"__|[.\-/]")
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_TEXT: Final[Raw] = {"type": "string"}
+_METADATA: Final[Raw] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+_STRINGS: Final = {
+    "byte": types.BYTES,
+    "duration": types.DURATION,
+    "date": types.TIMESTAMP,
+    "date-time": types.TIMESTAMP,
+    "datetime": types.TIMESTAMP,
+}
+_SCALARS: Final = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
+
+
+def escaped(name: str) -> str:
+    """Return a field's name as expressions write it, "" if they cannot."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name) if _can_be_named(name) else ""
+
+
+def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:
+    """Return the schemas of an object's fields; those of a resource's own are always there."""
+    properties: Mapping[str, Raw] = raw.get("properties") or {}
+    return {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA} if is_resource else properties
+
+
+def is_embedded(raw: Raw) -> bool:
+    """Whether a schema is of a whole resource."""
+    return bool(raw.get("x-kubernetes-embedded-resource"))
+
+
+class Fields:
+    """The objects of one schema, by names made of their paths; `types.Objects`."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._objects: dict[str, dict[str, Type]] = {}
+
+    def field(self, name: str, field: str) -> Type | None:
+        """Return the type of a field."""
+        return self._objects[name].get(field)
+
+    def has_type(self, name: str) -> bool:
+        """Whether an expression may make such an object; it may make none."""
+        return False
+
+    def declare(self, raw: Raw, *, is_resource: bool, name: str = "selfType") -> Type | None:
+        """Return the type of a schema's values, None if nothing is known of them."""
+        if raw.get(INT_OR_STRING):
+            return types.DYN
+        kind = raw.get("type") or ""
+        if kind == "array":
+            return self._list(raw, name)
+        if kind == "object":
+            return self._object(raw, is_resource=is_resource, name=name)
+        return _STRINGS.get(raw.get("format") or "", types.STRING) if kind == "string" else _SCALARS.get(kind)
+
+    def _list(self, raw: Raw, name: str) -> Type | None:
+        items = raw.get("items")
+        inner = self._below(items, f"{name}.@idx") if isinstance(items, Mapping) else None
+        return types.list_of(inner) if inner is not None else None
+
+    def _object(self, raw: Raw, *, is_resource: bool, name: str) -> Type | None:
+        additional = raw.get("additionalProperties")
+        if isinstance(additional, Mapping) and not is_resource:
+            inner = self._below(additional, f"{name}.@elem")
+            return types.map_of(types.STRING, inner) if inner is not None else None
+        declared: dict[str, Type] = {}
+        for field, each in fields_of(raw, is_resource=is_resource).items():
+            type_ = self._below(each, f"{name}.{field}")
+            if type_ is not None and escaped(field):
+                declared[escaped(field)] = type_
+        self._objects[name] = declared
+        return types.struct(name)
+
+    def _below(self, raw: Raw, name: str) -> Type | None:
+        return self.declare(raw, is_resource=is_embedded(raw), name=name)
+
+
+def visible(value: Any, raw: Raw, *, is_resource: bool) -> Any:
+    """Return a value as expressions see it."""
+    if value is None or raw.get(INT_OR_STRING):
+        return value
+    if type(value) is list:
+        items = raw.get("items")
+        return [visible(each, items, is_resource=is_embedded(items)) for each in value] if items else value
+    if type(value) is dict:
+        return _visible_object(value, raw, is_resource=is_resource)
+    kind = raw.get("type")
+    if kind == "number":
+        return float(value) if type(value) is int else value
+    if kind == "integer":
+        return int(value) if type(value) is float else value
+    return _visible_text(value, raw.get("format") or "") if type(value) is str else value
+
+
+def _visible_object(value: Mapping[str, Any], raw: Raw, *, is_resource: bool) -> dict[str, Any]:
+    additional = raw.get("additionalProperties")
+    if isinstance(additional, Mapping) and not is_resource:
+        inner = is_embedded(additional)
+        return {name: visible(each, additional, is_resource=inner) for name, each in value.items()}
+    fields = fields_of(raw, is_resource=is_resource)
+    return {
+        escaped(name): visible(each, fields[name], is_resource=is_embedded(fields[name]))
+        for name, each in value.items()
+        if name in fields and each is not None and escaped(name)
+    }
+
+
+def _visible_text(text: str, format_: str) -> Any:
+    try:
+        if format_ == "byte":
+            return base64.b64decode(text)
+        if format_ == "duration":
+            return parse_duration(text)
+        if format_ == "date":
+            return parse_timestamp(f"{text}T00:00:00Z")
+        return parse_timestamp(text) if format_ in ("date-time", "datetime") else text
+    except (EvalError, binascii.Error, ValueError):
+        return text
