@@ -16,12 +16,14 @@ from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespace
 from ctrlmgr.scheduling.resources import PODS, shortages
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
+from ctrlmgr.scheduling.volumes import Delayed, allotted
 
 UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
 OTHER_NAME: Final = "node(s) didn't match the requested node name"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
 PORTS_TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
+NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 VOLUME_ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
 
 _CORDONED: Final = Taint(UNSCHEDULABLE, "", "NoSchedule")
@@ -39,6 +41,8 @@ class Volumes(NamedTuple):
     """What a pod's volumes ask of nodes: each of these selectors is to match; or why there is none at all."""
 
     selectors: tuple[NodeSelector, ...] = ()
+    delayed: tuple[Delayed, ...] = ()
+    """The claims that are bound when the pod's node is known."""
     problem: str = ""
 
 
@@ -67,6 +71,7 @@ class Filters:
             or pod.node_name
             or pod.host_ports
             or volumes.selectors
+            or volumes.delayed
             or self._spread.constraints
             or not self._affinity.is_idle
         )
@@ -125,9 +130,14 @@ class Filters:
         reasons, hopeless = shortages(self._requests, node.allocatable, node.used, len(node.pods))
         if reasons:
             return Refusal("NodeResourcesFit", tuple(reasons), helps=not hopeless)
-        if not all(each.matches(node.name, node.labels) for each in self._volumes.selectors):
-            return Refusal("VolumeBinding", (VOLUME_ELSEWHERE,))
-        return None
+        lacks = self._lacks_volumes(node)
+        return Refusal("VolumeBinding", lacks) if lacks else None
+
+    def _lacks_volumes(self, node: NodeInfo) -> tuple[str, ...]:
+        volumes = self._volumes
+        near = all(each.matches(node.name, node.labels) for each in volumes.selectors)
+        found = not volumes.delayed or allotted(volumes.delayed, node.name, node.labels) is not None
+        return (*(() if near else (VOLUME_ELSEWHERE,)), *(() if found else (NO_VOLUME,)))
 
     def _beside_others(self, node: NodeInfo) -> Refusal | None:
         if self._spread.constraints:

@@ -38,6 +38,7 @@ from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.preemption import Candidate
 from ctrlmgr.scheduling.queue import Entry, Waiting
+from ctrlmgr.scheduling.volumes import allotted
 
 log = structlog.get_logger(__name__)
 
@@ -142,6 +143,8 @@ class Scheduler:
         self._start = decision.next_start
         if decision.best:
             node = self._random.choice(decision.best)
+            if entry.pod.claims and self._claim_volumes(entry, node, client):
+                return self.waiting.failed(entry, frozenset(["VolumeBinding"]), self._clock.monotonic())
             self.world.assume(entry.pod, node)
             self.waiting.forget(entry.pod.key)
             return _Chosen(entry, pod, node)
@@ -165,6 +168,20 @@ class Scheduler:
             start=self._start,
             offset=self._random.randrange(nodes) if nodes else 0,
         )
+
+    def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> bool:
+        """Have the pod's claims that waited for its node bound or provisioned there; say whether they are not yet."""
+        delayed = self._surroundings.volumes(entry.pod).delayed
+        if not delayed:
+            return False
+        wanted = allotted(delayed, node, self.world.cluster.nodes[node].labels) or {}
+        try:
+            for key, volume in wanted.items():
+                self._surroundings.claim(key, volume, node, client)
+        except CtrlmgrError:
+            self.waiting.retry(entry, self._clock.monotonic())
+            raise
+        return True
 
     def _bind(self, chosen: _Chosen, client: EngineClient) -> None:
         entry, pod, node = chosen

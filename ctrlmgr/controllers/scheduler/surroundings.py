@@ -12,11 +12,16 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.volume_binder.decide import reserved
+from ctrlmgr.controllers.volume_binder.matching import asked, candidates
+from ctrlmgr.controllers.volume_binder.names import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.preemption import Budget
 from ctrlmgr.scheduling.views import Selector
+from ctrlmgr.scheduling.volumes import Candidate, Delayed
 
 BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
@@ -57,15 +62,25 @@ class _Budget(msgspec.Struct, frozen=True, gc=False):
 
 class _ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     volume_name: str = ""
-    storage_class_name: str | None = None
 
 
 class _Claim(msgspec.Struct, frozen=True, gc=False):
     spec: _ClaimSpec = _ClaimSpec()
 
 
+class _Values(msgspec.Struct, frozen=True, gc=False):
+    key: str
+    values: list[str]
+
+
+class _Topology(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    match_label_expressions: list[_Values] | None = None
+
+
 class _Class(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    provisioner: str = ""
     volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[_Topology] | None = None
 
 
 class _VolumeAffinity(msgspec.Struct, frozen=True, gc=False):
@@ -140,23 +155,26 @@ class Surroundings:
         if not pod.claims:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
+        delayed: list[Delayed] = []
         for name in pod.claims:
-            problem = self._volume(Key(pod.namespace, name), selectors)
+            problem = self._volume(Key(pod.namespace, name), selectors, delayed)
             if problem:
                 return Volumes(problem=problem)
-        return Volumes(tuple(selectors))
+        return Volumes(tuple(selectors), tuple(delayed))
 
-    def _volume(self, key: Key, selectors: list[NodeSelector]) -> str:
+    def _volume(self, key: Key, selectors: list[NodeSelector], delayed: list[Delayed]) -> str:
         claim = self._claims.get(key)
         if claim is None:
             return f'persistentvolumeclaim "{key.name}" not found'
         if claim.is_terminating:
             return f'persistentvolumeclaim "{key.name}" is being deleted'
         spec = claim.view(_Claim).spec
-        if not spec.volume_name:
-            if self._waits(spec.storage_class_name):
-                return "node(s) didn't find available persistent volumes to bind"
-            return "pod has unbound immediate PersistentVolumeClaims"
+        if not spec.volume_name or BIND_COMPLETED not in claim.annotations:
+            waiting = None if spec.volume_name else self._delayed(claim)
+            if waiting is None:
+                return "pod has unbound immediate PersistentVolumeClaims"
+            delayed.append(waiting)
+            return ""
         volume = self._volumes.get(Key("", spec.volume_name))
         if volume is None:
             return f'persistentvolume "{spec.volume_name}" not found'
@@ -165,6 +183,42 @@ class Surroundings:
             selectors.append(affinity.required)
         return ""
 
-    def _waits(self, class_name: str | None) -> bool:
-        found = self._classes.get(Key("", class_name)) if class_name else None
-        return found is not None and found.view(_Class).volume_binding_mode == "WaitForFirstConsumer"
+    def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
+        """Have a claim get a volume, or ("") have one provisioned for a node; raises what `client` raises."""
+        claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
+        if claim is None:
+            return
+        if found is not None:
+            fields = found.to_dict()
+            wanted = reserved(fields, claim.to_dict())
+            if wanted != fields:
+                client.update(Object.from_dict(dict(wanted)))
+        elif not volume and claim.annotations.get(SELECTED_NODE) != node:
+            client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
+
+    def _delayed(self, claim: Object) -> Delayed | None:
+        """Return what a claim could have where a pod goes; None if it does not wait for one."""
+        fields = claim.to_dict()
+        name = class_of(fields)
+        found = self._classes.get(Key("", name)) if name else None
+        if found is None or found.view(_Class).volume_binding_mode != "WaitForFirstConsumer":
+            return None
+        view = found.view(_Class)
+        volumes = {each.name: each for each in self._volumes.list()}
+        matching = candidates(fields, (each.to_dict() for each in volumes.values()))
+        return Delayed(
+            claim.key,
+            asked(fields),
+            tuple(_candidate(volumes[each["metadata"]["name"]]) for each in matching),
+            claim.annotations.get(SELECTED_NODE, ""),
+            view.provisioner not in ("", "kubernetes.io/no-provisioner"),
+            tuple(
+                {each.key: frozenset(each.values) for each in term.match_label_expressions or ()}
+                for term in view.allowed_topologies or ()
+            ),
+        )
+
+
+def _candidate(volume: Object) -> Candidate:
+    affinity = volume.view(_Volume).spec.node_affinity
+    return Candidate(volume.name, None if affinity is None else affinity.required)

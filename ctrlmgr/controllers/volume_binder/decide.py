@@ -188,10 +188,11 @@ def _lose(claim: Fields, reason: str, message: str) -> Plan:
 
 
 def _bind(volume: Fields, claim: Fields) -> Plan:
-    return Plan(_bound_volume(volume, claim), _bound_claim(claim, volume))
+    return Plan(_in_phase(reserved(volume, claim), BOUND), _bound_claim(claim, volume))
 
 
-def _bound_volume(volume: Fields, claim: Fields) -> Fields:
+def reserved(volume: Fields, claim: Fields) -> Fields:
+    """Return a volume that names a claim, and says so if its author did not have it do that."""
     meta = claim["metadata"]
     reference = volume["spec"].get("claimRef") or {}
     bound = volume
@@ -209,7 +210,7 @@ def _bound_volume(volume: Fields, claim: Fields) -> Fields:
         bound = {**volume, "spec": {**volume["spec"], "claimRef": named}}
     if not is_bound_to(volume, claim):
         bound = _annotated(bound, {BOUND_BY_CONTROLLER: "yes"})
-    return _in_phase(bound, BOUND)
+    return bound
 
 
 def _bound_claim(claim: Fields, volume: Fields) -> Fields:

@@ -30,7 +30,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 def mismatch(volume: Fields, claim: Fields) -> str:
     """Return why a volume that a claim names is not for it; "" if it is."""
-    if _size(volume) < _asked(claim):
+    if size(volume) < asked(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
         return "storageClassName does not match"
@@ -64,29 +64,50 @@ def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields |
     return None
 
 
+def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
+    """Return the volumes that the scheduler may choose from for a claim, smallest first; one that is reserved alone."""
+    least, wanted_class, wanted = asked(claim), class_of(claim), _modes(claim)
+    fields = claim["spec"].get("selector")
+    selector = selector_of(fields) if fields is not None else None
+    if fields is not None and selector is None:
+        return []
+    found: list[Fields] = []
+    for volume in volumes:
+        if not _is_possible(volume, claim, least):
+            continue
+        if is_bound_to(volume, claim):
+            return [volume]
+        if (volume.get("status") or {}).get("phase") != AVAILABLE or class_of(volume) != wanted_class:
+            continue
+        labels = volume["metadata"].get("labels") or {}
+        if wanted <= _modes(volume) and (selector is None or selector.matches(labels)):
+            found.append(volume)
+    return sorted(found, key=size)
+
+
 def _of_equal_modes(claim: Fields, volumes: Sequence[Fields], *, delayed: bool) -> Fields | None:
-    asked, wanted_class = _asked(claim), class_of(claim)
+    least, wanted_class = asked(claim), class_of(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None
     if fields is not None and selector is None:
         return None
     found: list[tuple[int, int, Fields]] = []
     for at, volume in enumerate(volumes):
-        if not _is_possible(volume, claim, asked):
+        if not _is_possible(volume, claim, least):
             continue
         if is_bound_to(volume, claim):
             return volume
         if delayed or (volume.get("status") or {}).get("phase") != AVAILABLE or class_of(volume) != wanted_class:
             continue
         if selector is None or selector.matches(volume["metadata"].get("labels") or {}):
-            found.append((_size(volume), at, volume))
+            found.append((size(volume), at, volume))
     return min(found)[2] if found else None
 
 
-def _is_possible(volume: Fields, claim: Fields, asked: int) -> bool:
+def _is_possible(volume: Fields, claim: Fields, least: int) -> bool:
     if volume["spec"].get("claimRef") is not None and not is_bound_to(volume, claim):
         return False
-    if _size(volume) < asked or modes_differ(volume, claim) or _attributes(volume) != _attributes(claim):
+    if size(volume) < least or modes_differ(volume, claim) or _attributes(volume) != _attributes(claim):
         return False
     return volume["metadata"].get("deletionTimestamp") is None
 
@@ -99,9 +120,11 @@ def _attributes(obj: Fields) -> str:
     return obj["spec"].get("volumeAttributesClassName") or ""
 
 
-def _size(volume: Fields) -> int:
+def size(volume: Fields) -> int:
+    """Return how much a volume holds, in billionths of bytes."""
     return parse((volume["spec"].get("capacity") or {}).get("storage") or "0")
 
 
-def _asked(claim: Fields) -> int:
+def asked(claim: Fields) -> int:
+    """Return how much a claim asks for, in billionths of bytes."""
     return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")

@@ -47,6 +47,7 @@ _NAMES = (
     "node-ipam",
     "node-lifecycle",
     "taint-eviction",
+    "persistentvolume-binder",
     "kube-scheduler",
     "simulated-nodes",
 )
@@ -72,10 +73,22 @@ _ABOUT = {
     "runtimeclasses": "/apis/node.k8s.io/v1",
     "secrets": "/api/v1",
     "podtemplates": "/api/v1",
+    "persistentvolumes": "/api/v1",
+    "persistentvolumeclaims": "/api/v1",
+    "storageclasses": "/apis/storage.k8s.io/v1",
     "volumeattachments": "/apis/storage.k8s.io/v1",
     "csidrivers": "/apis/storage.k8s.io/v1",
 }
-_CLUSTERED = ("nodes", "namespaces", "priorityclasses", "runtimeclasses", "volumeattachments", "csidrivers")
+_CLUSTERED = (
+    "nodes",
+    "namespaces",
+    "priorityclasses",
+    "runtimeclasses",
+    "volumeattachments",
+    "csidrivers",
+    "persistentvolumes",
+    "storageclasses",
+)
 Thing = dict[str, Any]
 
 

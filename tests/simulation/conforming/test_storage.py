@@ -103,3 +103,54 @@ def test_empty_dir_wrapper_volumes_should_not_cause_race_condition_when_used_for
     cluster.make("replicationcontrollers", {"metadata": {"name": "racey"}, "spec": spec})
     cluster.until(lambda: len(cluster.ready("name=racey")) == 5)
     assert {each["spec"]["nodeName"] for each in cluster.pods("name=racey")} == {"node-1"}
+
+
+def storage(cluster: Cluster, provisioner: str) -> None:
+    """A class that waits for a pod, and a claim of it."""
+    fields = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+    cluster.make("storageclasses", {"metadata": {"name": "late"}, **fields})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "late"}
+    cluster.make("persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": spec})
+
+
+def local(name: str, size: str, node: str = "", **more: Any) -> Thing:
+    """A volume, on a node if it says one."""
+    spec: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late", **more}
+    spec["csi"] = {"driver": "d.example.com", "volumeHandle": name}
+    if node:
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+USES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def test_a_claim_that_waits_is_bound_where_its_pod_goes(cluster: Cluster) -> None:
+    storage(cluster, "kubernetes.io/no-provisioner")
+    cluster.make("pods", pod("user", volumes=USES))
+    cluster.until(lambda: any(each[1] == "FailedScheduling" for each in cluster.told.events))
+    told = next(each[2] for each in cluster.told.events if each[1] == "FailedScheduling")
+    assert told.startswith("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.")
+    cluster.make("persistentvolumes", local("large", "9Gi", "node-1"))
+    cluster.make("persistentvolumes", local("small", "2Gi", "node-2"))
+    cluster.until(lambda: cluster.is_ready(cluster.get("pods", "user")))
+    node = cluster.get("pods", "user")["spec"]["nodeName"]
+    claim = cluster.get("persistentvolumeclaims", "data")
+    assert claim["status"]["phase"] == "Bound"
+    assert claim["spec"]["volumeName"] == {"node-1": "large", "node-2": "small"}[node]
+
+
+def test_a_claim_that_waits_is_provisioned_where_its_pod_goes(cluster: Cluster) -> None:
+    storage(cluster, "ext.example.com/p")
+    cluster.make("pods", pod("user", volumes=USES))
+    selected = "volume.kubernetes.io/selected-node"
+    cluster.until(lambda: selected in cluster.get("persistentvolumeclaims", "data")["metadata"].get("annotations", {}))
+    claim = cluster.get("persistentvolumeclaims", "data")
+    node = claim["metadata"]["annotations"][selected]
+    cluster.until(lambda: any(each[1] == "ExternalProvisioning" for each in cluster.told.events))
+    assert "nodeName" not in cluster.get("pods", "user")["spec"]
+    reference = {"namespace": "a", "name": "data", "uid": claim["metadata"]["uid"]}
+    cluster.make("persistentvolumes", local("made", "1Gi", node, claimRef=reference))
+    cluster.until(lambda: cluster.is_ready(cluster.get("pods", "user")))
+    assert cluster.get("pods", "user")["spec"]["nodeName"] == node
