@@ -144,6 +144,7 @@ READERS = {
     "db1.example",
     "db2.example",
     "incident.jsonl.gz",
+    "jobs.jsonl.gz",
     "policy.yaml",
     "prod.yaml",
     "rules.py",

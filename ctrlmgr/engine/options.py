@@ -113,23 +113,23 @@ class DeleteOptions(NamedTuple):
 
 def parse_get(query: Query) -> GetOptions:
     """Read the options of a GET."""
-    return GetOptions(_text(query, "resourceVersion"))
+    return GetOptions(read_text(query, "resourceVersion"))
 
 
 def parse_list(query: Query, kind: Kind) -> ListOptions:
     """Read and check the options of a list, a watch or a deletion of a collection; raises `BadRequest`, `Invalid`."""
-    limit = _integer(query, "limit") or 0
-    timeout = _integer(query, "timeoutSeconds")
+    limit = read_integer(query, "limit") or 0
+    timeout = read_integer(query, "timeoutSeconds")
     options = ListOptions(
-        LabelSelector.parse(_text(query, "labelSelector")),
-        FieldSelector.parse(_text(query, "fieldSelector")),
-        _text(query, "resourceVersion"),
-        _text(query, "resourceVersionMatch"),
+        LabelSelector.parse(read_text(query, "labelSelector")),
+        FieldSelector.parse(read_text(query, "fieldSelector")),
+        read_text(query, "resourceVersion"),
+        read_text(query, "resourceVersionMatch"),
         limit,
-        _text(query, "continue"),
-        bool(_flag(query, "watch")),
-        bool(_flag(query, "allowWatchBookmarks")),
-        _flag(query, "sendInitialEvents"),
+        read_text(query, "continue"),
+        bool(read_flag(query, "watch")),
+        bool(read_flag(query, "allowWatchBookmarks")),
+        read_flag(query, "sendInitialEvents"),
         timeout,
     )
     errors = _watch_errors(options) if options.watch else _list_errors(options)
@@ -153,7 +153,7 @@ def parse_patch(query: Query, media_type: str) -> WriteOptions:
     """Read and check the options of a PATCH of the given media type; raises `Invalid`."""
     errors: list[FieldError] = []
     if media_type == APPLY_PATCH:
-        if not _text(query, "fieldManager"):
+        if not read_text(query, "fieldManager"):
             errors.append(required("fieldManager", "is required for apply patch"))
     elif "force" in query:
         errors.append(forbidden("force", "may not be specified for non-apply patch"))
@@ -164,9 +164,9 @@ def parse_delete(query: Query) -> DeleteOptions:
     """Read the options of a DELETE that has no body; raises `BadRequest` for what is no number."""
     return DeleteOptions(
         query.get("dryRun", ()),
-        _integer(query, "gracePeriodSeconds"),
-        _text(query, "propagationPolicy") or None,
-        _flag(query, "orphanDependents"),
+        read_integer(query, "gracePeriodSeconds"),
+        read_text(query, "propagationPolicy") or None,
+        read_flag(query, "orphanDependents"),
     )
 
 
@@ -199,7 +199,7 @@ def check_delete(options: DeleteOptions) -> None:
 
 
 def _write_options(query: Query, kind: str, errors: list[FieldError]) -> WriteOptions:
-    manager, validation = _text(query, "fieldManager"), _text(query, "fieldValidation")
+    manager, validation = read_text(query, "fieldManager"), read_text(query, "fieldValidation")
     dry_run = query.get("dryRun", ())
     if manager:
         errors += validate_field_manager(manager, Path("fieldManager"))
@@ -208,7 +208,7 @@ def _write_options(query: Query, kind: str, errors: list[FieldError]) -> WriteOp
         errors.append(not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
     if errors:
         raise refuse(kind, _META, "", errors)
-    return WriteOptions(bool(dry_run), manager, validation or "Warn", bool(_flag(query, "force")), validation)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", bool(read_flag(query, "force")), validation)
 
 
 def _dry_run_errors(dry_run: Sequence[str]) -> list[FieldError]:
@@ -252,18 +252,20 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def _text(query: Query, name: str) -> str:
+def read_text(query: Query, name: str) -> str:
+    """Read a text; empty if it is not there."""
     values = query.get(name)
     return values[0] if values else ""
 
 
-def _flag(query: Query, name: str) -> bool | None:
+def read_flag(query: Query, name: str) -> bool | None:
     """Read a boolean: present means true, unless it says otherwise."""
     values = query.get(name)
     return values[0].lower() not in ("false", "0") if values else None
 
 
-def _integer(query: Query, name: str) -> int | None:
+def read_integer(query: Query, name: str) -> int | None:
+    """Read a number; raises `BadRequest` for what is none."""
     values = query.get(name)
     if not values:
         return None

@@ -6,6 +6,7 @@ Guarantees:
 - A tree ends: an event that stands in it already is named again but not followed again, and no branch goes deeper than
   asked for; where either cut something off, the node says so.
 - An event that compaction has taken is still named, by its revision.
+- Where an import brought events without the reconciles that wrote them, causes are inferred, and marked as that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ctrlmgr.clock import format_time
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.inferring.inference import Inference
+from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.inspection.past import Change, author_of
 from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 from ctrlmgr.inspection.wishes import wish
@@ -56,14 +59,19 @@ class Node(NamedTuple):
     """The request that wrote it, if one did, and it was audited and is still kept."""
     cut: str = ""
     """Why there are no links though there may be some: `repeated` or `too deep`."""
+    inferred: Inference | None = None
+    """Who is taken to have written it, and why, where no reconcile is recorded: its links are not certain then."""
+    because: str = ""
+    """What speaks for this being a cause, where that is inferred."""
 
 
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
+_Infer = Callable[[Revision], Inference | None]
 
 
 def why(database: Database, revision: Revision, *, depth: int = DEEPEST, requests: AuditDatabase | None = None) -> Node:
     """Return what led to an event, to the `requests` that were kept; raises `NotFound` when there is none."""
-    return _tree(database, revision, _triggers, depth, requests)
+    return _tree(database, revision, _triggers, depth, requests, Inferring(database).of)
 
 
 def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
@@ -72,9 +80,14 @@ def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> 
 
 
 def _tree(
-    database: Database, revision: Revision, follow: Follow, depth: int, requests: AuditDatabase | None = None
+    database: Database,
+    revision: Revision,
+    follow: Follow,
+    depth: int,
+    requests: AuditDatabase | None = None,
+    infer: _Infer = lambda revision: None,
 ) -> Node:
-    root = _Growth(database, follow, requests).node(revision, min(depth, DEEPEST))
+    root = _Growth(database, follow, requests, infer).node(revision, min(depth, DEEPEST))
     if root.change is None:
         raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
     return root
@@ -83,20 +96,24 @@ def _tree(
 class _Growth:
     """A tree while it grows; remembers what stands in it."""
 
-    def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None) -> None:
+    def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None, infer: _Infer) -> None:
         self._database = database
+        self._infer = infer
         self._requests = requests
         self._follow = follow
         self._seen: set[Revision] = set()
 
-    def node(self, revision: Revision, depth: int) -> Node:
+    def node(self, revision: Revision, depth: int, because: str = "") -> Node:
         change = _change_at(self._database, revision)
         run = _run(self._database, change.author.reconcile) if change else None
-        onward = self._follow(self._database, revision, run)
+        inferred = self._infer(revision) if change is not None and run is None else None
+        reasons = {each.revision: each.reason for each in inferred.causes} if inferred else {}
+        onward = [*reasons] or self._follow(self._database, revision, run)
         cut = "" if not onward else "repeated" if revision in self._seen else "too deep" if depth <= 0 else ""
         self._seen.add(revision)
-        links = () if cut else tuple(self.node(each, depth - 1) for each in onward)
-        return Node(revision, change, run, links, self._request(change) if run is None else None, cut)
+        links = () if cut else tuple(self.node(each, depth - 1, reasons.get(each, "")) for each in onward)
+        request = self._request(change) if run is None else None
+        return Node(revision, change, run, links, request, cut, inferred, because)
 
     def _request(self, change: Change | None) -> Request | None:
         if self._requests is None or change is None:
@@ -191,6 +208,10 @@ def as_json(node: Node) -> dict[str, Any]:
         }
     if node.request:
         fields["request"] = node.request._asdict()
+    if node.inferred:
+        fields["inferred"] = node.inferred.as_json()
+    if node.because:
+        fields["because"] = node.because
     if node.cut:
         fields["cut"] = node.cut
     fields["links"] = [as_json(each) for each in node.links]

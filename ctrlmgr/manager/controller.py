@@ -122,6 +122,9 @@ class Controller:
         # How far the caches must have come for a key; None: as far as the log has when that is asked. A key is with one
         # worker at a time, and one entry of a dictionary changes at once.
         self._wanted: dict[Key, Revision | None] = {}
+        # What asked for a key while the cache was behind: whichever delivery comes next answers it. The queue would
+        # keep it for the moment of the delay, and a delivery before that would not name it.
+        self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._metrics = ReconcileMetrics(name, workers=workers)
         self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
@@ -237,8 +240,10 @@ class Controller:
 
     def _process(self, delivery: Delivery[Key]) -> None:
         if self._seen is not None and not self._shows_own_writes(delivery.item, self._seen()):
-            self.queue.add_after(delivery.item, _BEHIND, delivery.triggers)
+            self._unanswered[delivery.item] = self._with_unanswered(delivery).triggers
+            self.queue.add_after(delivery.item, _BEHIND)
             return
+        delivery = self._with_unanswered(delivery)
         cause = self._cause(delivery)
         client = self._client.for_reconcile(cause)
         began = self._clock.monotonic()
@@ -254,6 +259,13 @@ class Controller:
             if self._seen is not None:
                 # What may still come of a write whose outcome is unknown, the log says later.
                 self._wanted[delivery.item] = None if result == "error" else self._newest()
+
+    def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
+        """Return a delivery with the triggers, too, of those before it that came while the cache was behind."""
+        earlier = self._unanswered.pop(delivery.item, None)
+        if not earlier:
+            return delivery
+        return Delivery(delivery.item, tuple(sorted({*earlier, *delivery.triggers})), delivery.attempt)
 
     def _shows_own_writes(self, key: Key, seen: Revision) -> bool:
         if key not in self._wanted:

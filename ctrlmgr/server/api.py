@@ -21,6 +21,7 @@ from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.log_options import parse_log
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
     APPLY_PATCH,
@@ -46,7 +47,8 @@ from ctrlmgr.server.connecting import Runtime, connect_options, has_no_log, node
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, text, warnings
+from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
+from ctrlmgr.server.logs import Logs
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.sending import Sender
@@ -145,6 +147,8 @@ class Api:
         """
         self._runtime = runtime
         self._engine = engine
+        self.logs = Logs(engine.cacher)
+        """Those that are being followed."""
         self._driver = driver
         self._watches = watches
         self._presentations = presentations
@@ -301,9 +305,9 @@ class Api:
         if self._runtime is not None and target.kind.resource == PODS:
             node = node_of(obj, self._engine.cacher)
             if call.target.subresource == "log":
-                written = self._runtime.logs(obj, node, call.request.query)
-                if written is not None:
-                    await call.request.respond(text(200, written))
+                reading = self._runtime.logs(obj, node, parse_log(call.request.query, obj.name))
+                if reading is not None:
+                    await self.logs.tell(call.request, reading, obj)
                     return
             refusal = self._runtime.refusal(node, call.target.subresource)
             if refusal is not None:

@@ -159,5 +159,6 @@ class Backend:
                 workers.stop()
 
     def end_watches(self, parting: Parting = Parting.CLOSING) -> None:
-        """End all watches, and those that begin from now on as soon as they have begun."""
+        """End all watches and followed logs, and those that begin from now on as soon as they have begun."""
         self._hub.close(parting)
+        self.api.logs.close()

@@ -15,6 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.options import Query
 from ctrlmgr.engine.refusals import not_found
@@ -25,11 +26,30 @@ _NODES = Resource("", "nodes")
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
+class Piece(Protocol):
+    """A piece of a log."""
+
+    @property
+    def data(self) -> bytes:
+        """The lines."""
+
+    @property
+    def wait(self) -> float | None:
+        """Seconds until there is more, if nothing happens to the pod before; None: that was all."""
+
+
+class Reading(Protocol):
+    """The log of a container that is being read."""
+
+    def more(self, pod: Object | None, node: Object | None) -> Piece:
+        """Return what there is to read by now, of a pod as it is now."""
+
+
 class Runtime(Protocol):
     """Speaks for what runs on some nodes; a pod on any other it knows nothing of (None)."""
 
-    def logs(self, pod: Object, node: Object | None, query: Query) -> str | None:
-        """Return what a container of a pod has written; raises `BadRequest`."""
+    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
+        """Begin to read what a container of a pod has written; raises `BadRequest`."""
 
     def refusal(self, node: Object | None, what: str) -> ApiError | None:
         """Return why a pod on a node cannot be connected to for `what` (a subresource)."""

@@ -5,8 +5,8 @@ Guarantees:
 - One user cannot take all the places: the others keep half of them. `system:masters` are not counted, so that an
   administrator can always find out what goes on.
 - A request has no place while its body is awaited, so a client that withholds it takes none.
-- Requests that last (watches) are not counted, nor are health checks and requests about a lease, which keep leaders
-  alive while everything else waits: a leader reads its lease before it renews it (apiserver
+- Requests that last (watches, logs) are not counted, nor are health checks and requests about a lease, which keep
+  leaders alive while everything else waits: a leader reads its lease before it renews it (apiserver
   `pkg/server/filters/maxinflight.go`).
 """
 
@@ -28,6 +28,10 @@ WRITES = 200
 
 MASTERS = "system:masters"
 """The group that is not counted."""
+
+LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+"""Subresources for which a request lasts as long as its user likes (`BasicLongRunningRequestCheck`, as
+`pkg/controlplane/apiserver` calls it)."""
 
 _RETRY_AFTER = 1
 _READING = frozenset({"GET", "HEAD"})
@@ -107,6 +111,8 @@ class InFlightLimits:
     def seat(self, method: str, attributes: Attributes, user: User) -> Seat:
         """Return what a request is counted in; pages, and what lasts or keeps leaders alive, are not."""
         if not attributes.is_resource or attributes.verb == "watch" or MASTERS in user.groups:
+            return Seat()
+        if attributes.subresource in LONG_RUNNING:
             return Seat()
         if attributes.resource == LEASES.plural and attributes.group == LEASES.group and attributes.verb != "list":
             return Seat()

@@ -187,8 +187,6 @@ def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> 
         found.ended_at = max((each.spans[-1].end or 0.0 for each in found.main if each.spans), default=never)
         _end_sidecars(found, shared, end)
     found.next_change = _earliest(each.next_change for each in (*found.init, *found.main))
-    if begin is not None and begin > now:
-        found.next_change = _earliest([found.next_change, begin])
     return found
 
 
@@ -232,6 +230,7 @@ def _container(
     life.recorded = shared.recorded.get(life.name) or {}
     memory = remembered(life.recorded.get("containerID") or "")
     if memory is None and (begin is None or begin > shared.now):
+        life.next_change = begin
         return life
     behaviour = shared.asked(container)
     policy = "Always" if sidecar else shared.policy

@@ -1,55 +1,122 @@
 """What the containers of a pod on a simulated node have written.
 
-Guarantees: the same lines each time, by the same rules as the pod's status.
+Guarantees: the same lines each time, by the same rules as the pod's status; refusals in the kubelet's words
+(`pkg/kubelet/kubelet_pods.go`, `validateContainerLogStatus`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.life import live
-from ctrlmgr.simulation.runs import End
+from ctrlmgr.simulation.life import ContainerLife, live
+from ctrlmgr.simulation.runs import End, Span
+from ctrlmgr.simulation.shell import Line
+
+_SAME: Final = 0.01
+"""Seconds by which the start of one run may seem to differ: what a container's id remembers of it is rounded."""
+_WAITS: Final = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
 
 
 class Wanted(NamedTuple):
-    """Which lines are wanted, as of the query of `pods/NAME/log`."""
+    """Which of a run's lines are wanted."""
 
-    container: str = ""
-    previous: bool = False
-    timestamps: bool = False
     tail: int | None = None
     since: float | None = None
-    """Only lines of the last so many seconds."""
-    limit: int | None = None
-    """No more than so many bytes."""
+    """Only those from this moment of the pod's life on."""
 
 
-def log_of(
+def container_of(pod: Mapping[str, Any], name: str) -> str:
+    """Return the name of the container that is meant; raises LookupError in the words of kube-apiserver."""
+    spec, meta = pod["spec"], pod["metadata"]
+    kinds = {
+        "": _names(spec.get("containers")),
+        " or one of the init containers": _names(spec.get("initContainers")),
+        " or one of the ephemeral containers": _names(spec.get("ephemeralContainers")),
+    }
+    if name:
+        if not any(name in names for names in kinds.values()):
+            raise LookupError(f"container {name} is not valid for pod {meta['name']}")
+        return name
+    if len(kinds[""]) == 1:
+        return kinds[""][0]
+    choices = "".join(f"{words}: [{' '.join(names)}]" for words, names in kinds.items() if words and names)
+    first = ", choose one of: [" + " ".join(kinds[""]) + "]"
+    raise LookupError(f"a container name must be specified for pod {meta['name']}{first}{choices}")
+
+
+def _names(containers: Iterable[Mapping[str, Any]] | None) -> list[str]:
+    return [each["name"] for each in containers or ()]
+
+
+def run_to_read(
     pod: Mapping[str, Any],
     asked: Callable[[Mapping[str, Any]], Any],
     now: float,
     end: End | None,
-    clock: Callable[[float], str],
-    wanted: Wanted,
-) -> str:
-    """Return what a container has written; raises LookupError, with a word for who asks, if there is nothing."""
-    life = live(pod, asked, now, end)
-    found = next((each for each in (*life.init, *life.main) if each.name == wanted.container), None)
+    container: str,
+    *,
+    previous: bool = False,
+) -> Span:
+    """Return the run of a container whose log is read; raises LookupError, with a word for who asks, without one."""
+    name = pod["metadata"]["name"]
+    found = _life(pod, asked, now, end, container)
     if found is None:
-        raise LookupError(f"container {wanted.container} is not valid for pod {pod['metadata']['name']}")
+        raise LookupError(f'container "{container}" in pod "{name}" is not available')
     spans = [each for each in found.spans if each.start <= now]
-    at = len(spans) - 2 if wanted.previous else len(spans) - 1
-    if at < 0:
-        kind = "previous terminated container" if wanted.previous else "container"
-        name = pod["metadata"]["name"]
-        if wanted.previous:
-            raise LookupError(f'{kind} "{wanted.container}" in pod "{name}" not found')
-        raise LookupError(f'{kind} "{wanted.container}" in pod "{name}" is waiting to start: {found.waits_for}')
-    lines = spans[at].lines(now)
-    if wanted.since is not None:
-        lines = [each for each in lines if each.at >= now - wanted.since]
+    at = len(spans) - 1
+    if previous and (found.running(now) or found.is_done):
+        at -= 1  # that which is its state counts as the present one; if it waits, the one that has ended is both
+    if at >= 0:
+        return spans[at]
+    if previous:
+        raise LookupError(f'previous terminated container "{container}" in pod "{name}" not found')
+    reason = _WAITS.get(found.waits_for, found.waits_for)
+    raise LookupError(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+
+
+def same_run(
+    pod: Mapping[str, Any],
+    asked: Callable[[Mapping[str, Any]], Any],
+    now: float,
+    end: End | None,
+    container: str,
+    span: Span,
+) -> Span | None:
+    """Return a run as it is by now, after its pod has changed; None if there is nothing more to be learnt of it."""
+    found = _life(pod, asked, now, end, container)
+    return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
+
+
+def _life(
+    pod: Mapping[str, Any], asked: Callable[[Mapping[str, Any]], Any], now: float, end: End | None, container: str
+) -> ContainerLife | None:
+    life = live(pod, asked, now, end)
+    return next((each for each in (*life.init, *life.main) if each.name == container), None)
+
+
+def first_lines(span: Span, until: float, wanted: Wanted) -> list[Line]:
+    """Return what a run has written by a moment, as much of it as is wanted."""
+    lines = span.lines(until)
     if wanted.tail is not None:
-        lines = lines[len(lines) - wanted.tail :] if wanted.tail < len(lines) else lines
-    text = "".join(f"{clock(each.at) + ' ' if wanted.timestamps else ''}{each.written}" for each in lines)
-    return text if wanted.limit is None else text.encode()[: wanted.limit].decode(errors="ignore")
+        lines = lines[max(len(lines) - wanted.tail, 0) :]
+    return [each for each in lines if wanted.since is None or each.at >= wanted.since]
+
+
+def lines_after(span: Span, told: float, until: float) -> list[Line]:
+    """Return what a run has written after one moment, up to another."""
+    return [each for each in span.lines(until) if each.at > told]
+
+
+def next_moment(span: Span, now: float) -> float | None:
+    """Return when a run writes next or ends; None if it does neither."""
+    written = (span.start + each.at for each in span.run.lines)
+    return min((each for each in (*written, span.end) if each is not None and each > now), default=None)
+
+
+def written(lines: Iterable[Line], stamp: Callable[[float], str] | None) -> str:
+    """Write lines as a log has them; `stamp` writes the moment of each as a time, if that is wanted."""
+    return "".join(f"{stamp(each.at) + ' ' if stamp else ''}{each.written}" for each in lines)

@@ -2,7 +2,8 @@
 
 Guarantees: the graph has at most `_MOST` events, those nearest to the change first; where there is more, the node it
 would hang from says how much (`hidden`). Edges lead forward in time only. What compaction has taken is still a node,
-and so is an event of an object that may not be seen, of which nothing else is told.
+and so is an event of an object that may not be seen, of which nothing else is told. What is inferred is marked, on the
+node that stands for a reconcile that was not recorded (`iREVISION`), with what speaks for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.inferring.inference import Inference
+from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.inspection.past import Change
 from ctrlmgr.inspection.wishes import wish
 from ctrlmgr.ui.listing import TYPES
@@ -79,6 +82,8 @@ class _Growth:
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
         self._hidden: dict[str, int] = {}
+        self._inferring = Inferring(database)
+        self._inferred: dict[Revision, Inference] = {}
 
     def around(self, change: Change) -> dict[str, Any]:
         """Return the graph around a change."""
@@ -106,8 +111,19 @@ class _Growth:
             wanted = wish(self._database, controller, key, before=min(writers[run]))
             if wanted is not None and self._take(wanted, found, f"r{run}"):
                 self._edges.add((f"e{wanted}", f"r{run}"))
+        for revision in revisions:
+            if not self._events[revision] and (inference := self._inferring.of(revision)) is not None:
+                self._infer(revision, inference, found)
         self._learn(found)
         return found
+
+    def _infer(self, revision: Revision, inference: Inference, found: list[Revision]) -> None:
+        """Add what is taken to have led to an event."""
+        self._inferred[revision] = inference
+        self._edges.add((f"i{revision}", f"e{revision}"))
+        for cause in inference.causes:
+            if self._take(cause.revision, found, f"i{revision}"):
+                self._edges.add((f"e{cause.revision}", f"i{revision}"))
 
     def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
         """Return which controllers reconciled what."""
@@ -157,6 +173,7 @@ class _Growth:
         for run in self._read(_RUNS, _RUN_FIELDS, self._runs):
             run["id"] = f"r{run['id']}"
             nodes.append({**run, "key": "", "message": ""} if run["id"] in beside else run)
+        nodes += (_inferred(revision, each, beside) for revision, each in self._inferred.items())
         return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
 
     def _told(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
@@ -178,3 +195,12 @@ class _Growth:
         if not numbers:
             return []
         return self._database.query(statement.format(marks=", ".join(map(str, numbers)))).rows
+
+
+def _inferred(revision: Revision, inference: Inference, beside: set[str]) -> dict[str, Any]:
+    """Return the node of an inference; beside what may not be seen it says who, and not from what."""
+    place = f"i{revision}"
+    node: dict[str, Any] = {"id": place, "controller": inference.controller, "inferred": True}
+    if place in beside:
+        return {**node, "reason": "", "because": []}
+    return {**node, "reason": inference.reason, "because": [each._asdict() for each in inference.causes]}

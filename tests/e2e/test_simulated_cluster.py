@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.kubectl import Kubectl, find_kubectl
+from tests.e2e.kubectl import Kubectl, find_kubectl, lines
 from tests.e2e.serving import Server, until
 
 FAST = (
@@ -64,6 +65,48 @@ def test_a_crash_loop_is_seen_and_its_logs_are_read(kubectl: Kubectl) -> None:
     assert kubectl("logs crash") == "going down\n"
     assert "node-" in kubectl.run("exec crash -- ls").err
     assert "is simulated: nothing is executed there" in kubectl.run("exec crash -- ls").err
+
+
+SPEAKS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: talk, labels: {app: talk}}
+spec:
+  terminationGracePeriodSeconds: 1
+  initContainers:
+  - {name: first, image: busybox, command: [sh, -c, echo before]}
+  containers:
+  - {name: one, image: busybox, command: [sh, -c, "echo one; sleep 2; echo two; sleep 2; exit 1"]}
+  - {name: other, image: busybox, command: [sh, -c, "echo other; sleep 100"]}
+"""
+
+
+def test_logs_are_followed_until_the_container_ends(kubectl: Kubectl) -> None:
+    kubectl("apply -f -", SPEAKS)
+    until(lambda: kubectl.run("logs talk -c one").out == "one\n")
+    assert kubectl("logs -f talk -c one") == "one\ntwo\n"  # it ends by itself, as the container does
+    until(lambda: kubectl.get("pod talk")["status"]["containerStatuses"][0]["restartCount"] >= 1)
+    assert kubectl("logs talk -c one -p") == "one\ntwo\n"
+    assert kubectl("logs talk -c one -p --tail 1") == "two\n"
+    assert kubectl("logs talk -c one -p --limit-bytes 5") == "one\nt"
+    stamped = kubectl("logs talk -c other --timestamps --since 1h")
+    assert re.fullmatch(r"[-0-9]+T[0-9:]+\.\d{9}Z other\n", stamped)
+    everything = kubectl("logs talk --all-containers --prefix").splitlines()
+    assert {"[pod/talk/first] before", "[pod/talk/one] one", "[pod/talk/other] other"} <= {*everything}
+    assert "[pod/talk/other] other" in kubectl("logs -l app=talk --all-containers --prefix --tail -1")
+    assert "container x is not valid for pod talk" in kubectl.fails("logs talk -c x")
+    assert "previous terminated container" in kubectl.fails("logs talk -c other -p")
+    bad = f"/api/v1/namespaces/{kubectl.namespace}/pods/talk/log?container=one&tailLines=-2"
+    assert 'PodLogOptions "talk" is invalid: tailLines: Invalid value: -2' in kubectl.fails(f"get --raw '{bad}'")
+
+
+def test_a_log_that_is_followed_ends_with_its_pod(kubectl: Kubectl) -> None:
+    kubectl("apply -f -", SPEAKS)
+    until(lambda: kubectl.run("logs talk -c other").out == "other\n")
+    with kubectl.started("logs -f talk -c other") as process:
+        assert lines(process, 1) == ["other"]
+        kubectl("delete pod talk")
+        assert process.wait(20) == 0
 
 
 def test_a_drain_moves_what_runs_there(kubectl: Kubectl) -> None:

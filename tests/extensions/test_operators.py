@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from ctrlmgr.extensions.canonical import canonicalize
 from ctrlmgr.extensions.defaults import prepare_new, set_defaults
 from ctrlmgr.extensions.definition import Version, parse
 from ctrlmgr.extensions.validation import validate_definition
+from tests.calls import calls
 from tests.extensions.operators import DEFINITIONS, a_definition
 
 
@@ -28,15 +28,23 @@ def _version(kind: str) -> Version:
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_a_large_definition_is_valid_and_compiles_in_time(kind: str) -> None:
-    begin = time.process_time()
+def test_a_large_definition_is_valid_and_compiles(kind: str) -> None:
     definition = _prepared(kind)
     assert validate_definition(definition) == []
     version = parse(definition).storage
     value = {"apiVersion": "operators.example.com/v1", "kind": kind, "metadata": {"name": "x"}}
     assert version.schema.read(value) == ([], None)
     assert version.validate(value)[0].message == "spec: Required value"
-    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_a_definition_costs_so_many_calls_a_byte(kind: str) -> None:
+    def work() -> None:
+        definition = _prepared(kind)
+        validate_definition(definition)
+        parse(definition).storage.schema.read({})
+
+    assert calls(work) < 8 * len(json.dumps(a_definition(kind, DEFINITIONS[kind]())))
 
 
 def test_one_of_them_is_larger_than_half_a_megabyte() -> None:
@@ -103,14 +111,10 @@ def test_rules_of_databases_are_known_though_not_evaluated() -> None:
     assert [path for path, _ in _version("Database").schema.rules] == ["spec"]
 
 
-def test_a_value_of_a_kilobyte_is_read_and_validated_in_well_under_a_millisecond() -> None:
+def test_a_value_of_a_kilobyte_is_read_and_validated_by_a_thousand_calls() -> None:
     version = _version("Monitoring")
     env = [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(20)]
     value = {"spec": {"replicas": 2, "role0": {"containers": [{"name": "c", "image": "registry/app:1", "env": env}]}}}
     version.schema.read(value)
     assert version.validate(value) == []
-    begin = time.process_time()
-    for _ in range(200):
-        version.schema.read(value)
-        version.validate(value)
-    assert (time.process_time() - begin) / 200 < 0.001
+    assert calls(lambda: (version.schema.read(value), version.validate(value))) < 1000

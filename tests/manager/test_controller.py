@@ -200,6 +200,17 @@ def test_a_key_waits_until_its_caches_show_its_own_last_write(
     assert last_reconcile(stage).cause.triggers == (7,)
 
 
+def test_what_asked_while_the_cache_was_behind_is_answered_by_whichever_delivery_comes_next() -> None:
+    stage = Stage(Scripted(creates("made"), creates("more")), sees_own_writes=True)
+    stage.controller.queue.add(A)
+    stage.controller.process_next(timeout=0)
+    stage.controller.queue.add(A, [7])
+    assert stage.controller.process_next(timeout=0)  # the caches have not followed, so it has to wait
+    stage.controller.queue.add(A, [8])
+    stage.process_all()  # before that moment has come
+    assert last_reconcile(stage).cause.triggers == (7, 8)
+
+
 def test_a_key_does_not_wait_for_what_others_have_written() -> None:
     reconciler = Scripted(creates("made"))
     stage = Stage(reconciler, sees_own_writes=True)

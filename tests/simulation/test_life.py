@@ -6,8 +6,8 @@ import pytest
 
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
-from ctrlmgr.simulation.logs import Wanted, log_of
-from ctrlmgr.simulation.runs import End
+from ctrlmgr.simulation.logs import Wanted, container_of, first_lines, lines_after, next_moment, run_to_read, written
+from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.status import Desired, Place, desired_status
 
 PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
@@ -283,19 +283,67 @@ def test_a_pod_that_asks_as_a_whole_is_told_what_it_was_given() -> None:
     assert "resources" not in at(30.0, pod(container())).status
 
 
+@pytest.mark.parametrize("inits", [(), ("i",), ("i", "j")])
+def test_a_life_goes_on_from_whichever_moment_it_is_looked_at(inits: tuple[str, ...]) -> None:
+    of = pod(container(), initContainers=[container(each, script="sleep 1") for each in inits])
+    for seconds in (0.0, 0.05, 0.15, 0.35):
+        moment, looks = seconds, 0
+        while (change := at(moment, of).changes_in) is not None:
+            assert change > 0
+            moment, looks = moment + change + 0.001, looks + 1
+            assert looks < 20
+        assert at(moment, of).status["phase"] == "Running"
+
+
+def reads(seconds: float, of: dict[str, Any], previous: bool = False) -> Span:
+    return run_to_read(of, lambda container: read(""), seconds, None, "c", previous=previous)
+
+
 def test_logs() -> None:
     of = pod(container(script="echo one; sleep 2; echo two; sleep 100"))
 
-    def written(seconds: float, **wanted: Any) -> str:
-        return log_of(of, lambda container: read(""), seconds, None, clock, Wanted("c", **wanted))
+    def told(seconds: float, stamp: Any = None, **wanted: Any) -> str:
+        return written(first_lines(reads(seconds, of), seconds, Wanted(**wanted)), stamp)
 
-    assert written(1) == "one\n"
-    assert written(4) == "one\ntwo\n"
-    assert written(4, tail=1) == "two\n"
-    assert written(4, timestamps=True).splitlines()[1] == "1970-01-01T00:00:02Z two"
-    assert written(4, since=2.0) == "two\n"
-    assert written(4, limit=5) == "one\nt"
-    with pytest.raises(LookupError, match="previous terminated container"):
-        written(4, previous=True)
-    with pytest.raises(LookupError, match="is waiting to start: ContainerCreating"):
-        written(0.05)
+    assert told(1) == "one\n"
+    assert told(4) == "one\ntwo\n"
+    assert told(4, tail=1) == "two\n"
+    assert told(4, tail=0) == ""
+    assert told(4, clock).splitlines()[1] == "1970-01-01T00:00:02Z two"
+    assert told(4, since=2.0) == "two\n"
+    span = reads(4, of)
+    assert written(lines_after(span, 1.0, 4.0), None) == "two\n"
+    assert [next_moment(span, at) for at in (1.0, 4.0)] == pytest.approx([2.4, 102.4])
+
+
+def test_which_run_is_read() -> None:
+    of = pod(container(script="sleep 1; exit 1"))  # it runs from 0.4 s to 1.4, from 1.5 to 2.5, from 12.6 to 13.6
+    with pytest.raises(LookupError, match='container "c" in pod "p" is waiting to start: ContainerCreating'):
+        reads(0.05, of)
+    with pytest.raises(LookupError, match='previous terminated container "c" in pod "p" not found'):
+        reads(1, of, previous=True)
+    assert [reads(at, of).start for at in (1, 2, 5, 13)] == pytest.approx([0.4, 1.5, 1.5, 12.6])
+    # What waits for its next start has its last run both as the present and as the previous one.
+    assert [reads(at, of, previous=True).start for at in (2, 5, 13)] == pytest.approx([0.4, 1.5, 1.5])
+    missing = pod(container(image="nginx:nonexistent"))
+    with pytest.raises(LookupError, match="is waiting to start: trying and failing to pull image"):
+        reads(20, missing)
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        ("x", "container x is not valid for pod p"),
+        (
+            "",
+            "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]",
+        ),
+    ],
+)
+def test_which_container_is_meant(name: str, refusal: str) -> None:
+    of = pod(container("a"), container("b"), initContainers=[container("i")])
+    assert [container_of(of, each) for each in ("a", "i")] == ["a", "i"]
+    assert container_of(pod(), "") == "c"
+    with pytest.raises(LookupError) as raised:
+        container_of(of, name)
+    assert raised.value.args == (refusal,)

@@ -24,7 +24,7 @@ _FEWEST = 10
 @click.option("--effects", is_flag=True, help="The other way: what the change led to.")
 @click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")
 @click.option("--all", "whole", is_flag=True, help="Everything, also what is alike or was drawn before.")
-@output_option("tree", "json")
+@output_option("tree", "json", "yaml")
 def why(
     loaded: Loaded,
     kind: str,
@@ -43,6 +43,8 @@ def why(
     no reconcile did, if they were audited and are still kept. Changes that are alike are drawn as one; --all draws
     them all, and on a terminal everything that does not fit the screen. With --effects the tree goes the other way:
     which reconciles answered the change, and what they wrote.
+    Of what was imported from another cluster no reconcile is known: there causes are inferred from what the recording
+    holds, and each is marked as that, with what speaks for it.
     Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
     it, or how it scored.
 
@@ -64,10 +66,10 @@ def why(
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
         placed = None
-        if named.resource == PODS and not effects and output != "json":
+        if named.resource == PODS and not effects and output == "tree":
             placed = placement.of(database, key, until=revision)
-    if output == "json":
-        change_lines.write_json(causes.as_json(tree))
+    if output != "tree":
+        change_lines.write_document(causes.as_json(tree), output)
         return
     for line in _fitting([*(trees.effects(tree) if effects else trees.causes(tree, whole=whole))], whole=whole):
         click.echo(line)

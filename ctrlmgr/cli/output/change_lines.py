@@ -27,6 +27,16 @@ def write_json(document: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
 
 
+def write_document(document: Any, output: str) -> None:
+    """Print a document of plain JSON values as `output` says: json or yaml."""
+    if output == "json":
+        write_json(document)
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+
+
 def subject(resource: Resource, key: Key) -> str:
     """Say which object: `pods shop/web-0`."""
     return click.style(f"{escape(str(resource))} {escape(str(key))}", bold=True)

@@ -17,6 +17,7 @@ from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import Difference, content, differences
+from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.past import Change
 from ctrlmgr.inspection.requests import Request
 from ctrlmgr.inspection.secrecy import masked_sides
@@ -50,12 +51,16 @@ def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
     yield from _event(alike)
     if node.request:
         yield f"└─ {_request(node.request)}"
-    if node.run:
+    groups = [[each] for each in node.links] if drawn is None else _grouped(node.links)
+    if node.inferred:
+        yield f"└─ {_inferred(node.inferred)}"
+        for index, group in enumerate(groups):
+            yield from _branch(_causes(group, drawn), last=index == len(groups) - 1, indent="   ")
+    elif node.run:
         is_asked = node.links or node.cut or node.run.controller == ADMISSION
         alone = "" if is_asked else "; nothing asked for it: a retry, or its time had come"
         others = f" (and the like for {len(alike) - 1} more)" if len(alike) > 1 else ""
         yield f"└─ {_reconcile(node.run, node)}{alone}{others}"
-        groups = [[each] for each in node.links] if drawn is None else _grouped(node.links)
         for index, group in enumerate(groups):
             yield from _branch(_causes(group, drawn), last=index == len(groups) - 1, indent="   ")
 
@@ -76,7 +81,8 @@ def _likeness(node: Node) -> object:
     said = tuple(text for each in _differences(change) if not _TIME.search(text := told(each, widest=_WIDEST)))
     controller = node.run.controller if node.run else ""
     place = (change.object.resource, change.object.namespace)
-    return (place, change.type, change.author.actor, controller, said, node.request, node.cut)
+    because = node.because.replace(change.object.name, "")
+    return (place, change.type, change.author.actor, controller, said, node.request, node.cut, because)
 
 
 def effects(node: Node) -> Iterator[str]:
@@ -108,7 +114,9 @@ def _event(alike: Sequence[Node]) -> Iterator[str]:
         return
     yield _head(alike, change) + _cut(node)
     found = _differences(change)
-    bar = "│  " if node.run or node.links or node.request else "   "
+    bar = "│  " if node.run or node.links or node.request or node.inferred else "   "
+    if node.because:
+        yield f"{bar}{click.style('inferred', fg='magenta')}: {escape(node.because)}"
     for difference in found[:_MOST]:
         yield f"{bar}{told(difference, widest=_WIDEST)}"
     if len(found) > _MOST:
@@ -139,6 +147,12 @@ def _differences(change: Change) -> list[Difference]:
 
 def _cut(node: Node) -> str:
     return {"": "", "repeated": "  (see above)", "too deep": "  (more with --depth)"}[node.cut]
+
+
+def _inferred(inference: Inference) -> str:
+    controller = click.style(escape(inference.controller), bold=True)
+    told = "" if inference.causes else "; what made it is not told"
+    return f"{click.style('inferred', fg='magenta')}: by {controller}, for {escape(inference.reason)}{told}"
 
 
 def _request(request: Request) -> str:

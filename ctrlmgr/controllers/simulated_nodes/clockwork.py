@@ -33,9 +33,13 @@ class PodTime(NamedTuple):
         """Return a moment as seconds of the pod's life; never before its beginning."""
         return max(moment - self.taken, 0) / _SECOND * self.speed
 
+    def moment(self, seconds: float) -> int:
+        """Return a moment of the pod's life, in microseconds since 1970."""
+        return self.taken + round(seconds / self.speed * _SECOND)
+
     def write(self, seconds: float) -> str:
         """Write a moment of the pod's life as a time."""
-        return format_time_seconds(self.taken + round(seconds / self.speed * _SECOND))
+        return format_time_seconds(self.moment(seconds))
 
     def end(self, pod: Mapping[str, Any]) -> End | None:
         """Return when the pod's containers are told to end, None if it is not being deleted."""

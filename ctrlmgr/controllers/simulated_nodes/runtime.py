@@ -1,22 +1,118 @@
 """What runs on simulated nodes, as seen from the API: logs, and why there is nothing to execute commands in.
 
 Guarantees: only pods on nodes with our mark are spoken for. Logs are what the simulation wrote, by the rules of the
-pod's status.
+pod's status. A log that is followed goes on until the run of the container ends that was there when it began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.clock import Clock, format_time
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
+from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
 from ctrlmgr.simulation.behaviour import Says
-from ctrlmgr.simulation.logs import Wanted, log_of
+from ctrlmgr.simulation.logs import (
+    Wanted,
+    container_of,
+    first_lines,
+    lines_after,
+    next_moment,
+    run_to_read,
+    same_run,
+    written,
+)
+from ctrlmgr.simulation.runs import Span
+from ctrlmgr.simulation.shell import Line
 
-Query = Mapping[str, Sequence[str]]
+_SECOND = 1_000_000
+
+
+class Piece(NamedTuple):
+    """A piece of a log."""
+
+    data: bytes
+    wait: float | None
+    """Seconds until there is more, or the end, if nothing happens to the pod before (infinite: never); None: that was
+    all."""
+
+
+class Reading:
+    """The log of one run of a container, read bit by bit."""
+
+    def __init__(
+        self, pod: Object, node: Object, options: LogOptions, rules: Sequence[Says], speed: float, clock: Clock
+    ) -> None:
+        """Begin to read; raises `BadRequest` for a container that is not there or has not run."""
+        self._options, self._rules, self._speed, self._clock = options, rules, speed, clock
+        self._known = pod, node
+        self._time = PodTime.of(pod.to_dict(), clock.now(), speed)
+        self._left = options.limit_bytes
+        self._told: float | None = None
+        try:
+            self._container = container_of(pod.to_dict(), options.container)
+            self._span = self._first()
+        except LookupError as error:
+            raise BadRequest(str(error.args[0])) from error
+
+    def more(self, pod: Object | None, node: Object | None) -> Piece:
+        """Return what there is to read by now, of a pod as it is now; it may be gone."""
+        now = self._clock.now()
+        is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
+        seconds = self._time.seconds(now)
+        data = written(self._lines(seconds), self._stamp if self._options.timestamps else None).encode()
+        self._told = seconds
+        if self._left is not None:
+            data = data[: self._left]
+            self._left -= len(data)
+        has_ended = self._span.end is not None and self._span.end <= seconds
+        if is_over or has_ended or self._left == 0 or not self._options.follow:
+            return Piece(data, None)
+        moment = next_moment(self._span, seconds)
+        return Piece(data, inf if moment is None else (moment - seconds) / self._speed)
+
+    def _first(self) -> Span:
+        pod, node = self._known
+        fields = pod.to_dict()
+        return run_to_read(
+            fields,
+            asked_of(fields, self._rules, node.annotations),
+            self._time.seconds(self._clock.now()),
+            self._time.end(fields),
+            self._container,
+            previous=self._options.previous,
+        )
+
+    def _keep_up(self, pod: Object, node: Object, now: int) -> bool:
+        """Look at the run again if anything has changed; return whether it is still there."""
+        if (pod.revision, node.annotations) == (self._known[0].revision, self._known[1].annotations):
+            return True
+        self._known = pod, node
+        fields = pod.to_dict()
+        asked, end = asked_of(fields, self._rules, node.annotations), self._time.end(fields)
+        found = same_run(fields, asked, self._time.seconds(now), end, self._container, self._span)
+        if found is None:
+            return False
+        self._span = found
+        return True
+
+    def _lines(self, seconds: float) -> Sequence[Line]:
+        if self._told is not None:
+            return lines_after(self._span, self._told, seconds)
+        since = self._options.since_time
+        if self._options.since_seconds is not None:
+            since = self._clock.now() - self._options.since_seconds * _SECOND
+        wanted = Wanted(self._options.tail_lines, None if since is None else self._time.seconds(since))
+        return first_lines(self._span, seconds, wanted)
+
+    def _stamp(self, seconds: float) -> str:
+        """Write a moment as container runtimes do, to the nanosecond."""
+        return f"{format_time(self._time.moment(seconds))[:-1]}000Z"
 
 
 class SimulatedRuntime:
@@ -28,52 +124,14 @@ class SimulatedRuntime:
         self._speed = speed
         self._clock = clock
 
-    def logs(self, pod: Object, node: Object | None, query: Query) -> str | None:
-        """Return what a container has written, None if its node is not simulated; raises `BadRequest`."""
+    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
+        """Begin to read what a container has written, None if its node is not simulated; raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
-        fields = pod.to_dict()
-        containers = [each["name"] for each in fields["spec"].get("containers") or ()]
-        name = _first(query, "container")
-        if not name:
-            if len(containers) > 1:
-                choice = " ".join(containers)
-                raise BadRequest(f"a container name must be specified for pod {pod.name}, choose one of: [{choice}]")
-            name = containers[0]
-        now = self._clock.now()
-        time = PodTime.of(fields, now, self._speed)
-        try:
-            wanted = _wanted(query, name, now)
-            asked = asked_of(fields, self._rules, node.annotations)
-            return log_of(fields, asked, time.seconds(now), time.end(fields), time.write, wanted)
-        except (LookupError, ValueError) as error:
-            raise BadRequest(str(error.args[0] if error.args else error)) from error
+        return Reading(pod, node, options, self._rules, self._speed, self._clock)
 
     def refusal(self, node: Object | None, what: str) -> ApiError | None:
         """Return why a pod on a simulated node cannot be connected to, None if its node is not simulated."""
         if node is None or not is_marked(node):
             return None
         return BadRequest(f"node {node.name} is simulated: nothing is executed there, so {what} has nothing to reach")
-
-
-def _wanted(query: Query, name: str, now: int) -> Wanted:
-    since = _number(query, "sinceSeconds")
-    if since is None and (text := _first(query, "sinceTime")):
-        since = max(now - parse_time(text), 0) // 1_000_000
-    return Wanted(
-        name,
-        previous=_first(query, "previous") in ("true", "1"),
-        timestamps=_first(query, "timestamps") in ("true", "1"),
-        tail=_number(query, "tailLines"),
-        since=None if since is None else float(since),
-        limit=_number(query, "limitBytes"),
-    )
-
-
-def _first(query: Query, name: str) -> str:
-    return next(iter(query.get(name) or ()), "")
-
-
-def _number(query: Query, name: str) -> int | None:
-    text = _first(query, name)
-    return int(text) if text else None

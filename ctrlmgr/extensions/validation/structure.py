@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
-from ctrlmgr.extensions.regexp import PatternError, compiled
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
     INT_OR_STRING,
@@ -28,6 +27,7 @@ from ctrlmgr.extensions.structural import (
     single_items,
 )
 from ctrlmgr.extensions.values.go import same
+from ctrlmgr.regexp import PatternError, compiled
 
 Level: TypeAlias = Literal["root", "item", "field"]
 

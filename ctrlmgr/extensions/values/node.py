@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from ctrlmgr.extensions.formats import Format, format_named, is_recognized
-from ctrlmgr.extensions.regexp import Regexp, compiled
 from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw, single_items
 from ctrlmgr.extensions.values.numbers import NumberRules
+from ctrlmgr.regexp import Regexp, compiled
 
 
 class Node:

@@ -44,7 +44,7 @@ export function drawing(graph, chosen) {
   return window_(picture, laid, laid.spots.get(graph.root));
 }
 
-const isRun = (node) => node.id.startsWith("r");
+const isRun = (node) => node.id.startsWith("r") || node.inferred;
 
 function line({ from, to, through }, spots) {
   const start = spots.get(from);
@@ -120,7 +120,7 @@ function pill(run, spot, chosen) {
   return s(
     "g",
     {
-      class: bad ? "run bad" : "run",
+      class: bad ? "run bad" : run.inferred ? "run inferred" : "run",
       transform: `translate(${spot.x - width / 2} ${spot.y - height / 2})`,
       tabindex: 0,
       role: "button",
@@ -128,13 +128,13 @@ function pill(run, spot, chosen) {
       onclick: choose,
       onkeydown: choose,
     },
-    s("title", null, `${said(run)}, ${outcome(run)}`),
+    s("title", null, run.inferred ? guessed(run) : `${said(run)}, ${outcome(run)}`),
     s("rect", { class: "box", width, height, rx: height / 2 }),
     s("text", { class: "name", x: width / 2, y: 18 }, cut(isAdmission(run) ? run.key : run.controller, width - 28)),
     s(
       "text",
       { class: "by", x: width / 2, y: 33 },
-      outcome(run) + (run.attempt > 1 ? ` · attempt ${run.attempt}` : ""),
+      run.inferred ? "inferred" : outcome(run) + (run.attempt > 1 ? ` · attempt ${run.attempt}` : ""),
     ),
     rest(run, spot),
   );
@@ -221,6 +221,12 @@ function window_(picture, laid, root) {
 /** Whether it is no reconcile, but what changed a write on its way: a webhook, or a plugin of an app. */
 function isAdmission(run) {
   return run.controller === "admission";
+}
+
+/** What is said of a reconcile that was not recorded, but inferred. */
+function guessed(run) {
+  const causes = run.because.map((each) => `\n${each.revision}: ${each.reason}`);
+  return `inferred: by ${run.controller}, for ${run.reason || "what you may not see"}${causes.join("")}`;
 }
 
 function said(run) {

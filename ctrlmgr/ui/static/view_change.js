@@ -16,7 +16,7 @@ export function change() {
     if (key === shown) return;
     const found = await ask("change", { revision: moment.at });
     shown = key;
-    const run = found.graph.nodes.find((each) => each.id === (params.run ?? `r${found.reconcile}`));
+    const run = found.graph.nodes.find((each) => each.id === (params.run ?? own(found)));
     fill(
       node,
       heading(found),
@@ -26,11 +26,17 @@ export function change() {
         drawing(found.graph, (chosen) => set({ run: chosen.id }, { replace: true })),
         legend(found),
       ),
-      h("div", { class: "two" }, did(found), run ? ran(run, found.graph) : alone(found)),
+      h("div", { class: "two" }, did(found), made(run, found)),
     );
   }
 
   return { node, update };
+}
+
+/** The node of what made a change: its reconcile, or what is inferred in its place. */
+function own(found) {
+  const guess = `i${found.revision}`;
+  return found.graph.nodes.some((each) => each.id === guess) ? guess : `r${found.reconcile}`;
 }
 
 function heading(found) {
@@ -48,13 +54,15 @@ function legend(found) {
   const { nodes, edges, root } = found.graph;
   const isAlone = nodes.length === 1 && !edges.length;
   const number = (sort) => count(nodes.filter((each) => each.id.startsWith(sort)).length);
+  const guesses = nodes.some((each) => each.inferred) ? `, ${number("i")} inferred` : "";
   const middle = count(Number(root.slice(1)));
   return h(
     "p",
     { class: "quiet legend-line" },
     isAlone
       ? "Nobody answered this change with one of their own, and no reconcile made it."
-      : `${number("e")} events, ${number("r")} reconciles. Causes are left of revision ${middle}, effects right of it.`,
+      : `${number("e")} events, ${number("r")} reconciles${guesses}. ` +
+          `Causes are left of revision ${middle}, effects right of it.`,
   );
 }
 
@@ -74,6 +82,31 @@ function alone(found) {
       actor(found),
       found.userAgent && h("span", { class: "quiet" }, ` with ${found.userAgent}`),
       ".",
+    ),
+  );
+}
+
+function made(run, found) {
+  if (!run) return alone(found);
+  return run.inferred ? inferred(run) : ran(run, found.graph);
+}
+
+/** What is taken to have happened, where no reconcile was recorded, and what speaks for it. */
+function inferred(run) {
+  const facts = [
+    ["controller", run.controller],
+    ["inferred from", run.reason || "what you may not see"],
+    ...run.because.map((each) => [`revision ${count(each.revision)}`, each.reason]),
+    !run.because.length && ["answered", "not told"],
+  ].filter(Boolean);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", null, "Inferred, not recorded"),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([name, what]) => [h("dt", null, name), h("dd", null, what)]),
     ),
   );
 }

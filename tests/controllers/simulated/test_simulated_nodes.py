@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptio
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
 from ctrlmgr.controllers.simulated_nodes import Options
 from ctrlmgr.controllers.simulated_nodes.controller import build
-from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
+from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
+from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
@@ -261,20 +263,73 @@ def test_it_goes_on_after_a_restart() -> None:
     assert scene.status("p")["phase"] == "Succeeded"
 
 
-def test_logs_and_what_cannot_be_reached() -> None:
-    scene = Scene()
-    scene.pod("p", "echo hello; sleep 100")
-    scene.stage.pass_by(2)
+def reading(scene: Scene, **options: Any) -> Reading:
     runtime = SimulatedRuntime((), 1.0, clock=scene.stage.clock)
     pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
     assert pod is not None
-    assert runtime.logs(pod, node, {}) == "hello\n"
-    assert runtime.logs(pod, None, {}) is None
-    refusal = runtime.refusal(node, "exec")
+    assert runtime.logs(pod, None, LogOptions(**options)) is None
+    found = runtime.logs(pod, node, LogOptions(**options))
+    assert found is not None
+    return found
+
+
+def more(scene: Scene, read: Reading) -> tuple[bytes, float | None]:
+    piece = read.more(scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1"))
+    return piece.data, None if piece.wait is None else round(piece.wait, 1)
+
+
+def test_logs() -> None:
+    scene = Scene()
+    scene.pod("p", "echo hello; sleep 2; echo world; sleep 100")
+    scene.stage.pass_by(2)
+    assert more(scene, reading(scene)) == (b"hello\n", None)
+    assert more(scene, reading(scene, limit_bytes=3)) == (b"hel", None)
+    scene.stage.pass_by(2)
+    assert more(scene, reading(scene, since_seconds=2)) == (b"world\n", None)
+    stamped, _ = more(scene, reading(scene, timestamps=True, tail_lines=1))
+    assert re.fullmatch(rb"[-0-9]+T[:0-9]+\.400000000Z world\n", stamped)
+    with pytest.raises(BadRequest, match="container x is not valid for pod p"):
+        reading(scene, container="x")
+
+
+def test_a_log_is_followed_to_the_end_of_its_run() -> None:
+    scene = Scene()
+    scene.pod("p", "echo one; sleep 3; echo two; sleep 3; exit 1")
+    scene.stage.pass_by(1)
+    read, short = reading(scene, follow=True), reading(scene, follow=True, limit_bytes=5)
+    assert more(scene, read) == (b"one\n", 2.4)
+    assert more(scene, short) == (b"one\n", 2.4)
+    assert more(scene, read) == (b"", 2.4)
+    scene.stage.pass_by(3)
+    assert more(scene, read) == (b"two\n", 2.4)
+    assert more(scene, short) == (b"t", None)
+    scene.stage.pass_by(3)
+    assert more(scene, read) == (b"", None)
+
+
+def test_a_log_that_is_followed_ends_with_its_pod() -> None:
+    scene = Scene()
+    scene.pod("p", "echo one; sleep 3; echo two; sleep 1000", terminationGracePeriodSeconds=0)
+    scene.stage.pass_by(1)
+    read, told = reading(scene, follow=True), reading(scene, follow=True)
+    assert more(scene, read) == (b"one\n", 2.4)
+    scene.stage.patch(f"{PLACE}/p", {"metadata": {"annotations": {"simulate.ctrlmgr.io/pod": "exit 3 after 5s"}}})
+    scene.stage.work()
+    scene.stage.pass_by(2)
+    assert more(scene, told)[1] == pytest.approx(3.0)
+    scene.stage.pass_by(4)
+    assert more(scene, told)[1] is None
+    scene.stage.send("DELETE", f"{PLACE}/p")
+    scene.stage.work()
+    assert more(scene, read)[1] is None
+
+
+def test_what_cannot_be_reached() -> None:
+    scene = Scene()
+    runtime = SimulatedRuntime((), 1.0, clock=scene.stage.clock)
+    refusal = runtime.refusal(scene.stage.stored(NODES, "node-1"), "exec")
     assert refusal is not None
     assert "node node-1 is simulated: nothing is executed there" in str(refusal)
-    with pytest.raises(BadRequest, match="container x is not valid for pod p"):
-        runtime.logs(pod, node, {"container": ["x"]})
 
 
 def test_time_must_pass() -> None:

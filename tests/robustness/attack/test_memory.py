@@ -20,8 +20,8 @@ from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.selectors import LabelSelector
 from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.extensions.regexp import compiled
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
+from ctrlmgr.regexp import compiled
 from ctrlmgr.schema import slices
 from ctrlmgr.server.authn.tokens import _digest
 from ctrlmgr.server.bounded import BoundedWork

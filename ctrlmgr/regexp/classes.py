@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-from ctrlmgr.extensions.regexp.tree import Test
+from ctrlmgr.regexp.tree import Test
 
 Ranges = tuple[tuple[str, str], ...]
 

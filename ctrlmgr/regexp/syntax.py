@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ctrlmgr.extensions.regexp.classes import PERL, POSIX, unicode_class
-from ctrlmgr.extensions.regexp.tree import Assert, Assertion, Characters, Choice, Node, Repeat, Sequence
+from ctrlmgr.regexp.classes import PERL, POSIX, unicode_class
+from ctrlmgr.regexp.tree import Assert, Assertion, Characters, Choice, Node, Repeat, Sequence
 
 _MOST_REPEATS = 1000
 _DEEPEST = 100
@@ -127,14 +127,14 @@ class _Parser:
 
     def _repeat(self, least: int, most: int, end: int) -> Repeat:
         begin = self.at
-        if self.pattern.startswith("?", end):
-            end += 1
+        lazy = self.pattern.startswith("?", end)
+        end += lazy
         if self.repeated_from >= 0:
             _refuse("invalid nested repetition operator", self.pattern[self.repeated_from : end])
         parts = self.groups[-1].parts
         if not parts:
             _refuse("missing argument to repetition operator", self.pattern[begin:end])
-        repeat = Repeat(parts[-1], least, most)
+        repeat = Repeat(parts[-1], least, most, lazy != ("U" in self.flags))
         parts[-1] = repeat
         self.at = end
         return repeat

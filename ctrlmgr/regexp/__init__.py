@@ -4,17 +4,17 @@ Guarantees:
 - A pattern is accepted or refused as Go accepts or refuses it, with Go's message, and matches what Go's would match.
 - A search takes time linear in the text, whatever the pattern: there is no backtracking.
 
-`compiled(pattern)` returns a `Regexp`, whose `search(text)` says whether the pattern is found; it raises
-`PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
+`compiled(pattern)` returns a `Regexp`, whose `search(text)` says whether the pattern is found and `spans(text)` where;
+it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
 """
 
 from __future__ import annotations
 
 from ctrlmgr.api.remembered import remembered
-from ctrlmgr.extensions.regexp.automaton import Regexp
-from ctrlmgr.extensions.regexp.syntax import PatternError, parse
+from ctrlmgr.regexp.automaton import Regexp, TooMuchWork
+from ctrlmgr.regexp.syntax import PatternError, parse
 
-__all__ = ["PatternError", "Regexp", "compiled"]
+__all__ = ["PatternError", "Regexp", "TooMuchWork", "compiled"]
 
 
 @remembered(entries=1024, longest=1024)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ctrlmgr.extensions.regexp.tree import Assert, Characters, Choice, Node, Repeat, Sequence
+from ctrlmgr.regexp.tree import Assert, Characters, Choice, Node, Repeat, Sequence
 
 _MOST_STATES = 2_000
+_MOST_STEPS = 2_000_000
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
 
@@ -22,6 +23,10 @@ class _Instruction(NamedTuple):
     to: tuple[int, ...]
     matches: Callable[[str], bool] | None = None
     holds: Callable[[str, str], bool] | None = None
+
+
+class TooMuchWork(Exception):
+    """Finding all matches takes more steps than are allowed."""
 
 
 class _State:
@@ -64,6 +69,64 @@ class Regexp:
         if state.found_at_end is None:
             state.found_at_end = self._end in self._reached(state, "")
         return state.found_at_end
+
+    def spans(self, text: str, most: int = -1) -> list[tuple[int, int]]:
+        """Return where the pattern matches, from left to right, as Go's `FindAllStringIndex`: `most` places at most.
+
+        Raises `TooMuchWork` where that takes out of proportion to the text, as patterns can make it.
+        """
+        found: list[tuple[int, int]] = []
+        at, last, fuel = 0, -1, [_MOST_STEPS]
+        while at <= len(text) and len(found) != most:
+            match = self._first(text, at, fuel)
+            if match is None:
+                break
+            begin, end = match
+            if begin != end or begin != last:  # an empty match right behind a match is none
+                found.append(match)
+            last = end
+            at = end if end > at else at + 1
+        return found
+
+    def _first(self, text: str, at: int, fuel: list[int]) -> tuple[int, int] | None:
+        """Return the leftmost match from `at` on, of several there the one that the pattern prefers."""
+        threads: list[tuple[int, int]] = []
+        best: tuple[int, int] | None = None
+        for here in range(at, len(text) + 1):
+            if best is None:
+                threads.append((self._start, here))
+            elif not threads:
+                break
+            before, after = text[here - 1 : here] if here else "", text[here : here + 1]
+            threads, begin = self._advance(threads, before, after, fuel)
+            best = (begin, here) if begin >= 0 else best
+        return best
+
+    def _advance(
+        self, threads: list[tuple[int, int]], before: str, after: str, fuel: list[int]
+    ) -> tuple[list[tuple[int, int]], int]:
+        """Return the threads that go on behind `after`, best first, and where a match began that ends here, or -1."""
+        seen: set[int] = set()
+        onward: list[tuple[int, int]] = []
+        waiting = list(reversed(threads))
+        while waiting:
+            at, begin = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            if at == self._end:
+                fuel[0] -= len(seen)
+                return onward, begin
+            instruction = self._program[at]
+            if instruction.matches is not None:
+                if after and instruction.matches(after):
+                    onward += ((to, begin) for to in instruction.to)
+            elif instruction.holds is None or instruction.holds(before, after):
+                waiting += ((to, begin) for to in reversed(instruction.to))
+        fuel[0] -= len(seen)
+        if fuel[0] < 0:
+            raise TooMuchWork
+        return onward, -1
 
     def _state(self, instructions: frozenset[int], before: str) -> _State:
         key = (instructions, before)
@@ -129,12 +192,13 @@ class Regexp:
         if node.most < 0:
             again = self._emit(_MATCH)
             body = self._compile(node.part, again)
-            self._program[again] = _Instruction((body, onward))
+            self._program[again] = _Instruction((onward, body) if node.lazy else (body, onward))
             onward = again
         else:
             end = onward
             for _ in range(node.most - node.least):
-                onward = self._emit(_Instruction((self._compile(node.part, onward), end)))
+                body = self._compile(node.part, onward)
+                onward = self._emit(_Instruction((end, body) if node.lazy else (body, end)))
         for _ in range(node.least):
             onward = self._compile(node.part, onward)
         return onward

@@ -60,6 +60,8 @@ class Repeat:
     part: Node
     least: int
     most: int
+    lazy: bool = False
+    """Whether fewer times are preferred."""
 
 
 Node: TypeAlias = Characters | Assert | Sequence | Choice | Repeat

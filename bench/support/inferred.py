@@ -1,0 +1,175 @@
+"""How often what is inferred is right: our own log knows the truth; exported without it and imported, it is inferred.
+
+A cause that is inferred is *direct* if the recorded reconcile answered it, or an earlier one of the same controller for
+the same key that this one goes on from. It is *right* if the recorded causes lead back to it at all, as `ctrlmgr why`
+follows them: then it is a cause, though something stands between. Of a reconcile that nothing asked for, and none
+before it, the log tells no cause: what is inferred there is counted as not told.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import Event, EventLog
+from ctrlmgr.eventlog.opening import open_log
+from ctrlmgr.inspection.database import open_database
+from ctrlmgr.inspection.inferring.inference import Inference
+from ctrlmgr.inspection.inferring.questions import Inferring
+from ctrlmgr.inspection.wishes import SEEN_TO
+from ctrlmgr.recording.capture.export import history, is_api_object
+from ctrlmgr.recording.format import Made, RecordingReader, RecordingWriter
+from ctrlmgr.recording.importing import Importer
+
+CLIENT = "a client"
+_PLAYED_BY = {"simulated-nodes-controller": "kubelet", CLIENT: "kube-apiserver"}
+"""What those are called who are none of the controllers: what a client's request brings with it, the server does."""
+
+_ONE_REQUEST = 6
+"""Events, at most, of one request of a client."""
+
+
+@dataclass
+class Row:
+    """What was inferred of the writes of one controller to one kind."""
+
+    writes: int = 0
+    inferred: int = 0
+    named: int = 0
+    """With the controller that it was."""
+    untold: int = 0
+    """Of reconciles of which the log tells no cause."""
+    causes: int = 0
+    right: int = 0
+    direct: int = 0
+
+    def add(self, other: Row) -> None:
+        """Count another row in."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+Table = dict[tuple[str, str], Row]
+"""By kind and controller."""
+
+
+def measure(log: EventLog, folder: Path) -> Table:
+    """Compare what is inferred with what a log knows; a copy without causes is made in `folder`."""
+    truth = _Truth(log)
+    url = _without_causes(log, folder)
+    table: Table = defaultdict(Row)
+    with open_database(url) as database:
+        inferring = Inferring(database)
+        for event in truth.written():
+            author = truth.author_of(event)
+            row = table[str(event.resource), author]
+            row.writes += author != CLIENT
+            found = inferring.of(event.revision)
+            if found is not None:
+                _judge(row, found, author, truth, event)
+    return dict(table)
+
+
+def _judge(row: Row, found: Inference, author: str, truth: _Truth, event: Event) -> None:
+    row.inferred += 1
+    row.named += found.controller == _PLAYED_BY.get(author, author)
+    direct, right = truth.causes(event, deep=False), truth.causes(event, deep=True)
+    if not direct:
+        row.untold += 1
+        return
+    row.causes += len(found.causes)
+    row.direct += sum(each.revision in direct for each in found.causes)
+    row.right += sum(each.revision in right for each in found.causes)
+
+
+def total(rows: Iterable[Row]) -> Row:
+    """Add rows up."""
+    found = Row()
+    for row in rows:
+        found.add(row)
+    return found
+
+
+def _without_causes(log: EventLog, folder: Path) -> str:
+    """Return the URL of a log that holds the same events as an import of what a watch would have said."""
+    path = folder / "watched.jsonl"
+    with RecordingWriter(path) as writer:
+        for change in history(log, lambda obj: is_api_object(obj.resource)):
+            writer.change(change.type, change.object, change.recorded_at, Made())
+    url = f"sqlite:///{folder / 'imported.db'}"
+    imported = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
+    try:
+        Importer(imported).run(RecordingReader(path))
+    finally:
+        imported.close()
+    return url
+
+
+class _Truth:
+    """What a log knows of who wrote what, and why."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._events = {event.revision: event for event in log.scan()}
+        ids = {event.reconcile for event in self._events.values() if event.reconcile}
+        known = [each for each in map(log.reconcile, ids) if each is not None]
+        self._causes = {each.cause.id: each.cause for each in known}
+        self._edits: dict[tuple[Resource, Key], list[Revision]] = defaultdict(list)
+        for event in self._events.values():
+            if not event.reconcile:
+                self._edits[event.resource, event.key].append(event.revision)
+        self._answered: dict[int, set[Revision]] = {}
+        last: dict[tuple[str, str], set[Revision]] = {}
+        for cause in sorted(self._causes.values(), key=lambda each: each.started_at):
+            place = (cause.controller, cause.key)
+            # One that nothing asked for goes on from the one before: it tries again, or its time has come.
+            last[place] = self._answered[cause.id] = set(cause.triggers) or last.get(place, set())
+
+    def written(self) -> Iterator[Event]:
+        """Yield what was written of what a watch shows."""
+        return (event for event in self._events.values() if is_api_object(event.resource))
+
+    def author_of(self, event: Event) -> str:
+        """Return the controller that wrote an event, `CLIENT` if none did."""
+        cause = self._causes.get(event.reconcile)
+        return CLIENT if cause is None else cause.controller
+
+    def causes(self, event: Event, *, deep: bool) -> set[Revision]:
+        """Return what led to an event: through all reconciles, or through those of its own controller and key."""
+        if event.reconcile not in self._causes:
+            return self._before(event)
+        own = self._place(event.reconcile)
+        found: set[Revision] = set()
+        waiting = self._led_to(event)
+        while waiting:
+            revision = waiting.pop()
+            if revision in found:
+                continue
+            found.add(revision)
+            before = self._events.get(revision)
+            is_known = before is not None and before.reconcile in self._causes
+            if before is not None and is_known and (deep or self._place(before.reconcile) == own):
+                waiting += self._led_to(before)
+        return found
+
+    def _before(self, event: Event) -> set[Revision]:
+        """Return what the same request wrote before: deleting a service, say, deletes its Endpoints."""
+        recent = (self._events.get(event.revision - back) for back in range(1, _ONE_REQUEST))
+        return {each.revision for each in recent if each and (each.actor, each.key) == (event.actor, event.key)}
+
+    def _place(self, reconcile: int) -> tuple[str, str]:
+        cause = self._causes[reconcile]
+        return (cause.controller, cause.key)
+
+    def _led_to(self, event: Event) -> list[Revision]:
+        """Return what the reconcile that wrote an event answered, and what the author of a workload wanted."""
+        controller, key = self._place(event.reconcile)
+        answered = [each for each in self._answered[event.reconcile] if each < event.revision]
+        kind = SEEN_TO.get(controller)
+        namespace, _, name = key.rpartition("/")
+        edits = self._edits.get((kind, Key(namespace, name)), []) if kind is not None else []
+        return answered + [each for each in edits if each < event.revision][-1:]

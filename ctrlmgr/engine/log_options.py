@@ -1,0 +1,67 @@
+"""What is asked of a container's log: PodLogOptions, read from a query, checked, and refused in Kubernetes' words.
+
+Rules: `pkg/apis/core/validation` (`ValidatePodLogOptions`), `pkg/registry/core/pod/rest/log.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.field import FieldError, forbidden, invalid, refuse
+from ctrlmgr.clock import parse_time
+from ctrlmgr.engine.options import Query, read_flag, read_integer, read_text
+from ctrlmgr.errors import BadRequest
+
+
+class LogOptions(NamedTuple):
+    """Which lines of which container's log are wanted, and how."""
+
+    container: str = ""
+    """Empty: the only one that there is."""
+    follow: bool = False
+    """Whether to go on with what it writes from now on."""
+    previous: bool = False
+    """Whether the run before this one is meant."""
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    since_time: int | None = None
+    """Microseconds since 1970; lines before that are left out."""
+    limit_bytes: int | None = None
+
+
+def parse_log(query: Query, pod: str) -> LogOptions:
+    """Read and check what is asked of the log of a pod of this name; raises `BadRequest`, `Invalid`."""
+    since = read_text(query, "sinceTime")
+    try:
+        since_time = parse_time(since) if since else None
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from problem
+    options = LogOptions(
+        read_text(query, "container"),
+        bool(read_flag(query, "follow")),
+        bool(read_flag(query, "previous")),
+        bool(read_flag(query, "timestamps")),
+        read_integer(query, "tailLines"),
+        read_integer(query, "sinceSeconds"),
+        since_time,
+        read_integer(query, "limitBytes"),
+    )
+    errors = [*_errors(options), *([forbidden("stream", "may not be specified")] if "stream" in query else ())]
+    if errors:
+        raise refuse("PodLogOptions", "", pod, errors)
+    return options
+
+
+def _errors(options: LogOptions) -> Sequence[FieldError]:
+    errors: list[FieldError] = []
+    if options.tail_lines is not None and options.tail_lines < 0:
+        errors.append(invalid("tailLines", options.tail_lines, "must be greater than or equal to 0"))
+    if options.limit_bytes is not None and options.limit_bytes < 1:
+        errors.append(invalid("limitBytes", options.limit_bytes, "must be greater than 0"))
+    if options.since_seconds is not None and options.since_time is not None:
+        errors.append(forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif options.since_seconds is not None and options.since_seconds < 1:
+        errors.append(invalid("sinceSeconds", options.since_seconds, "must be greater than 0"))
+    return errors

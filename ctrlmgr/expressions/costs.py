@@ -1,0 +1,133 @@
+"""What calls cost at run time: cel-go's own prices, and those Kubernetes sets for its libraries.
+
+Source: cel-go `interpreter/runtimecost.go`, `ext/{sets,lists,strings,math}.go`; apiserver `pkg/cel/library/cost.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
+from typing import Any, Final
+
+from ctrlmgr.expressions.values import size, type_of
+
+PER_CALL_LIMIT: Final = 1_000_000
+"""What the evaluation of one expression may cost (apiserver `pkg/apis/cel/config.go`)."""
+TOTAL_LIMIT: Final = 10_000_000
+"""What all expressions of one policy, or one object, may cost together."""
+MATCH_LIMIT: Final = 2_500_000
+"""What the match conditions of one webhook may cost together."""
+
+_CHECK: Final = 350_000
+_TEXTS: Final = (str, bytes)
+
+_Price = Callable[[Sequence[Any], Any], int]
+
+
+def cost_of(function: str, values: Sequence[Any], result: Any) -> int:
+    """Return what a call has cost, given its operands and its result."""
+    price = _PRICES.get(function)
+    return price(values, result) if price is not None else 1
+
+
+def _traversal(count: float) -> int:
+    return ceil(count * 0.1)
+
+
+def _text(values: Sequence[Any], result: Any) -> int:
+    return _traversal(size(values[0])) if values else 1
+
+
+def _conversion(values: Sequence[Any], result: Any) -> int:
+    """Charge for turning bytes to text and back."""
+    return _text(values, result) if {type(values[0]), type(result)} == {str, bytes} else 1
+
+
+def _elements(values: Sequence[Any], result: Any) -> int:
+    return size(values[0])
+
+
+def _in(values: Sequence[Any], result: Any) -> int:
+    return size(values[1]) if type(values[1]) in (list, tuple) else 1
+
+
+def _equality(values: Sequence[Any], result: Any) -> int:
+    if type_of(values[0]).kind == "opaque" and type_of(values[0]).name != "optional_type":
+        return 1
+    return _traversal(min(size(values[0]), size(values[1])))
+
+
+def _comparison(values: Sequence[Any], result: Any) -> int:
+    return _traversal(min(size(values[0]), size(values[1]))) if type(values[0]) in _TEXTS else 1
+
+
+def _sum(values: Sequence[Any], result: Any) -> int:
+    return _traversal(size(values[0]) + size(values[1])) if type(values[0]) in _TEXTS else 1
+
+
+def _pattern(values: Sequence[Any], result: Any) -> int:
+    return _traversal(1 + size(values[0])) * ceil(size(values[1]) * 0.25)
+
+
+def _contains(values: Sequence[Any], result: Any) -> int:
+    return _traversal(size(values[0])) * _traversal(size(values[1]))
+
+
+def _result_text(values: Sequence[Any], result: Any) -> int:
+    return _traversal(size(result))
+
+
+def _contains_address(values: Sequence[Any], result: Any) -> int:
+    own = _traversal(2 * size(values[0]))
+    return own + (_traversal(size(values[1])) if type(values[1]) is str else 0)
+
+
+def _address(values: Sequence[Any], result: Any) -> int:
+    return _text(values, result) if type(values[0]) is str else 1
+
+
+def _sets(factor: int) -> _Price:
+    return lambda values, result: 1 + size(values[0]) * size(values[1]) * factor
+
+
+def _format(values: Sequence[Any], result: Any) -> int:
+    longest = getattr(values[0], "longest_pattern", 0)
+    return _traversal(size(values[1])) * ceil(longest * 0.25)
+
+
+def _whole_list(values: Sequence[Any], result: Any) -> int:
+    return 1 + size(values[0])
+
+
+def _squared(values: Sequence[Any], result: Any) -> int:
+    return 1 + size(values[0]) ** 2
+
+
+_PRICES: Final[Mapping[str, _Price]] = {
+    **dict.fromkeys(("startsWith", "endsWith", "format", "strings.quote"), _text),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _text),
+    **dict.fromkeys(("replace", "split", "quantity", "isQuantity", "semver", "isSemver"), _text),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR"), _text),
+    **dict.fromkeys(("string", "bytes"), _conversion),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _elements),
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _comparison),
+    **dict.fromkeys(("_==_", "_!=_"), _equality),
+    **dict.fromkeys(("containsIP", "containsCIDR"), _contains_address),
+    **dict.fromkeys(("matches", "find", "findAll"), _pattern),
+    "check": lambda values, result: _CHECK,
+    "@in": _in,
+    "_+_": _sum,
+    "contains": _contains,
+    "join": _result_text,
+    "ip": _address,
+    "ip.isCanonical": lambda values, result: _traversal(2 * size(values[0])),
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+    "validate": _format,
+    **dict.fromkeys(("slice", "flatten", "lists.range"), lambda values, result: 1 + size(result)),
+    "reverse": _whole_list,
+    "distinct": _squared,
+    "sort": _squared,
+    "@sortByAssociatedKeys": _squared,
+}

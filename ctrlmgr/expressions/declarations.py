@@ -1,0 +1,157 @@
+"""Functions as libraries declare them: signatures, and what computes each.
+
+Guarantees: a signature is one line in CEL's own words, `string.(int) -> string` for a member and `(int, int) -> int`
+for a function. A capital is a type parameter, and a name that CEL does not know is a type of the library's own.
+At run time the first overload is called whose types the values have, as in cel-go's `common/decls`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from ctrlmgr.expressions import types
+from ctrlmgr.expressions.types import Type
+from ctrlmgr.expressions.values import EvalError, type_of
+
+Implementation = Callable[..., Any]
+F = TypeVar("F", bound=Implementation)
+
+
+class Overload(NamedTuple):
+    """One signature of a function."""
+
+    arguments: tuple[Type, ...]
+    """For a member the target's type first."""
+    result: Type
+    is_member: bool
+    compute: Implementation
+    """Takes the values; raises `EvalError`."""
+
+    def accepts(self, values: tuple[Any, ...]) -> bool:
+        """Whether values are of the types that the signature wants."""
+        return len(values) == len(self.arguments) and all(map(_has_type, self.arguments, values))
+
+
+_ANYTHING: Final = ("dyn", "parameter")
+
+
+def _has_type(wanted: Type, value: Any) -> bool:
+    if wanted.kind in _ANYTHING:
+        return True
+    given = type_of(value)
+    if wanted.kind == "opaque" or wanted.kind == "struct":
+        return given.name == wanted.name
+    return given.kind == wanted.kind
+
+
+class Library:
+    """A set of functions, and of names that stand for types or values."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.functions: dict[str, list[Overload]] = {}
+
+    def function(self, name: str, *signatures: str) -> Callable[[F], F]:
+        """Decorate what computes a function for these signatures."""
+
+        def declare(compute: F) -> F:
+            overloads = self.functions.setdefault(name, [])
+            overloads += [Overload(*signature(each), compute) for each in signatures]
+            return compute
+
+        return declare
+
+
+class Functions:
+    """All functions of some libraries."""
+
+    def __init__(self, libraries: Iterable[Library]) -> None:
+        """Put the libraries together."""
+        self.overloads: dict[str, list[Overload]] = {}
+        for library in libraries:
+            for name, overloads in library.functions.items():
+                self.overloads.setdefault(name, []).extend(overloads)
+
+    def get(self, name: str) -> list[Overload] | None:
+        """Return the overloads of a function; None: there is none of that name."""
+        return self.overloads.get(name)
+
+
+def dispatch(name: str, overloads: Iterable[Overload], *, as_member: bool) -> Implementation:
+    """Return what computes a call of a function whatever the types turn out to be."""
+    candidates = [each for each in overloads if each.is_member is as_member]
+
+    def call(*values: Any) -> Any:
+        for overload in candidates:
+            if overload.accepts(values):
+                return overload.compute(*values)
+        given = ", ".join(type_of(each).name for each in values)
+        raise EvalError(f"no such overload: {name}({given})")
+
+    return call
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+def signature(text: str) -> tuple[tuple[Type, ...], Type, bool]:
+    """Read a signature: the arguments' types, the result's, and whether it is a member's."""
+    before, _, result = text.partition(" -> ")
+    target, member, arguments = before.partition(".(") if not before.startswith("(") else ("", "", before[1:])
+    given = _read_types(arguments[:-1])
+    return (read_type(target), *given) if member else given, read_type(result), bool(member)
+
+
+def read_type(text: str) -> Type:
+    """Read a type as it is written in a signature."""
+    (only,) = _read_types(text)
+    return only
+
+
+def _read_types(text: str) -> tuple[Type, ...]:
+    found: list[Type] = []
+    while text:
+        match = _WORD.match(text)
+        assert match is not None, text
+        text, inner = text[match.end() :], ""
+        if text.startswith("("):
+            end = _closing(text)
+            inner, text = text[1:end], text[end + 1 :]
+        found.append(_named(match[0], _read_types(inner)))
+        text = text.removeprefix(", ")
+    return tuple(found)
+
+
+def _closing(text: str) -> int:
+    depth = 0
+    for at, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if not depth:
+            return at
+    raise AssertionError(text)
+
+
+def _named(name: str, parameters: tuple[Type, ...]) -> Type:
+    if name in ("list", "map", "type") and parameters:
+        return Type(name, name, parameters)
+    if name in types.SIMPLE:
+        return types.SIMPLE[name]
+    if len(name) == 1 and name.isupper():
+        return types.parameter(name)
+    return types.opaque(name, *parameters)
+
+
+TYPE_NAMES: Final[Mapping[str, Type]] = {
+    **{name: each for name, each in types.SIMPLE.items() if name not in ("dyn", "null", "timestamp", "duration")},
+    "list": types.list_of(types.DYN),
+    "map": types.map_of(types.DYN, types.DYN),
+    "google.protobuf.Timestamp": types.TIMESTAMP,
+    "google.protobuf.Duration": types.DURATION,
+    "optional_type": types.optional_of(types.DYN),
+    "net.URL": types.opaque("net.URL"),
+    "net.IP": types.opaque("net.IP"),
+    "net.CIDR": types.opaque("net.CIDR"),
+}
+"""What stands for types in expressions: `type(x) == int`."""

@@ -1,0 +1,74 @@
+"""An environment: what expressions may name and call; and expressions that were compiled in one.
+
+Guarantees: what compiles can be evaluated any number of times, by several threads at once, within a limit of cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ctrlmgr.expressions.checking import check
+from ctrlmgr.expressions.costs import PER_CALL_LIMIT
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.evaluation import Compiler, Run, Step
+from ctrlmgr.expressions.library.addresses import ADDRESSES
+from ctrlmgr.expressions.library.amounts import AMOUNTS
+from ctrlmgr.expressions.library.authorizing import AUTHORIZING
+from ctrlmgr.expressions.library.lists import LISTS
+from ctrlmgr.expressions.library.operators import OPERATORS
+from ctrlmgr.expressions.library.sets import SETS
+from ctrlmgr.expressions.library.standard import STANDARD
+from ctrlmgr.expressions.library.strings import STRINGS
+from ctrlmgr.expressions.library.texts import TEXTS
+from ctrlmgr.expressions.literals import check_literals
+from ctrlmgr.expressions.nodes import Node
+from ctrlmgr.expressions.reading import read
+from ctrlmgr.expressions.types import NoObjects, Objects, Type
+from ctrlmgr.expressions.values import EvalError
+
+LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
+"""What every environment has; `library.formats` is brought by those who know the formats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression that was compiled."""
+
+    source: str
+    type: Type
+    """What it evaluates to."""
+    root: Node
+    step: Step
+
+    def evaluate(self, variables: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
+        """Return the value and what it cost; raises `EvalError`, and `CostExceeded` beyond `limit`."""
+        run = Run(variables, limit)
+        try:
+            value = self.step(run)
+        except RecursionError as error:
+            raise EvalError("expression recursion limit exceeded") from error
+        return value, run.cost
+
+
+class Environment:
+    """What expressions may name and call."""
+
+    def __init__(
+        self,
+        variables: Mapping[str, Type],
+        functions: Functions,
+        objects: Objects | None = None,
+    ) -> None:
+        """Declare variables with their types, functions, and the fields of objects."""
+        self._variables = dict(variables)
+        self._functions = functions
+        self._objects = objects if objects is not None else NoObjects()
+
+    def compile(self, source: str) -> Expression:
+        """Return an expression; raises `CompileError`."""
+        root = read(source)
+        type_ = check(source, root, self._variables, self._functions, self._objects)
+        check_literals(source, root)
+        return Expression(source, type_, root, Compiler(self._functions).step(root))

@@ -1,0 +1,64 @@
+"""How Go writes floating point numbers: `strconv.FormatFloat` with the fewest digits that tell a number from others.
+
+Guarantees: `write_double` writes verb `g`, `write_fixed` verb `f`, `write_scientific` verb `e`.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+
+def write_double(value: float) -> str:
+    """Write as few digits as needed, with an exponent from 1e+06 on and below 0.0001."""
+    special = _special(value)
+    if special:
+        return special
+    sign, digits, exponent = _shortest(value)
+    if exponent < -4 or exponent >= 6:
+        return sign + _with_exponent(digits, exponent)
+    return sign + _plain(digits, exponent)
+
+
+def write_fixed(value: float, precision: int) -> str:
+    """Write so many decimals."""
+    return _special(value) or f"{value:.{precision}f}"
+
+
+def write_scientific(value: float, precision: int) -> str:
+    """Write so many decimals and an exponent of two digits at least."""
+    return _special(value) or f"{value:.{precision}e}"
+
+
+def _special(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return ""
+
+
+def _shortest(value: float) -> tuple[str, str, int]:
+    """Return the sign, the digits, and the exponent of the first."""
+    number = Decimal(repr(value))
+    sign = "-" if number.is_signed() else ""
+    if not number:
+        return sign, "0", 0
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)  # it is finite
+    text = "".join(map(str, digits))
+    first = len(text) - 1 + exponent
+    return sign, text.rstrip("0") or "0", first
+
+
+def _with_exponent(digits: str, exponent: int) -> str:
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def _plain(digits: str, exponent: int) -> str:
+    if exponent < 0:
+        return f"0.{'0' * (-exponent - 1)}{digits}"
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    fraction = digits[exponent + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole

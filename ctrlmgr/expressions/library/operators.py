@@ -1,0 +1,275 @@
+"""The operators: arithmetic, comparisons, membership, and those that the evaluator computes by itself.
+
+Guarantees: integers of 64 bits overflow into errors, never into other numbers; numbers of all three types compare with
+each other.
+
+Source: cel-go `common/stdlib/standard.go` and `common/types/{int,uint,double,overflow,compare}.go`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from ctrlmgr.expressions.declarations import Library
+from ctrlmgr.expressions.times import duration, timestamp
+from ctrlmgr.expressions.values import (
+    LEAST_INT,
+    MOST_INT,
+    MOST_UINT,
+    Duration,
+    EvalError,
+    Timestamp,
+    UInt,
+    entry,
+    equal,
+)
+
+OPERATORS: Final = Library()
+_SEQUENCES = (list, tuple)
+
+
+def no_overload() -> EvalError:
+    """Return the error of an operator whose operands do not go together."""
+    return EvalError("no such overload")
+
+
+def _in_range(value: int, unsigned: bool) -> int:
+    if unsigned:
+        if not 0 <= value <= MOST_UINT:
+            raise EvalError("unsigned integer overflow")
+        return UInt(value)
+    if not LEAST_INT <= value <= MOST_INT:
+        raise EvalError("integer overflow")
+    return value
+
+
+def _calculated(compute: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Apply an operator to two numbers of one type."""
+    kind = type(one)
+    if kind is not type(other) or kind not in (int, UInt, float):
+        raise no_overload()
+    if kind is float:
+        return compute(one, other)
+    return _in_range(compute(int(one), int(other)), kind is UInt)
+
+
+@OPERATORS.function(
+    "_+_",
+    "(bytes, bytes) -> bytes",
+    "(double, double) -> double",
+    "(duration, duration) -> duration",
+    "(duration, timestamp) -> timestamp",
+    "(timestamp, duration) -> timestamp",
+    "(int, int) -> int",
+    "(list(A), list(A)) -> list(A)",
+    "(string, string) -> string",
+    "(uint, uint) -> uint",
+)
+def add(one: Any, other: Any) -> Any:
+    """Add numbers and spans, join texts and lists."""
+    kind = type(one)
+    if kind in (str, bytes):
+        if type(other) is not kind:
+            raise no_overload()
+        return one + other
+    if kind in _SEQUENCES:
+        if type(other) not in _SEQUENCES:
+            raise no_overload()
+        return [*one, *other]
+    if kind in (Duration, Timestamp):
+        return _later(one, other)
+    return _calculated(operator.add, one, other)
+
+
+def _later(one: Any, other: Any) -> Any:
+    if type(other) not in (Duration, Timestamp) or (type(one) is Timestamp and type(other) is Timestamp):
+        raise no_overload()
+    total = one.nanoseconds + other.nanoseconds
+    return duration(total) if type(one) is type(other) else timestamp(total)
+
+
+@OPERATORS.function(
+    "_-_",
+    "(double, double) -> double",
+    "(duration, duration) -> duration",
+    "(int, int) -> int",
+    "(timestamp, duration) -> timestamp",
+    "(timestamp, timestamp) -> duration",
+    "(uint, uint) -> uint",
+)
+def subtract(one: Any, other: Any) -> Any:
+    """Subtract numbers, spans, and moments."""
+    kinds = (type(one), type(other))
+    if kinds in ((Duration, Duration), (Timestamp, Timestamp)):
+        return duration(one.nanoseconds - other.nanoseconds)
+    if kinds == (Timestamp, Duration):
+        return timestamp(one.nanoseconds - other.nanoseconds)
+    return _calculated(operator.sub, one, other)
+
+
+@OPERATORS.function("_*_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint")
+def multiply(one: Any, other: Any) -> Any:
+    """Multiply numbers."""
+    return _calculated(operator.mul, one, other)
+
+
+@OPERATORS.function("_/_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint")
+def divide(one: Any, other: Any) -> Any:
+    """Divide numbers; integers towards zero."""
+    if type(one) is float and type(other) is float:
+        if other == 0:
+            return math.nan if one == 0 or one != one else math.copysign(math.inf, one) * math.copysign(1, other)
+        return one / other
+    if type(other) in (int, UInt) and type(one) is type(other) and other == 0:
+        raise EvalError("division by zero")
+    return _calculated(_quotient, one, other)
+
+
+def _quotient(one: int, other: int) -> int:
+    quotient = abs(one) // abs(other)
+    return quotient if (one < 0) == (other < 0) else -quotient
+
+
+@OPERATORS.function("_%_", "(int, int) -> int", "(uint, uint) -> uint")
+def modulo(one: Any, other: Any) -> Any:
+    """Return the remainder, which has the sign of the dividend."""
+    if type(one) is float:
+        raise no_overload()
+    if type(other) in (int, UInt) and type(one) is type(other) and other == 0:
+        raise EvalError("modulus by zero")
+    return _calculated(lambda a, b: a - b * _quotient(a, b), one, other)
+
+
+@OPERATORS.function("-_", "(double) -> double", "(int) -> int")
+def negate(value: Any) -> Any:
+    """Return the number with the other sign."""
+    if type(value) is float:
+        return -value
+    if type(value) is not int:
+        raise no_overload()
+    return _in_range(-value, False)
+
+
+@OPERATORS.function("!_", "(bool) -> bool")
+def invert(value: Any) -> bool:
+    """Return the other truth."""
+    if type(value) is not bool:
+        raise no_overload()
+    return not value
+
+
+_NUMBERS = ("int", "uint", "double")
+_ORDERED = (
+    "(bool, bool) -> bool",
+    "(bytes, bytes) -> bool",
+    "(string, string) -> bool",
+    "(timestamp, timestamp) -> bool",
+    "(duration, duration) -> bool",
+    *(f"({one}, {other}) -> bool" for one in _NUMBERS for other in _NUMBERS),
+)
+_COMPARED = (bool, bytes, str, Timestamp, Duration)
+
+
+def compare(one: Any, other: Any) -> int:
+    """Return -1, 0 or 1; raises `EvalError` for values without an order between them."""
+    kind = type(one)
+    if kind in (int, UInt, float):
+        if type(other) not in (int, UInt, float):
+            raise no_overload()
+        if one != one or other != other:
+            raise EvalError("NaN values cannot be ordered")
+    elif kind not in _COMPARED or type(other) is not kind:
+        raise no_overload()
+    return int(one > other) - int(one < other)
+
+
+@OPERATORS.function("_<_", *_ORDERED)
+def less(one: Any, other: Any) -> bool:
+    """Say whether one is below the other."""
+    return compare(one, other) < 0
+
+
+@OPERATORS.function("_<=_", *_ORDERED)
+def less_or_equal(one: Any, other: Any) -> bool:
+    """Say whether one is not above the other."""
+    return compare(one, other) <= 0
+
+
+@OPERATORS.function("_>_", *_ORDERED)
+def greater(one: Any, other: Any) -> bool:
+    """Say whether one is above the other."""
+    return compare(one, other) > 0
+
+
+@OPERATORS.function("_>=_", *_ORDERED)
+def greater_or_equal(one: Any, other: Any) -> bool:
+    """Say whether one is not below the other."""
+    return compare(one, other) >= 0
+
+
+@OPERATORS.function("_==_", "(A, A) -> bool")
+def equals(one: Any, other: Any) -> bool:
+    """Say whether two values are equal."""
+    return equal(one, other)
+
+
+@OPERATORS.function("_!=_", "(A, A) -> bool")
+def differs(one: Any, other: Any) -> bool:
+    """Say whether two values are not equal."""
+    return not equal(one, other)
+
+
+@OPERATORS.function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool")
+def is_in(value: Any, container: Any) -> bool:
+    """Say whether a list has an element, or a map a key."""
+    if type(container) is dict:
+        return entry(container, value)[0]
+    if type(container) not in _SEQUENCES:
+        raise no_overload()
+    return any(equal(value, each) for each in container)
+
+
+def index(container: Any, key: Any) -> Any:
+    """Return an element of a list or a value of a map; raises `EvalError`."""
+    if type(container) is dict:
+        found, value = entry(container, key)
+        if not found:
+            raise EvalError(f"no such key: {_shown(key)}")
+        return value
+    if type(container) not in _SEQUENCES:
+        raise EvalError(f"no such key: {_shown(key)}")
+    at = _position(key)
+    if not 0 <= at < len(container):
+        raise EvalError(f"index out of bounds: {at}")
+    return container[at]
+
+
+def _position(key: Any) -> int:
+    if type(key) in (int, UInt):
+        return int(key)
+    if type(key) is float and key.is_integer():
+        return int(key)
+    raise EvalError(
+        f"unsupported index type '{type(key).__name__}' in list" if type(key) is float else "no such overload"
+    )
+
+
+def _shown(key: Any) -> str:
+    if type(key) is bool:
+        return "true" if key else "false"
+    return str(key)
+
+
+def _evaluated(*_: Any) -> Any:
+    raise AssertionError("the evaluator computes this itself")
+
+
+# What the evaluator computes by itself has its signatures here.
+OPERATORS.function("_?_:_", "(bool, T, T) -> T")(_evaluated)
+OPERATORS.function("_&&_", "(bool, bool) -> bool")(_evaluated)
+OPERATORS.function("_||_", "(bool, bool) -> bool")(_evaluated)
+OPERATORS.function("@not_strictly_false", "(bool) -> bool")(_evaluated)
+OPERATORS.function("_[_]", "(list(A), int) -> A", "(map(A, B), A) -> B")(index)

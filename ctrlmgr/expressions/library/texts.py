@@ -1,0 +1,120 @@
+"""Patterns and URLs in texts.
+
+Source: apiserver `pkg/cel/library/{regex,urls}.go`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+from urllib.parse import quote, unquote, unquote_plus
+
+from ctrlmgr.api.go_url import Url, parse_request_uri
+from ctrlmgr.expressions.declarations import Library
+from ctrlmgr.expressions.types import Type, opaque
+from ctrlmgr.expressions.values import CostExceeded, EvalError
+from ctrlmgr.regexp import PatternError, TooMuchWork, compiled
+
+TEXTS: Final = Library()
+_function = TEXTS.function
+
+
+def _found(text: str, pattern: str, most: int) -> list[str]:
+    try:
+        return [text[begin:end] for begin, end in compiled(pattern).spans(text, most)]
+    except PatternError as error:
+        raise EvalError(f"Illegal regex: {error}") from error
+    except TooMuchWork as error:
+        raise CostExceeded from error
+
+
+@_function("find", "string.(string) -> string")
+def _find(text: str, pattern: str) -> str:
+    return "".join(_found(text, pattern, 1))
+
+
+@_function("findAll", "string.(string) -> list(string)", "string.(string, int) -> list(string)")
+def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+    return _found(text, pattern, most if most >= 0 else -1)
+
+
+@dataclass(frozen=True, slots=True)
+class URL:
+    """A URL that was parsed."""
+
+    text: str
+    parts: Url
+
+    cel_type: ClassVar[Type] = opaque("kubernetes.URL")
+
+    @property
+    def cel_size(self) -> int:
+        """Its characters."""
+        return len(self.text)
+
+
+def _parsed(text: str) -> Url:
+    try:
+        url = parse_request_uri(text)
+    except ValueError as error:
+        raise EvalError(f"URL parse error during conversion from string: {error}") from error
+    return url
+
+
+@_function("url", "(string) -> kubernetes.URL")
+def _url(text: str) -> URL:
+    return URL(text, _parsed(text))
+
+
+@_function("isURL", "(string) -> bool")
+def _is_url(text: str) -> bool:
+    try:
+        _parsed(text)
+    except EvalError:
+        return False
+    return True
+
+
+@_function("getScheme", "kubernetes.URL.() -> string")
+def _scheme(url: URL) -> str:
+    return url.parts.scheme
+
+
+@_function("getHost", "kubernetes.URL.() -> string")
+def _host(url: URL) -> str:
+    return unquote(url.parts.host)
+
+
+def _split(url: URL) -> tuple[str, str]:
+    """Return the host without brackets, and the port."""
+    host = _host(url)
+    if host.startswith("["):
+        name, _, rest = host[1:].partition("]")
+        return name, rest.removeprefix(":")
+    name, _, port = host.partition(":")
+    return name, port
+
+
+@_function("getHostname", "kubernetes.URL.() -> string")
+def _hostname(url: URL) -> str:
+    return _split(url)[0]
+
+
+@_function("getPort", "kubernetes.URL.() -> string")
+def _port(url: URL) -> str:
+    return _split(url)[1]
+
+
+@_function("getEscapedPath", "kubernetes.URL.() -> string")
+def _path(url: URL) -> str:
+    return quote(url.parts.path, safe="%/:@!$&'()*+,;=-._~[]")
+
+
+@_function("getQuery", "kubernetes.URL.() -> map(string, list(string))")
+def _query(url: URL) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for part in url.parts.query.split("&"):
+        if part and ";" not in part:
+            key, _, value = part.partition("=")
+            values.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return values

@@ -1,0 +1,228 @@
+"""The types that the checker knows, how they are written, and which value may stand where another is wanted.
+
+Guarantees: types are written as cel-go writes them (`list(int)`, `optional_type(string)`), and a type is assignable,
+more general, or bound to a type parameter exactly as in cel-go's `checker/types.go` and `common/types/types.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One type. `kind` is what decides on assignability; `name` is how it is written."""
+
+    kind: str
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "type" and not self.parameters:
+            return "type"
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+
+def _simple(name: str) -> Type:
+    return Type(name, name)
+
+
+BOOL: Final = _simple("bool")
+BYTES: Final = _simple("bytes")
+DOUBLE: Final = _simple("double")
+DURATION: Final = Type("duration", "duration")
+DYN: Final = _simple("dyn")
+ERROR: Final = Type("error", "!error!")
+INT: Final = _simple("int")
+NULL: Final = Type("null", "null")
+STRING: Final = _simple("string")
+TIMESTAMP: Final = Type("timestamp", "timestamp")
+TYPE: Final = _simple("type")
+UINT: Final = _simple("uint")
+
+SIMPLE: Final[Mapping[str, Type]] = {
+    each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, TYPE, UINT)
+} | {"null_type": NULL}
+
+
+def list_of(element: Type) -> Type:
+    """Return the type of lists of `element`."""
+    return Type("list", "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of maps."""
+    return Type("map", "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """Return the type of what may be absent."""
+    return Type("opaque", "optional_type", (value,))
+
+
+def opaque(name: str, *parameters: Type) -> Type:
+    """Return a type whose values only functions understand."""
+    return Type("opaque", name, parameters)
+
+
+def parameter(name: str) -> Type:
+    """Return a type parameter."""
+    return Type("parameter", name)
+
+
+def struct(name: str) -> Type:
+    """Return the type of objects with declared fields, which `Objects` knows by this name."""
+    return Type("struct", name)
+
+
+def type_of(value: Type) -> Type:
+    """Return the type of a type."""
+    return Type("type", "type", (value,))
+
+
+class Objects(Protocol):
+    """What declares the fields of objects."""
+
+    def field(self, name: str, field: str) -> Type | None:
+        """Return the type of a field of the struct type `name`; None: there is no such field."""
+
+    def has_type(self, name: str) -> bool:
+        """Whether there is a struct type of this name."""
+
+
+class NoObjects:
+    """No objects but untyped ones."""
+
+    def field(self, name: str, field: str) -> Type | None:
+        """Know no field."""
+        return None
+
+    def has_type(self, name: str) -> bool:
+        """Know no type."""
+        return False
+
+
+def is_dyn(type_: Type) -> bool:
+    """Whether nothing is known of a value before it is there."""
+    return type_.kind in ("dyn", "error")
+
+
+def is_optional(type_: Type) -> bool:
+    """Whether a value of the type may be absent."""
+    return type_.name == "optional_type"
+
+
+def unwrapped(type_: Type) -> Type:
+    """Return what an optional holds; other types as they are."""
+    return type_.parameters[0] if is_optional(type_) else type_
+
+
+Bindings = dict[str, Type]
+"""What type parameters stand for, by name."""
+
+
+def assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> Bindings | None:
+    """Return the bindings under which values can stand where others are wanted, None if they can't."""
+    trial = dict(bindings)
+    return trial if _all_assignable(trial, given, wanted) else None
+
+
+def _all_assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
+    return len(given) == len(wanted) and all(
+        _is_assignable(bindings, one, other) for one, other in zip(given, wanted, strict=True)
+    )
+
+
+def _is_assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
+    if wanted.kind == "parameter":
+        found = _bind(bindings, given, wanted)
+        if found is not None:
+            return found
+    if given.kind == "parameter":
+        return bool(_bind(bindings, wanted, given))
+    if is_dyn(given) or is_dyn(wanted):
+        return True
+    if given.kind == "null":
+        return _may_be_null(wanted)
+    if wanted.kind == "null":
+        return _may_be_null(given)
+    if given.kind != wanted.kind:
+        return False
+    if given.kind == "type":
+        return True
+    return given.name == wanted.name and _all_assignable(bindings, given.parameters, wanted.parameters)
+
+
+def _may_be_null(type_: Type) -> bool:
+    return type_.kind in ("opaque", "duration", "struct", "null", "timestamp")
+
+
+def _bind(bindings: Bindings, given: Type, wanted: Type) -> bool | None:
+    """Have a parameter stand for a type; None: it refers to itself, which decides nothing."""
+    if given == wanted:
+        return True
+    bound = bindings.get(wanted.name)
+    if bound is not None:
+        if not _is_assignable(bindings, given, bound):
+            return False
+        general = most_general(given, bound)
+        if not _refers_to(bindings, general, wanted):
+            bindings[wanted.name] = general
+        return True
+    if _refers_to(bindings, given, wanted):
+        return None
+    bindings[wanted.name] = given
+    return True
+
+
+def _refers_to(bindings: Bindings, type_: Type, sought: Type) -> bool:
+    if type_ == sought:
+        return True
+    if type_.kind == "parameter":
+        bound = bindings.get(type_.name)
+        return bound is not None and _refers_to(bindings, bound, sought)
+    return any(_refers_to(bindings, each, sought) for each in type_.parameters)
+
+
+def most_general(one: Type, other: Type) -> Type:
+    """Return the more general of two types of which one is assignable to the other."""
+    return one if _is_equal_or_more_general(one, other) else other
+
+
+def _is_equal_or_more_general(one: Type, other: Type) -> bool:
+    if is_dyn(one) or one.kind == "parameter":
+        return True
+    if is_dyn(other) or other.kind == "parameter":
+        return False
+    if one.kind == "null":
+        return False
+    if other.kind == "null":
+        return _may_be_null(one)
+    if one.kind != other.kind or one.name != other.name or len(one.parameters) != len(other.parameters):
+        return False
+    pairs = zip(one.parameters, other.parameters, strict=True)
+    return all(_is_equal_or_more_general(here, there) for here, there in pairs)
+
+
+def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool) -> Type:
+    """Return a type with its parameters replaced by what they stand for; those that stand for nothing by `dyn`."""
+    if type_.kind == "parameter":
+        bound = bindings.get(type_.name)
+        if bound is not None:
+            return substituted(bindings, bound, free_is_dyn=free_is_dyn)
+        return DYN if free_is_dyn else type_
+    if not type_.parameters:
+        return type_
+    inner = tuple(substituted(bindings, each, free_is_dyn=free_is_dyn) for each in type_.parameters)
+    return Type(type_.kind, type_.name, inner)
+
+
+def called(arguments: Sequence[Type], *, as_member: bool) -> str:
+    """Write the types that a function is applied to: `(int, string)`, or `dyn.(int)` for a member's."""
+    if as_member:
+        return f"{arguments[0]}.({', '.join(map(str, arguments[1:]))})"
+    return f"({', '.join(map(str, arguments))})"

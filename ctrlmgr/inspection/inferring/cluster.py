@@ -1,0 +1,124 @@
+"""What nodes, namespaces and bindings answer, and what every namespace is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.resource import NAMESPACES, NODES, Key
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.inferring.goings import binding, disruption, is_going, of_taint
+from ctrlmgr.inspection.inferring.inference import Inference, inferred
+from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+
+_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_GIFTS: Final[Mapping[tuple[str, str], str]] = {
+    ("serviceaccounts", "default"): "serviceaccount-controller",
+    ("configmaps", "kube-root-ca.crt"): "root-ca-certificate-publisher-controller",
+}
+"""What every namespace is given, and by which controller."""
+
+
+def of_namespace(step: Step, past: Past) -> Inference | None:
+    """Infer what a terminating namespace answers."""
+    if step.previous is None or not is_going(step.before) or not (step.changes("status") or step.changes("spec")):
+        return None
+    own = past.story(NAMESPACES, step.key, until=step.revision)
+    mark = newest(own, lambda each: is_going(each.after) and not is_going(each.before))
+    return inferred("namespace-controller", "it is terminating", [(mark, "the namespace's deletion")])
+
+
+def of_gift(step: Step, past: Past) -> Inference | None:
+    """Infer that a new namespace was given what each is given."""
+    giver = _GIFTS.get((str(step.resource), step.key.name))
+    if giver is None or step.type is not EventType.ADDED:
+        return None
+    own = past.story(step.resource, step.key, until=step.revision)
+    if own:  # it was there before, and is put back
+        return inferred(giver, "every namespace has one", [(own[-1], "the one before was deleted")])
+    space = newest(past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
+    return inferred(giver, "every namespace has one", [(space, "the namespace came")])
+
+
+def _is_new(step: Step) -> bool:
+    return step.type is EventType.ADDED
+
+
+def of_binding(step: Step, past: Past) -> Inference | None:
+    """Infer what a pod's binding to a node answers: that it came, unless it had to wait."""
+    if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
+        return None
+    came = newest(past.story(step.resource, step.key, until=step.revision), _is_new)
+    if _condition(step.before, "PodScheduled").get("status") == "False":
+        return inferred("kube-scheduler", "a pod that had waited was given a node", [])
+    return inferred("kube-scheduler", "a pod was given a node", [(came, "the pod came")])
+
+
+def of_pod_status(step: Step, past: Past) -> Inference | None:
+    """Infer what controllers and kubelets write in a pod's status, or take from its finalizers, answers."""
+    if step.previous is None:
+        return None
+    had, has = (at(each, "metadata", "finalizers") or () for each in (step.before, step.after))
+    if _TRACKING in had and _TRACKING not in has:
+        return inferred(
+            "job-controller", f"it took its finalizer {_TRACKING} away", [(step.previous, "the pod had ended")]
+        )
+    node = str(at(step.after, "spec", "nodeName") or "")
+    machine = past.story(NODES, Key("", node), until=step.revision)
+    reason = disruption(step.after)
+    if reason == "DeletionByTaintManager" and not disruption(step.before):
+        said = f"it wrote the condition {reason}"
+        return inferred("taint-eviction-controller", said, [of_taint(step, past)])
+    if step.actor == "kube-controller-manager" and _lost_readiness(step):
+        lost = newest(machine, _flips_readiness)
+        bound = binding(step, past)
+        is_newer = lost is not None and bound is not None and bound.revision > lost.revision
+        cause = (bound, f"it came to {node} then") if is_newer else (lost, _readiness_told(lost))
+        return inferred("node-lifecycle-controller", f"its node {node} was taken for not ready", [cause])
+    return _of_kubelet(step)
+
+
+def _of_kubelet(step: Step) -> Inference | None:
+    """Infer what a kubelet's first report answers."""
+    bound = step.previous
+    if bound is None or step.actor != "kubelet" or at(bound.before, "spec", "nodeName"):
+        return None
+    if not at(bound.after, "spec", "nodeName") or not step.changes("status"):
+        return None
+    return inferred("kubelet", "its field manager is a kubelet", [(bound, "the pod was bound to its node")])
+
+
+def of_node(step: Step, past: Past) -> Inference | None:
+    """Infer what node-lifecycle-controller writes on nodes answers."""
+    if step.previous is None or step.actor != "kube-controller-manager":
+        return None
+    if _condition(step.after, "Ready").get("status") == "Unknown" and _flips_readiness(step):
+        return inferred("node-lifecycle-controller", "its kubelet had not reported for too long", [])
+    if not step.changes("spec", "taints"):
+        return None
+    own = past.story(NODES, step.key, until=step.revision)
+    flip = newest(own, lambda each: _flips_readiness(each) or each.changes("spec", "unschedulable"))
+    return inferred(
+        "node-lifecycle-controller", "it keeps the taints that say of conditions", [(flip, _readiness_told(flip))]
+    )
+
+
+def _condition(fields: Mapping[str, Any], type: str) -> Mapping[str, Any]:
+    conditions = at(fields, "status", "conditions") or ()
+    return next((each for each in conditions if each.get("type") == type), {})
+
+
+def _lost_readiness(pod: Step) -> bool:
+    was, now = (_condition(each, "Ready").get("status") for each in (pod.before, pod.after))
+    return was == "True" and now == "False"
+
+
+def _flips_readiness(node: Step) -> bool:
+    return _condition(node.before, "Ready").get("status") != _condition(node.after, "Ready").get("status")
+
+
+def _readiness_told(node: Step | None) -> str:
+    if node is None:
+        return ""
+    was, now = (_condition(each, "Ready").get("status", "none") for each in (node.before, node.after))
+    return f"{node.key.name} Ready {was}→{now}"

@@ -1,0 +1,211 @@
+"""What statuses answer that count other objects: pods, mostly; and edits that a status has observed.
+
+A status was true of some moment. Going back from it, the first moment at which what is counted is what the status says
+is the one that was seen; the steps from there back to where it is what the status said before are the causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.inferring.inference import Inference, inferred
+from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+
+REPLICASETS: Final = Resource("apps", "replicasets")
+
+Counts = tuple[int, ...]
+
+
+class Counting(NamedTuple):
+    """What a kind's status counts, in its `fields`: what each of the `counted` adds that it owns, or selects."""
+
+    controller: str
+    counted: Resource
+    fields: tuple[str, ...]
+    adds: Callable[[Mapping[str, Any]], Counts]
+    """What one object adds to each of the fields."""
+    selects: bool = False
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod is ready."""
+    return any(
+        each.get("type") == "Ready" and each.get("status") == "True" for each in at(pod, "status", "conditions") or ()
+    )
+
+
+def is_active(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod has neither finished nor been asked to go."""
+    return at(pod, "status", "phase") not in ("Succeeded", "Failed") and not at(pod, "metadata", "deletionTimestamp")
+
+
+def _of_replica_sets(pod: Mapping[str, Any]) -> Counts:
+    return (int(is_active(pod)), int(is_active(pod) and is_ready(pod)))
+
+
+def _of_stateful_sets(pod: Mapping[str, Any]) -> Counts:
+    is_there = at(pod, "status", "phase") is not None
+    return (int(is_there), int(is_there and at(pod, "status", "phase") == "Running" and is_ready(pod)))
+
+
+def _of_daemon_sets(pod: Mapping[str, Any]) -> Counts:
+    return (int(is_ready(pod)),)
+
+
+def _of_jobs(pod: Mapping[str, Any]) -> Counts:
+    is_running = is_active(pod)
+    phase = at(pod, "status", "phase")
+    return (int(is_running), int(is_running and is_ready(pod)), int(phase == "Succeeded"), int(phase == "Failed"))
+
+
+def _of_budgets(pod: Mapping[str, Any]) -> Counts:
+    return (int(is_ready(pod) and not at(pod, "metadata", "deletionTimestamp")),)
+
+
+def _of_deployments(replica_set: Mapping[str, Any]) -> Counts:
+    status = at(replica_set, "status") or {}
+    return tuple(int(status.get(name) or 0) for name in ("replicas", "readyReplicas", "availableReplicas"))
+
+
+_REPLICAS: Final = ("replicas", "readyReplicas")
+COUNTINGS: Final[Mapping[str, Counting]] = {
+    "replicasets.apps": Counting("replicaset-controller", PODS, _REPLICAS, _of_replica_sets),
+    "replicationcontrollers": Counting("replicationcontroller-controller", PODS, _REPLICAS, _of_replica_sets),
+    "statefulsets.apps": Counting("statefulset-controller", PODS, _REPLICAS, _of_stateful_sets),
+    "daemonsets.apps": Counting("daemonset-controller", PODS, ("numberReady",), _of_daemon_sets),
+    "jobs.batch": Counting("job-controller", PODS, ("active", "ready", "succeeded", "failed"), _of_jobs),
+    "poddisruptionbudgets.policy": Counting("disruption-controller", PODS, ("currentHealthy",), _of_budgets, True),
+    "deployments.apps": Counting(
+        "deployment-controller", REPLICASETS, ("replicas", "readyReplicas", "availableReplicas"), _of_deployments
+    ),
+}
+"""By kind, what its status counts."""
+
+
+def of_status(step: Step, past: Past) -> Inference | None:
+    """Infer what a status answers, of a kind whose status counts others."""
+    counting = COUNTINGS[str(step.resource)]
+    if step.previous is None or not step.changes("status") or step.changes("spec"):
+        return None
+    find = _finished if counting.controller == "job-controller" else _counted
+    causes = [*_observed(step, past), *find(step, counting, past)]
+    return inferred(counting.controller, f"the status of {step.resource} is its work", causes)
+
+
+def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
+    """Yield the edit that a status says it has observed."""
+    generation = at(step.after, "status", "observedGeneration")
+    if generation is None or not step.changes("status", "observedGeneration"):
+        return
+    own = past.story(step.resource, step.key, until=step.revision)
+    edit = newest(own, lambda each: each.changes("metadata", "generation"))
+    if edit is not None and at(edit.after, "metadata", "generation") == generation:
+        yield edit, f"it has observed generation {generation}, which came then"
+
+
+def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
+    was, now = (_stated(each, counting) for each in (step.before, step.after))
+    if was == now:
+        return
+    steps = _subjects(step, counting, past)
+    for each in _between(steps, _counter(step, counting), was, now):
+        yield each, f"{_difference(counting.fields, was, now)}: {_told(each)}"
+
+
+def _finished(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
+    """Yield the pods that became ready, or ended, since a Job's status was written: it counts its own ones at once."""
+    was, now = (_stated(each, counting) for each in (step.before, step.after))
+    own = past.story(step.resource, step.key, until=step.revision)
+    since = newest(own)
+    if was == now or since is None:
+        return
+    ended, adds = was[2:] != now[2:], _counter(step, counting)
+    for each in _subjects(step, counting, past):
+        old, new = (adds(fields)[2 * ended :] for fields in (each.before, each.fields))
+        if each.revision > since.revision and each.previous is not None and old != new:
+            yield each, f"{_difference(counting.fields, was, now)}: {_told(each)}"
+
+
+def _stated(fields: Mapping[str, Any], counting: Counting) -> Counts:
+    return tuple(int(at(fields, "status", name) or 0) for name in counting.fields)
+
+
+def _difference(fields: Sequence[str], was: Counts, now: Counts) -> str:
+    changed = (f"{name} {old}→{new}" for name, old, new in zip(fields, was, now, strict=True) if old != new)
+    return f"counted in {', '.join(changed)}"
+
+
+def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Counts]:
+    """Return what an object adds: nothing, unless it belongs to the one whose status counts."""
+    uid = at(step.fields, "metadata", "uid") or ""
+    selector = at(step.fields, "spec", "selector") or {}
+    labels = selector.get("matchLabels", {} if counting.selects or "matchExpressions" in selector else selector)
+    nothing = (0,) * len(counting.fields)
+
+    def adds(fields: Mapping[str, Any]) -> Counts:
+        is_its = labels.items() <= (at(fields, "metadata", "labels") or {}).items()
+        return counting.adds(fields) if is_its and (counting.selects or is_owned(fields, uid)) else nothing
+
+    return adds
+
+
+def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
+    """Return the steps of everything that may be counted, or was once."""
+    steps = past.stories(counting.counted, step.key.namespace, until=step.revision)
+    if counting.selects:
+        return steps
+    uid = at(step.fields, "metadata", "uid") or ""
+    owned = {each.key for each in steps if each.mentions(uid) and is_owned(each.fields, uid)}
+    return [each for each in steps if each.key in owned]
+
+
+def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
+    """Whether an object is controlled by the one with a uid."""
+    owners = at(fields, "metadata", "ownerReferences") or ()
+    return any(each.get("uid") == uid and each.get("controller") for each in owners)
+
+
+def _between(
+    steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], was: Counts, now: Counts
+) -> Sequence[Step]:
+    """Return the steps that lead from where `was` is counted to where `now` is, as late as can be; none if none do."""
+    totals, flips = _totals(steps, count, len(now))
+    end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
+    if end is None:
+        return ()
+    begin = next((index for index in range(end, -1, -1) if totals[index] == was), None)
+    return () if begin is None else flips[begin:end]
+
+
+def _totals(
+    steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], width: int
+) -> tuple[list[Counts], list[Step]]:
+    """Return what is counted in all, from the beginning and after each step that changes it; and those steps."""
+    each: dict[Key, Counts] = {}
+    nothing = (0,) * width
+    total = nothing
+    totals, flips = [total], []
+    for step in steps:
+        old = each.get(step.key, nothing)
+        new = nothing if step.type is EventType.DELETED else count(step.fields)
+        if old != new:
+            each[step.key] = new
+            total = tuple(sum_ - left + right for sum_, left, right in zip(total, old, new, strict=True))
+            totals.append(total)
+            flips.append(step)
+    return totals, flips
+
+
+def _told(step: Step) -> str:
+    """Say what became of what is counted."""
+    name = step.key.name
+    if step.type is not EventType.MODIFIED:
+        return f"{name} {'came' if step.type is EventType.ADDED else 'went'}"
+    if step.changes("metadata", "deletionTimestamp"):
+        return f"{name} began to go"
+    if step.resource == PODS and is_ready(step.before) != is_ready(step.after):
+        return f"{name} Ready {is_ready(step.before)}→{is_ready(step.after)}"
+    return f"{name} changed"

@@ -1,0 +1,150 @@
+"""What deletions answer: the namespace or the owner that is going, a smaller number of replicas, a node that is lost.
+
+A deletion carries no author. So one is named only where what was there before explains it, and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.inferring.counted import is_active, is_ready
+from ctrlmgr.inspection.inferring.inference import Inference, inferred
+from ctrlmgr.inspection.inferring.owners import Owner, node_meant, owned_pods, owner_of
+from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+
+_SCALED: Final = frozenset({"replicaset-controller", "replicationcontroller-controller", "statefulset-controller"})
+_REVISION_LABEL: Final = "controller-revision-hash"
+
+
+def is_going(fields: Mapping[str, Any]) -> bool:
+    """Whether an object is terminating."""
+    return at(fields, "metadata", "deletionTimestamp") is not None
+
+
+def of_going(step: Step, past: Past) -> Inference | None:
+    """Infer what made an object go, or be asked to."""
+    before = step.before if step.previous is not None else step.fields
+    if step.type is EventType.DELETED and is_going(before):
+        return _of_gone(step, past)
+    if step.type is not EventType.DELETED and not (is_going(step.after) and not is_going(before)):
+        return None
+    if step.resource == NAMESPACES:
+        return None
+    told = _of_disrupted(step, past) if step.resource == PODS else None
+    if told is not None:
+        return told
+    owner = owner_of(step, past)
+    is_orphan = owner is not None and _went(owner)
+    leaving = _namespace_going(step, past)
+    if leaving is not None and not is_orphan:
+        return inferred("namespace-controller", "its namespace is terminating", [(leaving, "the namespace's deletion")])
+    if owner is None or leaving is not None:
+        return None
+    if is_orphan:
+        gone = newest(owner.steps, lambda each: each.type is EventType.DELETED or is_going(each.after))
+        return inferred("garbage-collector-controller", f"its owner {owner.key.name} is gone", [(gone, "that went")])
+    return _of_too_many(step, owner, past) if step.resource == PODS else None
+
+
+def _of_gone(step: Step, past: Past) -> Inference | None:
+    """Infer what took away at last what had been asked to go."""
+    own = past.story(step.resource, step.key, until=step.revision)
+    mark = newest(own, lambda each: is_going(each.after) and not is_going(each.before))
+    if step.resource == NAMESPACES:
+        return inferred("namespace-controller", "it was empty at last", [(mark, "the namespace's deletion")])
+    node = node_meant(step.fields) if step.resource == PODS else ""
+    if not node:
+        return None
+    machine_steps = past.story(NODES, Key("", node), until=step.revision)
+    machine = newest(machine_steps)
+    if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
+        return of_going(mark, past)  # there was nothing to wait for: it went with that
+    if machine is not None and machine.type is EventType.DELETED:
+        return inferred("pod-garbage-collector-controller", f"its node {node} is gone", [(machine, "the node went")])
+    flip = newest(machine_steps, lambda each: is_ready(each.before) != is_ready(each.after))
+    if flip is not None and mark is not None and flip.revision > mark.revision:
+        return inferred("kubelet", f"it had ended on {node}, which had not been heard of for a while", [])
+    if machine is not None and not is_ready(machine.after):
+        return inferred("kubelet", f"it had ended on {node}, which had not been heard of", [])
+    return inferred("kubelet", f"it had ended on {node}", [(mark, "it had been asked to go")])
+
+
+def _namespace_going(step: Step, past: Past) -> Step | None:
+    """Return the step with which the namespace of an object began to end; None if it has not."""
+    if not step.key.namespace:
+        return None
+    steps = past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision)
+    if not steps or not is_going(steps[-1].after):
+        return None
+    return newest(steps, lambda each: is_going(each.after) and not is_going(each.before))
+
+
+def _went(owner: Owner) -> bool:
+    return bool(owner.steps) and (owner.steps[-1].type is EventType.DELETED or is_going(owner.steps[-1].after))
+
+
+def _of_disrupted(step: Step, past: Past) -> Inference | None:
+    """Infer from the condition that those write who take a pod away before its time."""
+    reason = disruption(step.fields)
+    node = node_meant(step.fields)
+    steps = past.story(NODES, Key("", node), until=step.revision)
+    if reason == "DeletionByTaintManager":
+        return inferred("taint-eviction-controller", f"its condition says {reason}", [of_taint(step, past)])
+    if reason == "DeletionByPodGC":
+        gone = newest(steps, lambda each: each.type is EventType.DELETED)
+        return inferred("pod-garbage-collector-controller", f"its condition says {reason}", [(gone, f"{node} went")])
+    return None
+
+
+def disruption(pod: Mapping[str, Any]) -> str:
+    """Return why a pod is to be taken away before its time; empty if it is not."""
+    conditions = at(pod, "status", "conditions") or ()
+    return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
+
+
+def of_taint(pod: Step, past: Past) -> tuple[Step | None, str]:
+    """Return what made a node's taint concern a pod: that the node got it, or that the pod came there later."""
+    name = node_meant(pod.fields)
+    node = past.story(NODES, Key("", name), until=pod.revision)
+    taint = newest(node, lambda each: _evicting(each.after) > _evicting(each.before))
+    bound = binding(pod, past)
+    if taint is not None and bound is not None and bound.revision > taint.revision:
+        return bound, f"it came to {name}, which had a taint"
+    return taint, f"{name}'s taint"
+
+
+def binding(pod: Step, past: Past) -> Step | None:
+    """Return the step with which a pod was given its node."""
+    own = past.story(PODS, pod.key, until=pod.revision)
+    return newest(own, lambda each: each.changes("spec", "nodeName") and each.type is not EventType.DELETED)
+
+
+def _evicting(node: Mapping[str, Any]) -> set[str]:
+    return {str(each.get("key")) for each in at(node, "spec", "taints") or () if each.get("effect") == "NoExecute"}
+
+
+def _of_too_many(step: Step, owner: Owner, past: Past) -> Inference | None:
+    """Infer that an owner's controller took away a pod, for it has too many, or another revision."""
+    edit = owner.edit
+    if edit is None or owner.controller not in _SCALED:
+        return None
+    wanted = at(edit.after, "spec", "replicas")
+    last = {each.key: each for each in owned_pods(owner.uid, step, past)}
+    active = sum(1 for each in last.values() if each.type is not EventType.DELETED and is_active(each.fields))
+    if isinstance(wanted, int) and active > wanted:
+        why = f"{owner.key.name} was asked for {wanted} pods and had {active}"
+        return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])
+    return _of_old_revision(step, owner, edit)
+
+
+def _of_old_revision(step: Step, owner: Owner, edit: Step) -> Inference | None:
+    """Infer that a StatefulSet replaced a pod of an older revision."""
+    target = at(owner.steps[-1].after, "status", "updateRevision")
+    has = at(step.fields, "metadata", "labels", _REVISION_LABEL)
+    if owner.controller != "statefulset-controller" or not target or not has or has == target:
+        return None
+    why = f"{owner.key.name} goes over to {target}, and this pod was of {has}"
+    return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])

@@ -1,0 +1,170 @@
+"""What a log holds of objects, as the rules look at it: each object's story, step by step.
+
+Guarantees: a story has every step that the log has, oldest first, and is read once; nothing of the future is in what
+`until` cuts off.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.database import Database
+
+_decode: Final[Callable[[str], Any]] = msgspec.json.Decoder().decode
+_UNHEARD: Final = 3_000
+"""Microseconds that a watch, a reconcile and a write take at least: what is younger cannot have been the cause."""
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class Step:
+    """One event of an object."""
+
+    __slots__ = ("_body", "_fields", "actor", "key", "previous", "recorded_at", "resource", "revision", "type")
+
+    def __init__(
+        self,
+        revision: Revision,
+        type: EventType,
+        resource: Resource,
+        key: Key,
+        body: str,
+        *,
+        previous: Step | None = None,
+        actor: str = "",
+        recorded_at: int = 0,
+    ) -> None:
+        """Hold it; `previous` is the step that made what this one replaced, None for ADDED or if that is not known."""
+        self.revision = revision
+        self.type = type
+        self.resource = resource
+        self.key = key
+        self.previous = previous
+        self.actor = actor
+        self.recorded_at = recorded_at
+        self._body = body
+        self._fields: Mapping[str, Any] | None = None
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The object after it; for DELETED, as it was last."""
+        if self._fields is None:
+            self._fields = _decode(self._body)
+        return self._fields
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """The object before it; nothing if it came with this step, or what was before is not known."""
+        return self.previous.fields if self.previous is not None else _NOTHING
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        """The object after it; nothing if it was deleted."""
+        return _NOTHING if self.type is EventType.DELETED else self.fields
+
+    def mentions(self, text: str) -> bool:
+        """Whether a text stands anywhere in the object: quicker than decoding it."""
+        return text in self._body
+
+    def changes(self, *path: str) -> bool:
+        """Whether what stands at a path is not what stood there."""
+        return bool(at(self.before, *path) != at(self.after, *path))
+
+
+class Past(Protocol):
+    """What was before."""
+
+    def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
+        """Return every step of one object before a revision, oldest first."""
+
+    def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
+        """Return every step of all objects of a namespace before a revision, oldest first."""
+
+
+def at(fields: Any, *path: str) -> Any:
+    """Return what stands at a path of maps; None if nothing does."""
+    for name in path:
+        if not isinstance(fields, Mapping):
+            return None
+        fields = fields.get(name)
+    return fields
+
+
+def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: True) -> Step | None:
+    """Return the newest step that is it; None if none is."""
+    return next((step for step in reversed(steps) if is_it(step)), None)
+
+
+def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *, since: Revision = 0) -> Step | None:
+    """Return the newest step that is it, after a revision, and that who wrote the effect can have heard of.
+
+    If all are too young for that, the oldest of them: then times do not tell. None if none is.
+    """
+    found = [step for step in steps if step.revision > since and is_it(step)]
+    in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]
+    return in_time[-1] if in_time else found[0] if found else None
+
+
+class StepsOf:
+    """The steps of some objects, made once: a list that is cut by revision."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        """Hold steps, oldest first."""
+        self._steps = steps
+        self._revisions = [step.revision for step in steps]
+
+    def until(self, revision: Revision) -> Sequence[Step]:
+        """Return those before a revision."""
+        return self._steps[: bisect_left(self._revisions, revision)]
+
+
+_STEPS: Final = """
+SELECT o.namespace, o.name, e.revision, e.previous, e.type, e.recorded_at, e.actor, e.body
+FROM object AS o JOIN event AS e ON e.object_id = o.id
+WHERE o.resource = :resource AND o.namespace = :namespace {more}
+ORDER BY e.revision"""
+
+
+class LoggedPast:
+    """The past that a log tells; used by one thread, for as long as one question takes."""
+
+    def __init__(self, database: Database) -> None:
+        """Read `database`."""
+        self._database = database
+        self._read: dict[tuple[Resource, str, str | None], StepsOf] = {}
+
+    def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
+        """Return every step of one object before a revision, oldest first."""
+        if (resource, key.namespace, None) in self._read:
+            return [step for step in self._steps(resource, key.namespace).until(until) if step.key == key]
+        return self._steps(resource, key.namespace, key.name).until(until)
+
+    def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
+        """Return every step of all objects of a namespace before a revision, oldest first."""
+        return self._steps(resource, namespace).until(until)
+
+    def _steps(self, resource: Resource, namespace: str, name: str | None = None) -> StepsOf:
+        place = (resource, namespace, name)
+        if place not in self._read:
+            self._read[place] = StepsOf(list(self._query(*place)))
+        return self._read[place]
+
+    def _query(self, resource: Resource, namespace: str, name: str | None) -> Iterator[Step]:
+        wanted = {"resource": str(resource), "namespace": namespace, **({} if name is None else {"name": name})}
+        statement = _STEPS.format(more="" if name is None else "AND o.name = :name")
+        known: dict[Revision, Step] = {}
+        for within, called, revision, previous, number, recorded_at, actor, body in self._database.query(
+            statement, wanted
+        ).rows:
+            happened = EventType(number)
+            was = None if happened is EventType.ADDED else known.get(previous)
+            key = Key(within, called)
+            step = Step(revision, happened, resource, key, body, previous=was, actor=actor, recorded_at=recorded_at)
+            known[revision] = step
+            yield step

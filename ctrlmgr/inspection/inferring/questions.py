@@ -1,0 +1,46 @@
+"""Putting the rules to a log: which of its events they are asked about, and reading those.
+
+Guarantees: only of what an import brought anything is inferred, for of everything else the log knows whether a
+reconcile wrote it; what has no rule costs one look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.inferring.inference import Inference
+from ctrlmgr.inspection.inferring.past import LoggedPast
+from ctrlmgr.inspection.inferring.rules import infer
+
+_STRETCHES = "SELECT after_revision, last_revision FROM log_import ORDER BY after_revision"
+_PLACE = """
+SELECT o.resource, o.namespace, o.name FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision = :revision AND e.reconcile_id = 0"""
+
+
+class Inferring:
+    """Infers causes in one log, for as long as one question takes; used by one thread."""
+
+    def __init__(self, database: Database) -> None:
+        """Ask `database`."""
+        self._database = database
+        self._past = LoggedPast(database)
+        self._stretches: Sequence[tuple[Revision, Revision]] | None = None
+
+    def of(self, revision: Revision) -> Inference | None:
+        """Return what is inferred of an event; None if it was not imported, or nothing tells of it."""
+        if not self._is_imported(revision):
+            return None
+        rows = self._database.query(_PLACE, {"revision": revision}).rows
+        if not rows:
+            return None
+        kind, namespace, name = rows[0]
+        story = self._past.story(Resource.parse(kind), Key(namespace, name), until=revision + 1)
+        return infer(story[-1], self._past) if story and story[-1].revision == revision else None
+
+    def _is_imported(self, revision: Revision) -> bool:
+        if self._stretches is None:
+            self._stretches = [(row[0], row[1]) for row in self._database.query(_STRETCHES).rows]
+        return any(after < revision <= last for after, last in self._stretches)

@@ -1,0 +1,78 @@
+"""Logs of containers, as they are told: whole, or followed for as long as the container writes.
+
+Guarantees:
+- Who follows is told of a line when it is there; the pod is looked at again each time, so that its end is the log's.
+- A reader who has not read for `READ_PATIENCE` seconds is cut off.
+- All of them end when the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.engine.strategy import View
+from ctrlmgr.server.connecting import Reading, node_of
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
+from ctrlmgr.server.http.stream import Stream
+from ctrlmgr.server.watch.watching import READ_PATIENCE
+
+_HEADERS: Final = (TEXT_TYPE, NO_CACHE, NO_SNIFFING)
+_LOOK: Final = 0.25
+"""Seconds after which a pod is looked at again: it may have been told something else."""
+
+
+class Logs:
+    """See the module's docstring; used on the event loop only."""
+
+    def __init__(self, view: View) -> None:
+        """Look at pods and nodes in `view`."""
+        self._view = view
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all that are followed, now and from now on."""
+        self._closing.set()
+        for each in self._waiting:
+            _wake(each)
+
+    async def tell(self, request: Request, reading: Reading, pod: Object) -> None:
+        """Answer with a log; raises `Disconnected` if its reader is gone before it ends."""
+        piece = reading.more(pod, node_of(pod, self._view))
+        wait = piece.wait
+        if wait is None:
+            await request.respond(Response(200, piece.data, _HEADERS))
+            return
+        stream = await request.begin_stream(200, _HEADERS)
+        stream.send(piece.data)
+        while wait is not None and not self._closing.is_set():
+            await stream.drain(READ_PATIENCE)
+            await self._pass(stream, min(wait, _LOOK))
+            now = self._view.get(PODS, pod.key)
+            piece = reading.more(now, None if now is None else node_of(now, self._view))
+            stream.send(piece.data)
+            wait = piece.wait
+        stream.end()
+
+    async def _pass(self, stream: Stream, seconds: float) -> None:
+        """Return after so many seconds, or when the reader is gone, or everything ends."""
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+        stream.on_lost(partial(_wake, over))
+        timer = loop.call_later(seconds, _wake, over)
+        self._waiting.add(over)
+        try:
+            await over
+        finally:
+            self._waiting.discard(over)
+            timer.cancel()
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
