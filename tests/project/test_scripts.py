@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (dpkg)"
 UNKNOWN = "E: Unable to locate package chromium"
 
@@ -53,7 +53,7 @@ def test_apts_reason_for_failing_is_shown(tmp_path: Path) -> None:
     ids=str,
 )
 def test_only_the_programs_are_asked_for_that_the_chosen_tests_need(chosen: list[str], needs: str) -> None:
-    command = [sys.executable, "-m", "tests.programs", *chosen]
+    command = [sys.executable, "-m", "tests.project.programs", *chosen]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout == f"{needs}\n"
 
