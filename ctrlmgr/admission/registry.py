@@ -73,9 +73,9 @@ class Parts(NamedTuple):
     """What `--admission-control-config-file` says of plugins, by name."""
     settings: AdmissionSettings = AdmissionSettings()
 
-    def credentials(self, plugin: str) -> HookCredentials:
-        """Return who this server is to the webhooks of a plugin; raises `SettingsError`."""
-        return read_credentials(self.configured.get(plugin))
+    def asking(self, plugin: str) -> tuple[Kinds, Authorizer, HookCredentials]:
+        """Return what a plugin with webhooks needs, with who this server is to them; raises `SettingsError`."""
+        return self.kinds, self.authorizer, read_credentials(self.configured.get(plugin))
 
 
 def _tolerating(parts: Parts) -> Plugin:
@@ -149,12 +149,12 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("MutatingAdmissionPolicy"),
     Entry(
         "MutatingAdmissionWebhook",
-        lambda parts: MutatingAdmissionWebhook(parts.kinds, parts.credentials("MutatingAdmissionWebhook")),
+        lambda parts: MutatingAdmissionWebhook(*parts.asking("MutatingAdmissionWebhook")),
     ),
     Entry("ValidatingAdmissionPolicy"),
     Entry(
         "ValidatingAdmissionWebhook",
-        lambda parts: ValidatingAdmissionWebhook(parts.kinds, parts.credentials("ValidatingAdmissionWebhook")),
+        lambda parts: ValidatingAdmissionWebhook(*parts.asking("ValidatingAdmissionWebhook")),
     ),
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),

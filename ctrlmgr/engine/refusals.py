@@ -50,7 +50,8 @@ def conflict(resource: Resource, name: str, detail: str = MODIFIED) -> Conflict:
 def forbidden(resource: Resource, name: str, detail: str, *causes: StatusCause) -> Forbidden:
     """Return the 403 of something that no user may do."""
     details = _about(resource, name)._replace(causes=causes)
-    return Forbidden(f'{resource} "{name}" is forbidden: {detail}', details=details)
+    named = f'{resource} "{name}"' if name else str(resource)
+    return Forbidden(f"{named} is forbidden: {detail}", details=details)
 
 
 def terminating(resource: Resource, name: str, namespace: str) -> NamespaceTerminating:

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctrlmgr.authorization.attributes import Attributes, Requirement
+from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
 from ctrlmgr.engine.validation.names import path_segment_name
 from ctrlmgr.errors import BadRequest
 
-_IN, _NOT_IN = "In", "NotIn"
-_OPERATORS = {
-    **dict.fromkeys(("=", "==", "in"), _IN),
-    **dict.fromkeys(("!=", "notin"), _NOT_IN),
-    "exists": "Exists",
-    "!": "DoesNotExist",
-}
 SELECTING = frozenset({"list", "watch", "deletecollection"})
 """Verbs that select."""
 
@@ -41,18 +35,6 @@ def selected(attributes: Attributes, query: Mapping[str, list[str]]) -> Attribut
     if attributes.verb == "deletecollection" or path_segment_name(name):
         name = ""
     return attributes._replace(name=name, fields=field_requirements(fields), labels=label_requirements(labels))
-
-
-def field_requirements(selector: FieldSelector) -> tuple[Requirement, ...]:
-    """Return the terms of a field selector."""
-    terms = selector.terms
-    return tuple(Requirement(term.field, _NOT_IN if term.negated else _IN, (term.value,)) for term in terms)
-
-
-def label_requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
-    """Return the terms of a label selector that authorizers know of: comparisons of numbers are none."""
-    known = (each for each in selector.requirements if each.operator in _OPERATORS)
-    return tuple(Requirement(each.key, _OPERATORS[each.operator], tuple(each.values)) for each in known)
 
 
 def _watches(query: Mapping[str, list[str]]) -> bool:

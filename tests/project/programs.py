@@ -1,4 +1,4 @@
-"""Which programs the chosen tests need beside Python: `python -m tests.project.programs [ARGUMENTS OF PYTEST]` prints them.
+"""Which programs chosen tests need beside Python: `python -m tests.project.programs [ARGUMENTS]` prints their names.
 
 Guarantees: no test is run. A test needs what its module, and the fixtures that it uses, refer to, however indirectly;
 where that cannot be told (no such test, a wrong option) nothing is printed, and pytest says it better.

@@ -17,6 +17,7 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
@@ -24,6 +25,7 @@ from ctrlmgr.admission.webhooks.review import shown
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Changer, Verb
 from ctrlmgr.engine.calls.call import Calling, CallOut, Reply
 from ctrlmgr.engine.conversion import converting
@@ -56,8 +58,9 @@ class MutatingAdmissionWebhook(Plugin):
 
     name: ClassVar[str] = "MutatingAdmissionWebhook"
 
-    def __init__(self, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Show objects in the versions of `kinds`, and hooks `credentials`."""
+    def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
+        """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
+        self._authorizer = authorizer
         self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(MUTATING)
@@ -84,6 +87,8 @@ class MutatingAdmissionWebhook(Plugin):
         for index, hook in enumerate(hooks):
             invocation = invocation_of(hook, attributes, self._kinds)
             if invocation is None or (attributes.is_reinvocation and hook.uid not in rounds.again):
+                continue
+            if not (yield from is_asked(invocation, attributes, self._kinds, self._authorizer)):
                 continue
             if (yield from self._ask(attributes, invocation, index)):
                 rounds.require()

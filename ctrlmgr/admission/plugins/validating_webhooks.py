@@ -14,10 +14,12 @@ from typing import ClassVar
 
 from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.calls.call import CallOut, Reply
 from ctrlmgr.engine.conversion import converting
@@ -31,8 +33,9 @@ class ValidatingAdmissionWebhook(Plugin):
 
     name: ClassVar[str] = "ValidatingAdmissionWebhook"
 
-    def __init__(self, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Show objects in the versions of `kinds`, and hooks `credentials`."""
+    def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
+        """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
+        self._authorizer = authorizer
         self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(VALIDATING)
@@ -57,7 +60,7 @@ class ValidatingAdmissionWebhook(Plugin):
     def _ask(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[None]:
         refusals: list[ApiError] = []
         askings: list[tuple[int, Asking]] = []
-        for index, invocation in enumerate(invocations):
+        for index, invocation in enumerate((yield from self._met(attributes, invocations))):
             try:
                 question = partial(ask, attributes, invocation, self._kinds, self._credentials)
                 askings.append((index, (yield from converting(question, attributes.around))))
@@ -73,6 +76,13 @@ class ValidatingAdmissionWebhook(Plugin):
                 refusals += _refusal(attributes, index, asking.hook, error, reply.seconds)
         if refusals:
             raise refusals[0]
+
+    def _met(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[list[Invocation]]:
+        """Return the invocations whose conditions are met."""
+        met: list[Invocation] = []
+        for each in invocations:
+            met += [each] if (yield from is_asked(each, attributes, self._kinds, self._authorizer)) else []
+        return met
 
 
 def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from ctrlmgr.admission.expressions.conditions import Condition, condition_of
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.kinds.admissionregistration.expressions import compiled_condition
 from ctrlmgr.kinds.label_selectors import selector_of
 
 MUTATING: Final = Resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
@@ -61,6 +63,8 @@ class Hook:
     """Whether it is asked again after a later hook changed the object."""
     revision: int
     """That of its configuration."""
+    conditions: tuple[Condition, ...] = ()
+    """What must be true of a write besides; empty for nearly all hooks."""
 
     @property
     def uid(self) -> str:
@@ -109,6 +113,7 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
         tuple(fields.get("admissionReviewVersions") or ()),
         fields.get("reinvocationPolicy") == "IfNeeded",
         configuration.revision,
+        tuple(condition_of(each, compiled_condition) for each in fields.get("matchConditions") or ()),
     )
 
 

@@ -61,8 +61,23 @@ def version_for(invocation: Invocation) -> str | None:
 
 def question(attributes: Attributes, invocation: Invocation, kinds: Kinds, uid: str, version: str) -> Question:
     """Return what to ask a hook about a write."""
-    request: dict[str, Any] = {"uid": uid}
-    asked, other = attributes.kind, invocation.kind
+    request = {"uid": uid, **_what(attributes, invocation.kind)}
+    request["object"] = shown(attributes, attributes.object, invocation.kind, kinds)
+    request["oldObject"] = shown(attributes, attributes.old, invocation.kind, kinds)
+    request["dryRun"] = attributes.dry_run
+    request["options"] = _options(attributes)
+    review = {"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
+    return Question(uid, version, _encode(review))
+
+
+def request_of(attributes: Attributes, kind: Kind) -> dict[str, Any]:
+    """Return what a write is, without the objects, as it is told of an object that is shown as `kind`."""
+    return {**_what(attributes, kind), "dryRun": attributes.dry_run, "options": _options(attributes)}
+
+
+def _what(attributes: Attributes, other: Kind) -> dict[str, Any]:
+    request: dict[str, Any] = {}
+    asked = attributes.kind
     request["kind"] = _kind(_gvk(attributes, other))
     request["resource"] = _resource(other)
     if attributes.subresource:
@@ -77,12 +92,7 @@ def question(attributes: Attributes, invocation: Invocation, kinds: Kinds, uid: 
         request["namespace"] = attributes.namespace
     request["operation"] = str(attributes.operation)
     request["userInfo"] = _user(attributes)
-    request["object"] = shown(attributes, attributes.object, other, kinds)
-    request["oldObject"] = shown(attributes, attributes.old, other, kinds)
-    request["dryRun"] = attributes.dry_run
-    request["options"] = _options(attributes)
-    review = {"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
-    return Question(uid, version, _encode(review))
+    return request
 
 
 def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds: Kinds) -> Unstructured | None:

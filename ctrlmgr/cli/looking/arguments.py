@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ctrlmgr.cli import completing
 from ctrlmgr.cli.options import configure_logging
 from ctrlmgr.settings import Loaded
 
@@ -29,19 +30,22 @@ class Target(NamedTuple):
 def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the arguments KIND and NAME, and `-n`."""
     command = namespace_option(command)
-    command = click.argument("name", required=False)(command)
-    return click.argument("kind")(command)
+    command = click.argument("name", required=False, shell_complete=completing.object_names)(command)
+    return click.argument("kind", shell_complete=completing.kinds)(command)
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `-n`."""
     text = f"The namespace ({DEFAULT_NAMESPACE})."
-    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text)(command)
+    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completing.namespaces)(
+        command
+    )
 
 
 def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command `--at`."""
-    return click.option("--at", metavar="REV|TIME", help=f"{text}: a revision, a time, or 10m for ten minutes ago.")
+    help_text = f"{text}: a revision, a time, or 10m for ten minutes ago."
+    return click.option("--at", metavar="REV|TIME", help=help_text, shell_complete=completing.moments)
 
 
 @contextmanager

@@ -61,6 +61,15 @@ def _parsed(text: str) -> Url:
     return url
 
 
+def uri_problems(text: str) -> list[str]:
+    """Say what is wrong with an absolute URI or path."""
+    try:
+        parse_request_uri(text)
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
 @_function("url", "(string) -> kubernetes.URL")
 def _url(text: str) -> URL:
     return URL(text, _parsed(text))

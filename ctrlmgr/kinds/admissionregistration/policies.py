@@ -1,6 +1,6 @@
-"""Admission policies, validating and mutating: what is filled in, and what one may say apart from its expressions.
+"""Admission policies, validating and mutating: what is filled in, and what one may say.
 
-Expressions are looked at for being there, not compiled.
+Guarantees: the expressions of a policy that is stored compile, but for those of mutations, which nothing evaluates.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -15,6 +15,8 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation import names
+from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type
+from ctrlmgr.kinds.admissionregistration.expressions import Scope, Scopes, expression_errors
 from ctrlmgr.kinds.admissionregistration.rules import (
     FAILURE_POLICIES,
     Raw,
@@ -57,13 +59,14 @@ class PolicyStrategy(UnevaluatedStrategy):
             default_match(spec["matchConstraints"])
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check everything but expressions."""
+        """Check everything, expressions included."""
         if ctx.subresource:
             return []
         spec: Raw = obj.get("spec") or {}
-        return [*_common_errors(spec), *self.own_errors(obj, spec)]
+        scopes = Scopes.of(spec)
+        return [*_common_errors(spec, scopes), *self.own_errors(obj, spec, scopes)]
 
-    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+    def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Yield what is wrong with what only this kind of policy has."""
         raise NotImplementedError
 
@@ -71,21 +74,21 @@ class PolicyStrategy(UnevaluatedStrategy):
 class ValidatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
 
-    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+    def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Check validations and audit annotations."""
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             for field in ("validations", "auditAnnotations"):
                 yield required(_SPEC.child(field), "validations or auditAnnotations must contain at least one item")
         for at, validation in enumerate(validations):
-            yield from _validation_errors(validation, _SPEC.child("validations").at(at))
-        yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "")
+            yield from _validation_errors(validation, _SPEC.child("validations").at(at), scopes)
+        yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "", scopes)
 
 
 class MutatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
-    def own_errors(self, obj: Unstructured, spec: Raw) -> Iterator[FieldError]:
+    def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Check mutations, and when they are made again."""
         yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
         mutations = spec.get("mutations") or ()
@@ -107,7 +110,7 @@ def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
                 yield not_supported(path.child("resourceRules", "operations"), operation, _MUTATING_OPERATIONS)
 
 
-def _common_errors(spec: Raw) -> Iterator[FieldError]:
+def _common_errors(spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
     yield from choice_errors(spec, "failurePolicy", FAILURE_POLICIES, _SPEC)
     if spec.get("paramKind") is not None:
         yield from _param_kind_errors(spec["paramKind"], _SPEC.child("paramKind"))
@@ -118,9 +121,9 @@ def _common_errors(spec: Raw) -> Iterator[FieldError]:
         yield from match_errors(match, _SPEC.child("matchConstraints"))
         if not match.get("resourceRules"):
             yield required(_SPEC.child("matchConstraints", "resourceRules"))
-    yield from condition_errors(spec.get("matchConditions") or (), _SPEC.child("matchConditions"))
+    yield from condition_errors(spec.get("matchConditions") or (), _SPEC.child("matchConditions"), scopes.conditions)
     for at, variable in enumerate(spec.get("variables") or ()):
-        yield from _variable_errors(variable, _SPEC.child("variables").at(at))
+        yield from _variable_errors(variable, _SPEC.child("variables").at(at), scopes.variables[at])
 
 
 def _param_kind_errors(kind: Raw, path: Path) -> Iterator[FieldError]:
@@ -148,29 +151,36 @@ def _api_version_errors(text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, version, ",".join(problems))
 
 
-def _variable_errors(variable: Raw, path: Path) -> Iterator[FieldError]:
+def _variable_errors(variable: Raw, path: Path, scope: Scope) -> Iterator[FieldError]:
     name = variable.get("name") or ""
     if not name.strip():
         yield required(path.child("name"), "name is not specified")
     elif not _is_identifier(name) or name in _RESERVED:
         yield invalid(path.child("name"), name, "must be a valid CEL identifier")
-    if not (variable.get("expression") or "").strip():
-        yield required(path.child("expression"), "expression is not specified")
+    yield from _expression_errors(variable.get("expression") or "", path.child("expression"), scope, ())
 
 
-def _validation_errors(validation: Raw, path: Path) -> Iterator[FieldError]:
-    if not (validation.get("expression") or "").strip():
-        yield required(path.child("expression"), "expression is not specified")
+def _expression_errors(text: str, path: Path, scope: Scope, wanted: Sequence[Type]) -> Iterator[FieldError]:
+    if not text.strip():
+        yield required(path, "expression is not specified")
+    else:
+        yield from expression_errors(scope, text, wanted, path)
+
+
+def _validation_errors(validation: Raw, path: Path, scopes: Scopes) -> Iterator[FieldError]:
+    yield from _expression_errors(validation.get("expression") or "", path.child("expression"), scopes.rules, (BOOL,))
     for field in ("messageExpression", "message"):
         text: str = validation.get(field) or ""
         if text and not text.strip():
             yield invalid(path.child(field), text, "must be non-empty if specified")
+        elif text and field == "messageExpression":
+            yield from expression_errors(scopes.messages, text, (STRING,), path.child(field))
         elif field == "message" and _breaks_line(text.strip()):
             yield invalid(path.child(field), text, "must not contain line breaks")
     yield from choice_errors(validation, "reason", _REASONS, path)
 
 
-def _annotation_errors(annotations: Sequence[Raw], policy: str) -> Iterator[FieldError]:
+def _annotation_errors(annotations: Sequence[Raw], policy: str, scopes: Scopes) -> Iterator[FieldError]:
     path = _SPEC.child("auditAnnotations")
     if len(annotations) > _MOST_ANNOTATIONS:
         words = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
@@ -180,17 +190,20 @@ def _annotation_errors(annotations: Sequence[Raw], policy: str) -> Iterator[Fiel
         key, there = annotation.get("key") or "", path.at(at)
         for problem in names.qualified_name(f"{policy}/{key}"):
             yield invalid(there.child("key"), f"{policy}/{key}", problem)
-        yield from _value_expression_errors(annotation.get("valueExpression") or "", there.child("valueExpression"))
+        value = annotation.get("valueExpression") or ""
+        yield from _value_expression_errors(value, there.child("valueExpression"), scopes.rules)
         if key in seen:
             yield duplicate(there.child("key"), key)
         seen.add(key)
 
 
-def _value_expression_errors(text: str, path: Path) -> Iterator[FieldError]:
+def _value_expression_errors(text: str, path: Path, scope: Scope) -> Iterator[FieldError]:
     if not text.strip():
         yield required(path, "valueExpression is not specified")
     elif len(text.strip().encode()) > _LONGEST_VALUE_EXPRESSION:
         yield required(path, f"must not exceed {_LONGEST_VALUE_EXPRESSION} bytes in length")
+    else:
+        yield from expression_errors(scope, text, (STRING, NULL), path)
 
 
 def _mutation_errors(mutation: Raw, path: Path) -> Iterator[FieldError]:

@@ -12,6 +12,8 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supporte
 from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.expressions.types import BOOL
+from ctrlmgr.kinds.admissionregistration.expressions import Scope, expression_errors
 
 Raw = Mapping[str, Any]
 
@@ -111,15 +113,18 @@ def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
         yield invalid(path, list(resources), words)
 
 
-def condition_errors(conditions: Sequence[Raw], path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with match conditions, whose expressions are not compiled."""
+def condition_errors(conditions: Sequence[Raw], path: Path, scope: Scope) -> Iterator[FieldError]:
+    """Yield what is wrong with match conditions, which may name what `scope` has."""
     if len(conditions) > _MOST_CONDITIONS:
         yield too_many(path, len(conditions), _MOST_CONDITIONS)
     seen: set[str] = set()
     for at, condition in enumerate(conditions):
         name, there = condition.get("name") or "", path.at(at)
-        if not (condition.get("expression") or "").strip():
+        expression = condition.get("expression") or ""
+        if not expression.strip():
             yield required(there.child("expression"))
+        else:
+            yield from expression_errors(scope, expression, (BOOL,), there.child("expression"))
         if not name:
             yield required(there.child("name"))
             continue

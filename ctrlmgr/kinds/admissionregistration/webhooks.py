@@ -1,7 +1,7 @@
 """Webhook configurations: what is filled in, and what a configuration may say.
 
 Guarantees: a configuration that is stored can be acted on: every hook has a name of its own, can be reached in one way,
-speaks a version of AdmissionReview that is spoken here, and has no condition that would not be evaluated.
+speaks a version of AdmissionReview that is spoken here, and has conditions that can be evaluated.
 
 Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}` and apiserver's
 `pkg/util/webhook/validation.go`.
@@ -13,19 +13,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_many
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.kinds.admissionregistration.expressions import CONDITIONS
+from ctrlmgr.kinds.admissionregistration.rules import condition_errors
 
 _OPERATIONS = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _VERSIONS = ("v1", "v1beta1")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
-_MOST_CONDITIONS = 64
 _FORMAT = "; desired format: https://host[/path]"
-_NOT_EVALUATED = "match conditions are not evaluated by this server"
 
 
 class WebhookConfigurationStrategy(Strategy):
@@ -96,7 +96,7 @@ def _validate_hook(hook: Mapping[str, Any], path: Path, *, mutates: bool) -> lis
     for field in ("namespaceSelector", "objectSelector"):
         errors += validate_label_selector(hook.get(field) or {}, path.child(field))
     errors += _validate_client(hook.get("clientConfig") or {}, path.child("clientConfig"))
-    return errors + _validate_conditions(hook.get("matchConditions") or (), path.child("matchConditions"))
+    return [*errors, *condition_errors(hook.get("matchConditions") or (), path.child("matchConditions"), CONDITIONS)]
 
 
 def _choice(hook: Mapping[str, Any], field: str, values: Sequence[str], path: Path) -> list[FieldError]:
@@ -234,26 +234,4 @@ def _validate_path(text: str | None, path: Path) -> list[FieldError]:
             continue
         problems = names.dns1123_subdomain(segment)
         errors += [invalid(path, text, f"segment[{index}]: {problem}") for problem in problems]
-    return errors
-
-
-def _validate_conditions(conditions: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check conditions by their form; a hook with conditions is refused, or it would be asked whatever they say."""
-    errors: list[FieldError] = []
-    if len(conditions) > _MOST_CONDITIONS:
-        errors.append(too_many(path, len(conditions), _MOST_CONDITIONS))
-    seen: set[str] = set()
-    for index, condition in enumerate(conditions):
-        name, at = condition.get("name") or "", path.at(index)
-        if not (condition.get("expression") or "").strip():
-            errors.append(required(at.child("expression")))
-        if not name:
-            errors.append(required(at.child("name")))
-        elif problems := names.qualified_name(name):
-            errors += [invalid(at.child("name"), name, problem) for problem in problems]
-        elif name in seen:
-            errors.append(duplicate(at.child("name"), name))
-        seen.add(name)
-    if conditions and not errors:
-        errors.append(forbidden(path, _NOT_EVALUATED))
     return errors

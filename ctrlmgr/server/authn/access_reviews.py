@@ -12,8 +12,8 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.server.selecting import field_requirements, label_requirements
 
 _SPEC = Path("spec")
 _RESOURCE = _SPEC.child("resourceAttributes")

@@ -356,3 +356,67 @@ def test_a_service_is_judged_as_kubernetes_stores_it() -> None:
     assert made.code == 201
     assert "internalTrafficPolicy" not in made.body["spec"]
     assert hooked.asked[-1][1]["object"]["spec"]["internalTrafficPolicy"] == "Cluster"
+
+
+def condition(expression: str) -> dict[str, Any]:
+    return {"matchConditions": [{"name": "c", "expression": expression}]}
+
+
+@pytest.mark.parametrize("kind", ["mutating", "validating"])
+@pytest.mark.parametrize(
+    ("expression", "is_asked"),
+    [
+        ("object.metadata.name == 'x'", True),
+        ("object.metadata.name == 'y'", False),
+        ("request.operation == 'CREATE' && oldObject == null && !request.dryRun", True),
+        ("!has(request.subResource) && request.resource.resource == 'configmaps' && request.namespace == 'shop'", True),
+        ("authorizer.requestResource.check('get').allowed()", True),
+        ("object.data.nope == 'x' || request.name == 'x'", True),
+    ],
+)
+def test_a_hook_is_asked_if_its_conditions_are_met(kind: str, expression: str, is_asked: bool) -> None:
+    hooked = Hooked(v=allow())
+    hooked.configure(kind, "c", {"name": "v.example.com", **condition(expression)})
+    assert hooked.create("x").code == 201
+    assert hooked.paths == (["v"] if is_asked else [])
+
+
+def test_a_condition_without_a_value_fails_the_write_or_has_the_hook_not_asked() -> None:
+    hooked = Hooked(v=allow())
+    hook = {"name": "v.example.com", **condition("object.data.nope == 'x'")}
+    hooked.configure("validating", "c", {**hook, "failurePolicy": "Ignore"})
+    assert (hooked.create("x").code, hooked.paths) == (201, [])
+    hooked.configure("validating", "d", hook)
+    answer = hooked.create("y")
+    assert answer.code == 403
+    problem = "expression 'object.data.nope == 'x'' resulted in error: no such key: data"
+    assert answer.message == f'configmaps "y" is forbidden: {problem}'
+
+
+def test_one_false_condition_decides_whatever_became_of_others() -> None:
+    hooked = Hooked(v=allow())
+    conditions = [{"name": "a", "expression": "object.data.nope == 'x'"}, {"name": "b", "expression": "false"}]
+    hooked.configure("validating", "c", {"name": "v.example.com", "matchConditions": conditions})
+    assert (hooked.create("x").code, hooked.paths) == (201, [])
+
+
+def test_conditions_that_cost_too_much_fail_the_write() -> None:
+    hooked = Hooked(v=allow())
+    costly = "[1,2,3,4,5,6,7,8,9].all(a, object.data.all(b, object.data.all(c, object.data.all(d, size(d) > 0))))"
+    hooked.configure("validating", "c", {"name": "v.example.com", **condition(costly)})
+    answer = hooked.create("x", data={f"k{each}": "" for each in range(40)})
+    assert answer.code == 403
+    assert "operation cancelled: actual cost limit exceeded" in answer.message
+
+
+def test_a_condition_that_does_not_compile_is_refused_where_it_stands() -> None:
+    answer = Hooked().configure("mutating", "c", {"name": "v.example.com", **condition("foo == 1")})
+    assert answer.code == 422
+    (cause,) = answer.body["details"]["causes"]
+    assert cause["field"] == "webhooks[0].matchConditions[0].expression"
+    assert cause["message"].splitlines() == [
+        "Invalid value: \"foo == 1\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo'"
+        " (in container '')",
+        " | foo == 1",
+        " | ^",
+    ]

@@ -119,6 +119,8 @@ SPECS: list[tuple[Strategy, dict[str, Any], list[str]]] = [
         ValidatingPolicyStrategy(),
         {**VALIDATING, "auditAnnotations": [{"key": "k", "valueExpression": "1"}, {"key": "k"}]},
         [
+            'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type]'
+            " but got int",
             "spec.auditAnnotations[1].valueExpression: Required value: valueExpression is not specified",
             'spec.auditAnnotations[1].key: Duplicate value: "k"',
         ],
@@ -226,3 +228,57 @@ def test_a_binding_s_restriction_is_defaulted() -> None:
 def test_the_table_shows_which_parameters_a_binding_names(reference: dict[str, Any] | None, cell: str) -> None:
     fields = {"metadata": {"name": "x"}, "spec": {"policyName": "p", "paramRef": reference}}
     assert list(ADMISSION_POLICY_BINDING.row(fields, ages_at(0)))[1] == cell
+
+
+REFUSED_EXPRESSIONS: list[tuple[dict[str, Any], str]] = [
+    ({"validations": [{"expression": "foo"}]}, "spec.validations[0].expression: foo: undeclared reference to 'foo'"),
+    ({"validations": [{"expression": "1"}]}, "spec.validations[0].expression: 1: must evaluate to bool but got int"),
+    ({"validations": [{"expression": "params.x"}]}, "spec.validations[0].expression: params.x: undeclared reference"),
+    ({"validations": [{"expression": "variables.x"}]}, "spec.validations[0].expression: variables.x: undeclared"),
+    (
+        {"variables": [{"name": "a", "expression": "variables.a"}]},
+        "spec.variables[0].expression: variables.a: undefined field 'a'",
+    ),
+    (
+        {
+            "variables": [{"name": "a", "expression": "1"}, {"name": "b", "expression": "variables.a"}],
+            "validations": [{"expression": "variables.b == 'x'"}],
+        },
+        "spec.validations[0].expression: variables.b == 'x': found no matching overload for '_==_' applied to '(int,",
+    ),
+    (
+        {"validations": [{"expression": "true", "messageExpression": "authorizer.path('/a').check('get').reason()"}]},
+        "spec.validations[0].messageExpression: authorizer",
+    ),
+    (
+        {"matchConditions": [{"name": "c", "expression": "object.a + 1 == request.nope"}]},
+        "spec.matchConditions[0].expression: object.a + 1 == request.nope: undefined field 'nope'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "told"), REFUSED_EXPRESSIONS)
+def test_expressions_of_a_policy_compile_or_the_policy_is_refused(fields: dict[str, Any], told: str) -> None:
+    (message,) = _create(ValidatingPolicyStrategy(), {**VALIDATING, **fields}).messages
+    path, _, problem = told.partition(": ")
+    expression, _, problem = problem.partition(": ")
+    assert message.startswith(f'{path}: Invalid value: "{expression}')
+    assert problem in message
+
+
+def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
+    spec = {
+        **VALIDATING,
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConditions": [{"name": "c", "expression": "params == null || request.userInfo.username != 'x'"}],
+        "variables": [{"name": "n", "expression": "size(object.data)"}],
+        "validations": [
+            {
+                "expression": "variables.n < int(params.data.max) && namespaceObject.metadata.name != ''"
+                " && authorizer.requestResource.check('update').allowed()",
+                "messageExpression": "'n is %d'.format([variables.n])",
+            }
+        ],
+        "auditAnnotations": [{"key": "n", "valueExpression": "string(variables.n)"}],
+    }
+    assert _create(ValidatingPolicyStrategy(), spec).messages == []

@@ -1,0 +1,108 @@
+"""Evaluating expressions about a write, in the words of Kubernetes' admission, and match conditions.
+
+Guarantees: all expressions that belong together share one budget of cost; when it is spent nothing more is evaluated.
+
+Source: apiserver `pkg/admission/plugin/cel/condition.go`, `pkg/admission/plugin/webhook/matchconditions/matcher.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.expressions.costs import PER_CALL_LIMIT
+from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.expressions.values import CostExceeded, EvalError
+from ctrlmgr.kinds.admissionregistration.expressions import ExpressionRefused
+
+_SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class OutOfBudget(Exception):
+    """The expressions that belong together cost too much together."""
+
+    def __init__(self) -> None:
+        """Say it in Kubernetes' words."""
+        super().__init__(_SPENT)
+
+
+class NoValue(Exception):
+    """An expression has no value; the text says which and why."""
+
+
+class Budget:
+    """What expressions may cost together."""
+
+    def __init__(self, limit: int) -> None:
+        """Begin with all of it."""
+        self.left = limit
+
+    def spend(self, cost: int) -> None:
+        """Take a cost off; raises `OutOfBudget`."""
+        self.left -= cost
+        if self.left < 0:
+            raise OutOfBudget
+
+    def evaluate(self, expression: Expression, variables: Mapping[str, Any]) -> Any:
+        """Return the value of an expression; raises `NoValue` and `OutOfBudget`."""
+        try:
+            value, cost = expression.evaluate(variables, PER_CALL_LIMIT)
+        except (EvalError, CostExceeded) as error:
+            if isinstance(error, CostExceeded):
+                self.spend(PER_CALL_LIMIT)
+            raise NoValue(f"expression '{expression.source}' resulted in error: {error}") from error
+        self.spend(cost)
+        return value
+
+
+class Condition(NamedTuple):
+    """One match condition; `problem` says why it can't be evaluated, where it can't."""
+
+    name: str
+    expression: Expression | None
+    problem: str = ""
+
+
+def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression]) -> Condition:
+    """Read a match condition."""
+    name, source = str(fields.get("name") or ""), str(fields.get("expression") or "")
+    try:
+        return Condition(name, compile_(source))
+    except ExpressionRefused as error:
+        return Condition(name, None, str(error))
+
+
+class ConditionsFailed(Exception):
+    """Conditions cannot be evaluated, and that is to fail the write."""
+
+
+def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: Budget, *, fails_open: bool) -> bool:
+    """Say whether a write meets all conditions; raises `ConditionsFailed`.
+
+    One that is false decides, whatever became of those before it.
+    """
+    problems: list[str] = []
+    for condition in conditions:
+        try:
+            if _value(condition, variables, budget) is False:
+                return False
+        except NoValue as error:
+            problems.append(str(error))
+        except OutOfBudget as error:
+            problems = [str(error)]
+            break
+    if problems and not fails_open:
+        raise ConditionsFailed(together(problems))
+    return not problems
+
+
+def _value(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
+    if condition.expression is None:
+        raise NoValue(f"compilation error: {condition.problem}")
+    return budget.evaluate(condition.expression, variables)
+
+
+def together(problems: Iterable[str]) -> str:
+    """Write several problems as one, each once."""
+    distinct = list(dict.fromkeys(problems))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

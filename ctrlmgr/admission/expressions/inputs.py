@@ -1,0 +1,87 @@
+"""What an expression about a write sees: objects as they are served, the request, its namespace, and rights.
+
+Guarantees: everything is a plain value of its own; an expression can change nothing.
+
+Source: apiserver `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`, `CreateNamespaceObject`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ctrlmgr.admission.webhooks.review import request_of, shown
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.calls.call import Calling
+from ctrlmgr.engine.conversion import converting
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.expressions.library.authorizing import Ask, AuthorizerValue, Question, ResourceCheck
+from ctrlmgr.expressions.times import parse_timestamp
+
+
+class Input(NamedTuple):
+    """What expressions see of one write, in one version of the object."""
+
+    values: Mapping[str, Any]
+    attributes: Attributes
+
+    def variables(self, ask: Ask, **more: Any) -> dict[str, Any]:
+        """Return what names stand for, with an authorizer that puts questions to `ask`."""
+        return {
+            **self.values,
+            "authorizer": AuthorizerValue(ask),
+            "authorizer.requestResource": ResourceCheck(ask, _about(self.attributes)),
+            **more,
+        }
+
+
+def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]:
+    """Return what expressions see of a write, as `kind` serves the object."""
+    new = yield from converting(lambda: shown(attributes, attributes.object, kind, kinds), attributes.around)
+    old = yield from converting(lambda: shown(attributes, attributes.old, kind, kinds), attributes.around)
+    request = request_of(attributes, kind)
+    values = {"object": new, "oldObject": old, "request": request, "namespaceObject": None}
+    return Input(values, attributes)
+
+
+def with_namespace(seen: Input) -> Input:
+    """Return the input with the object's namespace; a Namespace has none."""
+    attributes = seen.attributes
+    if not attributes.namespace or attributes.resource == NAMESPACES:
+        return seen
+    found = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    return seen._replace(values={**seen.values, "namespaceObject": _namespace(found) if found is not None else None})
+
+
+_METADATA = (
+    "name", "generateName", "labels", "annotations", "deletionGracePeriodSeconds", "generation", "finalizers",
+)  # fmt: skip
+
+
+def _namespace(namespace: Object) -> dict[str, Any]:
+    """Return what expressions see of a Namespace: its owners and who set what are left out."""
+    fields = namespace.to_dict()
+    given = fields.get("metadata") or {}
+    metadata = {field: given[field] for field in _METADATA if given.get(field)}
+    metadata |= {"UID": given.get("uid", ""), "resourceVersion": str(namespace.revision)}
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if given.get(field):
+            metadata[field] = parse_timestamp(given[field])
+    seen: dict[str, Any] = {"metadata": metadata}
+    for part, field in (("spec", "finalizers"), ("status", "phase")):
+        if (fields.get(part) or {}).get(field):
+            seen[part] = {field: fields[part][field]}
+    return seen
+
+
+def _about(attributes: Attributes) -> Question:
+    return Question(
+        group=attributes.resource.group,
+        resource=attributes.resource.plural,
+        subresource=attributes.subresource,
+        namespace=attributes.namespace,
+        name=attributes.name,
+    )

@@ -1,0 +1,34 @@
+"""Whether a hook is asked about a write, by its match conditions.
+
+Source: apiserver `pkg/admission/plugin/webhook/generic/webhook.go` (`ShouldCallHook`).
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, met
+from ctrlmgr.admission.expressions.inputs import input_of
+from ctrlmgr.admission.expressions.rights import answering
+from ctrlmgr.admission.webhooks.matching import Invocation
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.expressions.costs import MATCH_LIMIT
+from ctrlmgr.expressions.library.authorizing import Ask
+
+
+def is_asked(invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer) -> Operation[bool]:
+    """Say whether a write meets a hook's conditions; raises `Forbidden` where they fail and the hook fails closed."""
+    hook = invocation.hook
+    if not hook.conditions:
+        return True
+    seen = yield from input_of(attributes, invocation.kind, kinds)
+
+    def meets(ask: Ask) -> bool:
+        return met(hook.conditions, seen.variables(ask), Budget(MATCH_LIMIT), fails_open=hook.fails_open)
+
+    try:
+        return (yield from answering(meets, authorizer, attributes))
+    except ConditionsFailed as problem:
+        raise forbidden(attributes.resource, attributes.name, str(problem)) from problem

@@ -1,0 +1,39 @@
+"""The functions that every expression in an object of Kubernetes may call: CEL's, Kubernetes', and the named formats.
+
+Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/format.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ctrlmgr.engine.validation import names
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.environment import LIBRARIES
+from ctrlmgr.expressions.library.formats import Format, format_library
+from ctrlmgr.expressions.library.texts import uri_problems
+from ctrlmgr.expressions.library.written import base64_problems, date_problems, datetime_problems, uuid_problems
+
+_FORMATS: Final = (
+    Format("dns1123Label", names.dns1123_label, 30),
+    Format("dns1123Subdomain", names.dns1123_subdomain, 60),
+    Format("dns1035Label", names.dns1035_label, 30),
+    Format("qualifiedName", names.qualified_name, 60),
+    Format("dns1123LabelPrefix", lambda text: names.label_name(text, True), 30),
+    Format("dns1123SubdomainPrefix", lambda text: names.subdomain_name(text, True), 60),
+    Format("dns1035LabelPrefix", lambda text: names.dns1035_label(_as_whole(text)), 30),
+    Format("labelValue", names.label_value, 40),
+    Format("uri", uri_problems, 1000),
+    Format("uuid", uuid_problems, 60),
+    Format("byte", base64_problems, 60),
+    Format("date", date_problems, 25),
+    Format("datetime", datetime_problems, 60),
+)
+
+
+def _as_whole(prefix: str) -> str:
+    return prefix[:-1] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+FUNCTIONS: Final = Functions((*LIBRARIES, format_library({each.name: each for each in _FORMATS})))
+"""All of them."""

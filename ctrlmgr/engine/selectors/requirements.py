@@ -1,0 +1,30 @@
+"""Selectors as authorizers see them: terms of keys, operators and values.
+
+Rules: apiserver `pkg/endpoints/filters/authorization.go`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.authorization.attributes import Requirement
+from ctrlmgr.engine.selectors.fields import FieldSelector
+from ctrlmgr.engine.selectors.labels import LabelSelector
+
+_IN, _NOT_IN = "In", "NotIn"
+_OPERATORS = {
+    **dict.fromkeys(("=", "==", "in"), _IN),
+    **dict.fromkeys(("!=", "notin"), _NOT_IN),
+    "exists": "Exists",
+    "!": "DoesNotExist",
+}
+
+
+def field_requirements(selector: FieldSelector) -> tuple[Requirement, ...]:
+    """Return the terms of a field selector."""
+    terms = selector.terms
+    return tuple(Requirement(term.field, _NOT_IN if term.negated else _IN, (term.value,)) for term in terms)
+
+
+def label_requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
+    """Return the terms of a label selector that authorizers know of: comparisons of numbers are none."""
+    known = (each for each in selector.requirements if each.operator in _OPERATORS)
+    return tuple(Requirement(each.key, _OPERATORS[each.operator], tuple(each.values)) for each in known)

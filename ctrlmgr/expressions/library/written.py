@@ -1,0 +1,50 @@
+"""Texts of a form: UUIDs, base64, dates. Each function returns what is wrong, nothing if the text is right.
+
+Source: kube-openapi `pkg/validation/strfmt`, as apiserver `pkg/cel/library/format.go` uses it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from ctrlmgr.expressions.times import parse_timestamp
+from ctrlmgr.expressions.values import EvalError
+
+_uuid = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII
+).fullmatch
+_CHARACTER = "[A-Za-z0-9+/]"
+_base64 = re.compile(
+    f"({_CHARACTER}{{4}})*({_CHARACTER}{{2}}==|{_CHARACTER}{{3}}=|{_CHARACTER}{{4}})", re.ASCII
+).fullmatch
+
+
+def uuid_problems(text: str) -> list[str]:
+    """Say what is wrong with a UUID."""
+    return [] if _uuid(text) else ["does not match the UUID format"]
+
+
+def base64_problems(text: str) -> list[str]:
+    """Say what is wrong with text in base64."""
+    return [] if _base64(text) else ["invalid base64"]
+
+
+def date_problems(text: str) -> list[str]:
+    """Say what is wrong with a date."""
+    try:
+        if len(text) != len("2006-01-02"):
+            raise ValueError
+        date.fromisoformat(text)
+    except ValueError:
+        return ["invalid date"]
+    return []
+
+
+def datetime_problems(text: str) -> list[str]:
+    """Say what is wrong with a moment."""
+    try:
+        parse_timestamp(text)
+    except EvalError:
+        return ["invalid datetime"]
+    return []

@@ -1,0 +1,206 @@
+"""What expressions about a write may name: the object before and after, the request, who may what, variables.
+
+Guarantees: an expression that compiles here evaluates to a value of the type that its place wants. What is refused is
+refused in Kubernetes' words. Compiled expressions are kept, since the same ones come back with every update and read.
+
+Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.expressions import types
+from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE
+from ctrlmgr.expressions.source import CompileError
+from ctrlmgr.expressions.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of, struct
+
+_KIND: Final = {"group": STRING, "version": STRING, "kind": STRING}
+_RESOURCE: Final = {"group": STRING, "version": STRING, "resource": STRING}
+_USER: Final = {
+    "username": STRING,
+    "uid": STRING,
+    "groups": list_of(STRING),
+    "extra": map_of(STRING, list_of(STRING)),
+}
+_REQUEST: Final = {
+    "kind": struct("kubernetes.GroupVersionKind"),
+    "resource": struct("kubernetes.GroupVersionResource"),
+    "subResource": STRING,
+    "requestKind": struct("kubernetes.GroupVersionKind"),
+    "requestResource": struct("kubernetes.GroupVersionResource"),
+    "requestSubResource": STRING,
+    "name": STRING,
+    "namespace": STRING,
+    "operation": STRING,
+    "userInfo": struct("kubernetes.UserInfo"),
+    "dryRun": BOOL,
+    "options": DYN,
+}
+_NAMESPACE_METADATA: Final = {
+    "name": STRING,
+    "generateName": STRING,
+    "namespace": STRING,
+    "labels": map_of(STRING, STRING),
+    "annotations": map_of(STRING, STRING),
+    "UID": STRING,
+    "creationTimestamp": TIMESTAMP,
+    "deletionGracePeriodSeconds": INT,
+    "deletionTimestamp": TIMESTAMP,
+    "generation": INT,
+    "resourceVersion": STRING,
+    "finalizers": list_of(STRING),
+}
+_OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
+    "kubernetes.AdmissionRequest": _REQUEST,
+    "kubernetes.GroupVersionKind": _KIND,
+    "kubernetes.GroupVersionResource": _RESOURCE,
+    "kubernetes.UserInfo": _USER,
+    "kubernetes.Namespace": {
+        "metadata": struct("kubernetes.NamespaceMetadata"),
+        "spec": struct("kubernetes.NamespaceSpec"),
+        "status": struct("kubernetes.NamespaceStatus"),
+    },
+    "kubernetes.NamespaceMetadata": _NAMESPACE_METADATA,
+    "kubernetes.NamespaceSpec": {"finalizers": list_of(STRING)},
+    "kubernetes.NamespaceStatus": {"phase": STRING},
+}
+_VARIABLES: Final = "kubernetes.variables"
+_RIGHTS: Final = {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
+
+
+class Declared:
+    """The objects of a write, and the variables that a policy declares."""
+
+    def __init__(self, variables: Mapping[str, Type]) -> None:
+        """Know `variables` with their types."""
+        self._objects = {**_OBJECTS, _VARIABLES: variables}
+
+    def field(self, name: str, field: str) -> Type | None:
+        """Return the type of a field."""
+        return self._objects[name].get(field)
+
+    def has_type(self, name: str) -> bool:
+        """Whether an expression may make such an object; it may make none of these."""
+        return False
+
+
+class ExpressionRefused(Exception):
+    """An expression cannot stand where it stands; the text says why."""
+
+
+class Scope:
+    """What expressions of a policy or a webhook may name at one point of it."""
+
+    def __init__(
+        self,
+        *,
+        has_params: bool = False,
+        has_authorizer: bool = True,
+        variables: Mapping[str, Type] | None = None,
+        object_type: Type = DYN,
+    ) -> None:
+        """Declare what there is; `variables` None: there are none, nor their name."""
+        named = {
+            "object": object_type,
+            "oldObject": object_type,
+            "request": struct("kubernetes.AdmissionRequest"),
+            "namespaceObject": struct("kubernetes.Namespace"),
+            **({"params": DYN} if has_params else {}),
+            **(
+                {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
+                if has_authorizer
+                else {}
+            ),
+            **({"variables": struct(_VARIABLES)} if variables is not None else {}),
+        }
+        self._environment = Environment(named, FUNCTIONS, Declared(variables or {}))
+
+    def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
+        """Return an expression of one of the wanted types, of any if there are none; raises `ExpressionRefused`."""
+        try:
+            expression = self._environment.compile(source)
+        except CompileError as error:
+            raise ExpressionRefused(f"compilation failed: {error}") from error
+        choices = tuple(wanted)
+        if choices and expression.type not in choices:
+            names = [runtime_name(each) for each in choices]
+            choice = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
+            raise ExpressionRefused(f"must evaluate to {choice} but got {runtime_name(expression.type)}")
+        return expression
+
+
+class Scopes(NamedTuple):
+    """What the expressions of one policy may name, by their place in it."""
+
+    conditions: Scope
+    variables: Sequence[Scope]
+    """For each variable what comes before it."""
+    rules: Scope
+    """For validations, mutations and audit annotations."""
+    messages: Scope
+
+    @staticmethod
+    def of(spec: Mapping[str, Any], object_type: Type = DYN) -> Scopes:
+        """Return the scopes of a policy; a variable that does not compile may be anything."""
+        has_params = spec.get("paramKind") is not None
+        known: dict[str, Type] | None = {} if spec.get("variables") else None
+        scopes: list[Scope] = []
+        for variable in spec.get("variables") or ():
+            assert known is not None  # there are variables
+            scopes.append(Scope(has_params=has_params, variables=dict(known), object_type=object_type))
+            known[variable.get("name") or ""] = _type_in(scopes[-1], variable.get("expression") or "")
+        return Scopes(
+            Scope(has_params=has_params, object_type=object_type),
+            scopes,
+            Scope(has_params=has_params, variables=known, object_type=object_type),
+            Scope(has_params=has_params, has_authorizer=False, variables=known, object_type=object_type),
+        )
+
+
+def _type_in(scope: Scope, source: str) -> Type:
+    try:
+        return scope.compile(source).type
+    except ExpressionRefused:
+        return DYN
+
+
+CONDITIONS: Final = Scope()
+"""What match conditions of webhooks may name."""
+
+_LONGEST_KEPT: Final = 1000
+_NAMES: Final = {
+    types.NULL: "null_type",
+    types.TIMESTAMP: "google.protobuf.Timestamp",
+    types.DURATION: "google.protobuf.Duration",
+}
+
+
+def runtime_name(type_: Type) -> str:
+    """Write a type as messages about results do."""
+    return _NAMES.get(type_) or str(type_)
+
+
+@lru_cache(maxsize=512)
+def _kept_condition(source: str) -> Expression:
+    return CONDITIONS.compile(source, (BOOL,))
+
+
+def compiled_condition(source: str) -> Expression:
+    """Return a webhook's match condition; raises `ExpressionRefused`."""
+    if len(source) > _LONGEST_KEPT:
+        return CONDITIONS.compile(source, (BOOL,))
+    return _kept_condition(source)
+
+
+def expression_errors(scope: Scope, source: str, wanted: Iterable[Type], path: Path) -> Iterator[FieldError]:
+    """Yield what is wrong with an expression."""
+    try:
+        scope.compile(source, wanted)
+    except ExpressionRefused as error:
+        yield invalid(path, source, str(error))
