@@ -31,8 +31,10 @@ def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         found: list[str] = []
         with suppress(CtrlmgrError, OSError, click.ClickException):
-            found += sorted({each for each in find(context, typed) if each.startswith(typed)})
-        return found[:_MOST]
+            for each in find(context, typed):
+                if each.startswith(typed):
+                    found.append(each)  # noqa: PERF401  # what came before an error counts
+        return sorted(set(found))[:_MOST]
 
     return complete
 

@@ -64,24 +64,23 @@ def _held(database: Database, text: str) -> Named | None:
     A recording may show objects without their definition: their kind stands in them, and is their singular, too.
     """
     for name, least in database.query("SELECT resource, min(namespace) FROM object GROUP BY resource").rows:
-        if text in _names_of_held(database, name):
-            return Named(Resource.parse(name), namespaced=least != "", singular=name)
+        resource = Resource.parse(name)
+        if name in _builtin() and text != name:
+            continue
+        singular, version = _seen_as(database, name)
+        forms = {resource.plural, singular}
+        of_group = {f"{each}.{resource.group}" for each in forms}
+        if text in forms | of_group | {f"{each}.{version}.{resource.group}" for each in forms} | {name}:
+            return Named(resource, namespaced=least != "", singular=f"{singular}.{resource.group}".strip("."))
     return None
 
 
-def _names_of_held(database: Database, name: str) -> Iterator[str]:
-    resource = Resource.parse(name)
-    yield name
-    if name in _builtin():
-        return
-    yield resource.plural
+def _seen_as(database: Database, resource: str) -> tuple[str, str]:
+    """Return the kind, in lower case, and the version of what there is of a resource; its name and "" of nothing."""
     statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
-    for kind, api_version in database.query(statement, {"resource": name}).rows:
-        version = api_version.rpartition("/")[2]
-        yield kind.lower()
-        yield f"{kind.lower()}.{resource.group}"
-        for each in (resource.plural, kind.lower()):
-            yield f"{each}.{version}.{resource.group}"
+    for kind, api_version in database.query(statement, {"resource": resource}).rows:
+        return kind.lower(), api_version.rpartition("/")[2]
+    return Resource.parse(resource).plural, ""
 
 
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:

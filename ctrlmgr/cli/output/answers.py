@@ -12,6 +12,7 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -67,11 +68,9 @@ def _csv(answer: Rows) -> str:
 
 
 def _write_pretty(answer: Rows) -> None:
-    from rich.console import Console
-
     cells = [[escape(columns.cell(value)) for value in row] for row in answer.rows]
     numbers = [_is_number(row[index] for row in answer.rows) for index in range(len(answer.columns))]
-    widths = shared(answer.columns, cells, numbers, Console().width - _BETWEEN * len(answer.columns))
+    widths = shared(answer.columns, cells, numbers, get_terminal_size().columns - _BETWEEN * len(answer.columns))
     pairs = (pair for row in cells for pair in zip(row, widths, strict=True))
     if len(widths) > 1 and any(len(text) > _LINES * width for text, width in pairs):
         _write_records(answer, cells)
@@ -91,7 +90,7 @@ def _write_table(answer: Rows, cells: Sequence[Sequence[str]], widths: Sequence[
         table.add_column(heading(name, width), justify="right" if number else "left", width=width, overflow="fold")
     for row in cells:
         table.add_row(*(Text(text, overflow="fold") for text in row))
-    Console().print(table)
+    Console(width=get_terminal_size().columns).print(table)
 
 
 def _write_records(answer: Rows, cells: Sequence[Sequence[str]]) -> None:
