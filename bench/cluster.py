@@ -26,6 +26,8 @@ SETTLE = 10.0
 """Seconds until what the start of nodes brings along is written."""
 IDLE = 20.0
 """Seconds for which idle nodes are watched: each renews its lease twice."""
+_IDLE = 30.0
+"""Seconds for which a connection may be unused: servers close those that are for long."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
 """The first pod that does not run; asking for it costs the server little."""
@@ -48,8 +50,11 @@ class Client:
             connection = http.client.HTTPSConnection(place.netloc, context=self._server.trust, timeout=60)
             self._local.connection = connection
         headers = {"Authorization": f"Bearer {self._server.token}", "Content-Type": media_type}
+        if time.monotonic() - getattr(self._local, "used", 0.0) > _IDLE:
+            connection.close()  # the server may have done so already; the next request opens it again
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
+        self._local.used = time.monotonic()
         text = answer.read()
         if answer.status >= 300:
             raise SystemExit(f"{method} {path}: {answer.status} {text.decode()[:300]}")

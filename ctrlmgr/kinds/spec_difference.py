@@ -40,6 +40,11 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("enableServiceLinks", "topologySpreadConstraints", "os", "schedulingGates", "resourceClaims", "resources"),
         *("hostnameOverride", "schedulingGroup"),
     ),
+    "PodSecurityContext": (
+        *("seLinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot", "supplementalGroups"),
+        *("supplementalGroupsPolicy", "fsGroup", "fsGroupChangePolicy", "sysctls", "seccompProfile"),
+        *("appArmorProfile", "seLinuxChangePolicy"),
+    ),
     "Volume": (
         *(
             "name",

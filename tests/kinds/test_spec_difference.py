@@ -110,3 +110,12 @@ def test_a_volume_lists_its_sources_in_the_internal_order() -> None:
     names = [*volume]
     assert names[names.index("RBD") : names.index("Cinder") + 1] == ["RBD", "Quobyte", "FlexVolume", "Cinder"]
     assert (len(names), names[-1]) == (31, "Image")
+
+
+def test_the_policy_of_a_group_stands_before_the_kernel_parameters() -> None:
+    names = [*json.loads(written("PodSpec", {}))["SecurityContext"]]
+    assert names[names.index("FSGroup") : names.index("SeccompProfile")] == [
+        "FSGroup",
+        "FSGroupChangePolicy",
+        "Sysctls",
+    ]

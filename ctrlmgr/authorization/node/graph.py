@@ -2,7 +2,8 @@
 
 Guarantees:
 - After `apply` or `reset` the graph equals one built afresh from the same objects.
-- A question costs what leads to the object asked about, however many pods and nodes there are.
+- A question costs what leads to the object asked about, however many pods and nodes there are. What pods refer to is
+  read when their node asks: most pods are bound, or deleted, before it does, and nodes that never ask cost nothing.
 
 | path | what it means |
 |---|---|
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -47,17 +49,24 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     status: _Status = _Status()
 
 
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str | None = None
+
+
 _decode = msgspec.json.Decoder(_Pod).decode
+_decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
-_Said = tuple[int, int, bool]
+class _Said(NamedTuple):
+    """What tells one pod from another that is elsewhere, or refers to other objects."""
+
+    spec: int
+    claims: int
+    is_mirror: bool
 
 
-def _said(body: bytes) -> _Said:
-    """Return what tells one pod from another that refers to other objects."""
-    pod = _decode(body)
-    is_mirror = MIRROR.encode() in body
-    return hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), is_mirror
+def _said(pod: _Pod, body: bytes) -> _Said:
+    return _Said(hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), MIRROR.encode() in body)
 
 
 class NodeGraph:
@@ -70,7 +79,8 @@ class NodeGraph:
         """Start without edges."""
         self._nodes: dict[tuple[Resource, Key], str] = {}  # where pods, attachments and slices are
         self._said: dict[Key, _Said] = {}  # what each of those pods said when it was looked at
-        self._references: dict[Key, tuple[Reference, ...]] = {}  # of each pod that is on a node
+        self._unread: dict[str, dict[Key, Object]] = {}  # pods of each node whose references were not asked for yet
+        self._references: dict[Key, tuple[Reference, ...]] = {}  # of each pod that is on a node, and was read
         self._reached: dict[Reference, Counter[str]] = {}  # by how many pods of each node
         self._claims: dict[str, Reference] = {}  # of each bound volume
         self._volume_secrets: dict[str, tuple[Reference, ...]] = {}
@@ -104,6 +114,7 @@ class NodeGraph:
 
     def leads_to(self, node: str, reference: Reference) -> bool:
         """Whether a pod of a node refers to an object, or to the claim of a volume that needs it."""
+        self._read_pods(node)
         if node in self._reached.get(reference, ()):
             return True
         if reference.kind != SECRET:
@@ -112,29 +123,41 @@ class NodeGraph:
 
     def uses_volume(self, node: str, volume: str) -> bool:
         """Whether a pod of a node refers to the claim that a volume is bound to."""
+        self._read_pods(node)
         claim = self._claims.get(volume)
         return claim is not None and node in self._reached.get(claim, ())
 
     def _apply_pod(self, key: Key, pod: Object | None) -> None:
         """Take note of a pod; most changes of pods are of a status, or come before a node is chosen."""
-        said = None if pod is None or not pod.mentions(_ON_A_NODE) else _said(pod.body)
-        if said is not None and said == self._said.get(key):
+        found = None if pod is None or not pod.mentions(_ON_A_NODE) else _decode(pod.body)
+        said = None if pod is None or found is None else _said(found, pod.body)
+        if pod is not None and said is not None and said == self._said.get(key):
+            unread = self._unread.get(self._nodes[PODS, key], {})
+            if key in unread:
+                unread[key] = pod  # so that the former body is not kept
             return
         self._drop_pod(key)
-        self._nodes.pop((PODS, key), None)
-        self._said.pop(key, None)
-        if pod is not None and said is not None and (node := _node_of(fields := pod.to_dict())):
+        if pod is not None and said is not None and found is not None:
+            self._put_pod(key, pod, said, _decode_spec(found.spec or b"{}").node_name or "")
+
+    def _put_pod(self, key: Key, pod: Object, said: _Said, node: str) -> None:
+        if node:
             self._said[key] = said
             self._nodes[PODS, key] = node
-            self._put_pod(key, node, fields)
+            self._unread.setdefault(node, {})[key] = pod
 
-    def _put_pod(self, key: Key, node: str, pod: Unstructured) -> None:
-        references = self._references[key] = tuple(dict.fromkeys(pod_references(pod)))
-        for reference in references:
-            self._reached.setdefault(reference, Counter())[node] += 1
+    def _read_pods(self, node: str) -> None:
+        """Take in what the pods refer to that have come to a node since it last asked."""
+        for key, pod in self._unread.pop(node, {}).items():
+            references = self._references[key] = tuple(dict.fromkeys(pod_references(pod.to_dict())))
+            for reference in references:
+                self._reached.setdefault(reference, Counter())[node] += 1
 
     def _drop_pod(self, key: Key) -> None:
-        node = self._nodes.get((PODS, key), "")
+        self._said.pop(key, None)
+        node = self._nodes.pop((PODS, key), "")
+        if (unread := self._unread.get(node)) is not None and unread.pop(key, None) is not None and not unread:
+            del self._unread[node]
         for reference in self._references.pop(key, ()):
             nodes = self._reached[reference]
             nodes[node] -= 1
@@ -159,6 +182,6 @@ class NodeGraph:
 
 
 def _node_of(fields: Unstructured) -> str:
-    """Return the node that an object says it is on; a pod, an attachment and a slice say it alike."""
+    """Return the node that an attachment or a slice says it is on."""
     node: str = (fields.get("spec") or {}).get("nodeName") or ""
     return node

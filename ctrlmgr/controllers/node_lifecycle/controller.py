@@ -136,15 +136,27 @@ class NodeLifecycle:
 
     # A pod that is given a node
 
+    def pod_keys(self, change: Change) -> Iterator[Key]:
+        """Yield the key of a pod that has been given a node which was found not to be ready.
+
+        A node that is found so later has the pods marked that the cache then holds, this one too.
+        """
+        if change.new is None:
+            return
+        place = change.new.view(Pod).spec.node_name
+        if place and self._is_unready(place) and (change.old is None or change.old.view(Pod).spec.node_name != place):
+            yield change.new.key
+
+    def _is_unready(self, name: str) -> bool:
+        health = self._health.get(name)
+        return health is not None and health.ready is not None and health.ready.status != "True"
+
     def _pod(self, key: Key, client: EngineClient) -> None:
         pod = self._pods.get(key)
         if pod is None:
             return
         place = pod.view(Pod).spec.node_name
-        health = self._health.get(place)
-        if health is None or health.ready is None or health.ready.status == "True":
-            return
-        if self._nodes.get(Key("", place)) is not None:
+        if self._is_unready(place) and self._nodes.get(Key("", place)) is not None:
             self._mark(pod, client)
 
     def _mark(self, pod: Object, client: EngineClient) -> None:
@@ -324,15 +336,6 @@ def _said(node: HealthNode) -> tuple[Any, ...]:
     return conditions, node.spec, node.metadata.labels
 
 
-def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield the key of a pod that has been given a node."""
-    if change.new is None:
-        return
-    place = change.new.view(Pod).spec.node_name
-    if place and (change.old is None or change.old.view(Pod).spec.node_name != place):
-        yield change.new.key
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
@@ -340,4 +343,4 @@ def build(context: ControllerContext, options: Options) -> Controller:
     reconciler = NodeLifecycle(
         nodes.lister, pods.lister, leases.lister, context.recorder(DESCRIPTOR), options, clock=context.clock
     )
-    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, node_keys), Watch(pods, pod_keys)])
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(nodes, node_keys), Watch(pods, reconciler.pod_keys)])

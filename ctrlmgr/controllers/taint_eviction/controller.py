@@ -125,15 +125,21 @@ class TaintEviction:
         if after != before:
             yield from (pod.key for pod in pods_of_node(self._pods, change.object.name))
 
+    def pod_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a pod that has come to a node, tolerates other things than before, or is gone.
 
-def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a pod that has come to a node, tolerates other things than before, or is gone."""
-    if change.new is None:
-        yield change.object.key
-        return
-    spec = _decode_pod(change.new.body).spec
-    if spec.node_name and (change.old is None or _decode_pod(change.old.body).spec != spec):
-        yield change.new.key
+        Most pods are on nodes without such taints and are passed over: a taint that comes later finds the pods which
+        the cache then holds, this one too.
+        """
+        spec = _decode_pod(change.object.body).spec
+        if not spec.node_name or not (change.object.key in self._plans or self._is_tainted(spec.node_name)):
+            return
+        if change.new is None or change.old is None or _decode_pod(change.old.body).spec != spec:
+            yield change.object.key
+
+    def _is_tainted(self, name: str) -> bool:
+        node = self._nodes.get(Key("", name))
+        return node is not None and bool(_no_execute(node))
 
 
 def _no_execute(node: Object) -> list[Taint]:
@@ -160,6 +166,6 @@ def build(context: ControllerContext, options: Options) -> Controller:
     nodes, pods = context.informers.informer(NODES), context.informers.informer(PODS)
     index_by_node(pods)
     reconciler = TaintEviction(nodes.lister, pods.lister, context.recorder(DESCRIPTOR), clock=context.clock)
-    watches = [Watch(nodes, reconciler.node_keys), Watch(pods, pod_keys)]
+    watches = [Watch(nodes, reconciler.node_keys), Watch(pods, reconciler.pod_keys)]
     workers = options.concurrent_taint_evictions
     return assemble(DESCRIPTOR, context, reconciler, watches, workers=workers, max_retries=5)

@@ -315,3 +315,11 @@ def test_a_node_that_goes_is_told_of() -> None:
     scene.stage.delete("/api/v1/nodes/two")
     scene.pass_by(2, "one")
     assert scene.context.told.reasons() == ["RegisteredNode", "RegisteredNode", "RemovingNode"]
+
+
+def test_a_pod_that_comes_to_a_node_that_is_ready_is_no_work() -> None:
+    scene = Scene()
+    spec = {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}
+    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
+    scene.stage.hear()
+    assert not scene.stage.controller.process_next(timeout=0)

@@ -134,3 +134,13 @@ def test_what_was_planned_is_planned_anew_after_a_restart() -> None:
     assert scene.going() == []
     scene.stage.pass_by(2)
     assert scene.going() == ["short"]
+
+
+def test_pods_on_a_node_without_such_taints_are_no_work() -> None:
+    scene = Scene()
+    scene.pod("another", [])
+    scene.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
+    scene.stage.hear()
+    assert not scene.stage.controller.process_next(timeout=0)
+    scene.taint("k")
+    assert scene.going() == ["another"]

@@ -70,8 +70,12 @@ _ABOUT = {
     "endpointslices": "/apis/discovery.k8s.io/v1",
     "priorityclasses": "/apis/scheduling.k8s.io/v1",
     "runtimeclasses": "/apis/node.k8s.io/v1",
+    "secrets": "/api/v1",
+    "podtemplates": "/api/v1",
+    "volumeattachments": "/apis/storage.k8s.io/v1",
+    "csidrivers": "/apis/storage.k8s.io/v1",
 }
-_CLUSTERED = ("nodes", "namespaces", "priorityclasses", "runtimeclasses")
+_CLUSTERED = ("nodes", "namespaces", "priorityclasses", "runtimeclasses", "volumeattachments", "csidrivers")
 Thing = dict[str, Any]
 
 
