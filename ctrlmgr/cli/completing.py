@@ -19,6 +19,8 @@ from ctrlmgr.errors import CtrlmgrError
 if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
+DEFAULT_NAMESPACE = "default"
+"""The one that is meant where none is named."""
 _MOST = 200
 
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
@@ -102,7 +104,6 @@ def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
 
 
 def _names(context: click.Context, database: Database, kind: str) -> list[str]:
-    from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE
     from ctrlmgr.inspection import names
 
     named = names.find(database, kind)

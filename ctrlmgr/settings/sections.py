@@ -169,6 +169,27 @@ class ServerSettings:
             metavar="IP",
         ),
     ] = ""
+    identity_dir: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A directory that the processes of one control plane share, or have a copy of: with the authority, the key "
+            "of service accounts' tokens and the administrator's token, so that who knows one knows all. What is "
+            "missing in it is made. Empty: each has its own, in data_dir.",
+            flag="--identity-dir",
+            metavar="DIR",
+        ),
+    ] = ""
+    public_url: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The URL under which clients reach whichever process is alive (a balancer, a name with several addresses): "
+            "what the kubeconfig says, and a name in the certificate. Empty: where this process listens.",
+            flag="--public-url",
+            metavar="URL",
+        ),
+    ] = ""
     certificate_names: Annotated[
         tuple[str, ...],
         NAMES,
@@ -470,6 +491,11 @@ class Settings:
     def data_path(self) -> Path:
         """The directory for what is kept on disk."""
         return Path(self.data_dir).expanduser()
+
+    @property
+    def identity_path(self) -> Path | None:
+        """The directory with what all processes share; None if each has its own."""
+        return Path(self.server.identity_dir).expanduser() if self.server.identity_dir else None
 
     @property
     def anchor_path(self) -> Path | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ctrlmgr.cli import completing
+from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
 from ctrlmgr.cli.options import configure_logging
 from ctrlmgr.settings import Loaded
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ctrlmgr.api.resource import Key, Revision
     from ctrlmgr.inspection.database import Database
     from ctrlmgr.inspection.names import Named
-
-DEFAULT_NAMESPACE = "default"
 
 
 class Target(NamedTuple):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ctrlmgr.cli import completing
-from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
+from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
+from ctrlmgr.cli.looking.arguments import at_option, moment, namespace_option, opened
 from ctrlmgr.cli.looking.chosen import Chosen, chosen
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.errors import NotFound
