@@ -49,6 +49,7 @@ from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from ctrlmgr.admission.plugins.validating_policies import BINDINGS, POLICIES, ValidatingAdmissionPolicy
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.podsecurity.configuration import read_pod_security
 from ctrlmgr.admission.webhooks.credentials import HookCredentials, read_credentials
@@ -151,7 +152,7 @@ PLUGINS: Final[Sequence[Entry]] = (
         "MutatingAdmissionWebhook",
         lambda parts: MutatingAdmissionWebhook(*parts.asking("MutatingAdmissionWebhook")),
     ),
-    Entry("ValidatingAdmissionPolicy"),
+    Entry("ValidatingAdmissionPolicy", lambda parts: ValidatingAdmissionPolicy(parts.kinds, parts.authorizer)),
     Entry(
         "ValidatingAdmissionWebhook",
         lambda parts: ValidatingAdmissionWebhook(*parts.asking("ValidatingAdmissionWebhook")),
@@ -162,7 +163,7 @@ PLUGINS: Final[Sequence[Entry]] = (
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
+READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, POLICIES, BINDINGS, SERVICE_ACCOUNTS, QUOTAS)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 

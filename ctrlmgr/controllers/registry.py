@@ -46,6 +46,7 @@ from ctrlmgr.controllers import (
     token_cleaner,
     ttl,
     ttl_after_finished,
+    volume_binder,
     volume_protection,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -88,6 +89,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     taint_eviction.DESCRIPTOR,
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
+    volume_binder.DESCRIPTOR,
     claim_protection.DESCRIPTOR,
     volume_protection.DESCRIPTOR,
 ]
@@ -105,7 +107,6 @@ ABSENT: Mapping[str, str] = {
     "ephemeral-volume-controller": "ephemeral-volume",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "persistentvolume-attach-detach-controller": "attachdetach",
-    "persistentvolume-binder-controller": "persistentvolume-binder",
     "persistentvolume-expander-controller": "persistentvolume-expander",
     "podcertificaterequest-cleaner-controller": "",
     "resourceclaim-controller": "resource-claim-controller",

@@ -8,7 +8,7 @@ Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -133,6 +133,10 @@ class Scope:
             choice = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
             raise ExpressionRefused(f"must evaluate to {choice} but got {runtime_name(expression.type)}")
         return expression
+
+    def compiler(self, *wanted: Type) -> Callable[[str], Expression]:
+        """Return what compiles expressions of these types."""
+        return lambda source: self.compile(source, wanted)
 
 
 class Scopes(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type
 from ctrlmgr.kinds.admissionregistration.expressions import Scope, Scopes, expression_errors
@@ -44,7 +44,7 @@ _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _breaks_line = re.compile(r"[\n\r]").search
 
 
-class PolicyStrategy(UnevaluatedStrategy):
+class PolicyStrategy(Strategy):
     """What both kinds of policies have in common."""
 
     allow_unconditional_update = False
@@ -85,7 +85,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
         yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "", scopes)
 
 
-class MutatingPolicyStrategy(PolicyStrategy):
+class MutatingPolicyStrategy(UnevaluatedStrategy, PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
