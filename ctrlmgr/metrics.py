@@ -11,7 +11,6 @@ Guarantees:
 
 from __future__ import annotations
 
-import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -272,9 +271,6 @@ def leader_election_status(name: str) -> Gauge:
     status = _master.labels(name)
     status.set(0)
     return status
-
-
-Gauge("python_allocated_blocks", "Blocks of memory that objects occupy").set_function(sys.getallocatedblocks)
 
 
 def in_flight(request_kind: str) -> Gauge:

@@ -224,6 +224,7 @@ VALUES = {
     "controllers.cidr_allocator_type": "CloudAllocator",
     "controllers.node_monitor_period": "1s",
     "controllers.pvclaimbinder_sync_period": "1s",
+    "controllers.concurrent_ephemeralvolume_syncs": "2",
     "controllers.node_monitor_grace_period": "10s",
     "controllers.node_startup_grace_period": "10s",
     "controllers.node_eviction_rate": "100",

@@ -22,6 +22,7 @@ from ctrlmgr.controllers import (
     disruption,
     endpoint_slices,
     endpoints,
+    ephemeral_volume,
     garbage_collector,
     horizontal_pod_autoscaler,
     job,
@@ -47,6 +48,7 @@ from ctrlmgr.controllers import (
     ttl,
     ttl_after_finished,
     volume_binder,
+    volume_expander,
     volume_protection,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -90,6 +92,8 @@ ALL: list[ControllerDescriptor[Any]] = [
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
     volume_binder.DESCRIPTOR,
+    volume_expander.DESCRIPTOR,
+    ephemeral_volume.DESCRIPTOR,
     claim_protection.DESCRIPTOR,
     volume_protection.DESCRIPTOR,
 ]
@@ -104,10 +108,8 @@ ELSEWHERE: Mapping[str, str] = {
 
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
-    "ephemeral-volume-controller": "ephemeral-volume",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "persistentvolume-attach-detach-controller": "attachdetach",
-    "persistentvolume-expander-controller": "persistentvolume-expander",
     "podcertificaterequest-cleaner-controller": "",
     "resourceclaim-controller": "resource-claim-controller",
     "selinux-warning-controller": "",

@@ -36,12 +36,17 @@ MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
 """What has taken the place of plugins that Kubernetes had."""
-ELSEWHERE: Final = frozenset(
-    {
-        *("csi", "awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk"),
-        *("portworxVolume", "vsphereVolume"),
-    }
-)
+SOURCES: Final[Mapping[str, str]] = {
+    "awsElasticBlockStore": "kubernetes.io/aws-ebs",
+    "azureDisk": "kubernetes.io/azure-disk",
+    "azureFile": "kubernetes.io/azure-file",
+    "cinder": "kubernetes.io/cinder",
+    "gcePersistentDisk": "kubernetes.io/gce-pd",
+    "portworxVolume": "kubernetes.io/portworx-volume",
+    "vsphereVolume": "kubernetes.io/vsphere-volume",
+}
+"""By source of a volume, the plugin that was for it."""
+ELSEWHERE: Final = frozenset({"csi", *SOURCES})
 """Sources of volumes that a driver outside deletes."""
 
 
