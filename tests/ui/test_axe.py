@@ -39,9 +39,7 @@ def complaints(tab: Page) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", SCREENS)
-def test_axe_finds_no_violation(
-    new_tab: NewTab, served: Served, database: Database, scheme: str, screen: str
-) -> None:
+def test_axe_finds_no_violation(new_tab: NewTab, served: Served, database: Database, scheme: str, screen: str) -> None:
     width, height = SCREENS[screen]
     tab = new_tab(color_scheme=scheme)
     tab.set_viewport_size({"width": width, "height": height})
