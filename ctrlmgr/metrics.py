@@ -1,4 +1,4 @@
-"""Every metric ctrlmgr exports, but for what only controllers of workloads count (`controllers.workloads.metrics`).
+"""Every metric ctrlmgr exports, but for what `controllers.workloads.metrics` and `informer.quarantine` count.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the

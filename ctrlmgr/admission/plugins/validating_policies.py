@@ -14,28 +14,22 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
 from ctrlmgr.admission.expressions.rights import answering
 from ctrlmgr.admission.plugin import Decision, Plugin
-from ctrlmgr.admission.policies.params import NotConfigured, param_kind, params_of
+from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
 from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
 from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
 from ctrlmgr.admission.webhooks.asking import compact
-from ctrlmgr.admission.webhooks.matching import selected_kind
 from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.errors import ApiError, Forbidden, InternalError, NotFound, StatusCause
+from ctrlmgr.errors import ApiError, Forbidden, StatusCause
 from ctrlmgr.expressions.library.authorizing import Ask
 
-_GROUP: Final = "admissionregistration.k8s.io"
-POLICIES: Final = Resource(_GROUP, "validatingadmissionpolicies")
-BINDINGS: Final = Resource(_GROUP, "validatingadmissionpolicybindings")
-_EXEMPT: Final = frozenset(
-    f"{kind}admissionpolic{end}" for kind in ("validating", "mutating") for end in ("ies", "ybindings")
-)
+POLICIES: Final = Resource(GROUP, "validatingadmissionpolicies")
+BINDINGS: Final = Resource(GROUP, "validatingadmissionpolicybindings")
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 
@@ -48,11 +42,6 @@ class _Denial(NamedTuple):
     """Empty where the policy itself cannot be configured."""
     message: str
     reason: str = ""
-
-
-def is_policy(attributes: Attributes) -> bool:
-    """Whether the write is about a policy or a binding, which no policy has a say in."""
-    return attributes.resource.group == _GROUP and attributes.resource.plural in _EXEMPT
 
 
 class ValidatingAdmissionPolicy(Plugin):
@@ -90,18 +79,17 @@ class ValidatingAdmissionPolicy(Plugin):
     def _ask_policy(self, attributes: Attributes, bound: Bound[ValidatingPolicy]) -> Operation[list[_Denial]]:
         policy = bound.policy
         try:
-            kind = selected_kind(policy.matching, attributes, self._kinds)
-            if kind is None:
-                return []
-            params = param_kind(policy.param_kind, self._kinds)
-        except (NotConfigured, NotFound, InternalError) as problem:
+            concern = concern_of(policy, attributes, self._kinds)
+        except UNCONFIGURED as problem:
             return [] if policy.fails_open else [_Denial(policy.name, "", f"failed to configure policy: {problem}")]
-        asking = _Asking(attributes, policy, kind, self._kinds, self._authorizer)
+        if concern is None:
+            return []
+        asking = _Asking(attributes, policy, concern, self._kinds, self._authorizer)
         denials: list[_Denial] = []
         for binding in bound.bindings:
             try:
-                denials += yield from asking.ask(binding, params)
-            except (NotConfigured, NotFound, InternalError) as problem:
+                denials += yield from asking.ask(binding)
+            except UNCONFIGURED as problem:
                 if not policy.fails_open:
                     denials.append(_Denial(policy.name, binding.name, f"failed to configure binding: {problem}"))
         for key, values in asking.annotations.items():
@@ -113,22 +101,20 @@ class _Asking:
     """One policy and one write."""
 
     def __init__(
-        self, attributes: Attributes, policy: ValidatingPolicy, kind: Kind, kinds: Kinds, authorizer: Authorizer
+        self, attributes: Attributes, policy: ValidatingPolicy, concern: Concern, kinds: Kinds, authorizer: Authorizer
     ) -> None:
-        self._attributes, self._policy, self._kind = attributes, policy, kind
+        self._attributes, self._policy, self._concern = attributes, policy, concern
         self._kinds, self._authorizer = kinds, authorizer
         self._input: Input | None = None
         self.annotations: dict[str, list[str]] = {}
 
-    def ask(self, binding: Binding, params: Kind | None) -> Operation[list[_Denial]]:
-        """Return why a binding denies the write; raises `NotConfigured`."""
-        if binding.matching is not None and selected_kind(binding.matching, self._attributes, self._kinds) is None:
-            return []
-        found = yield from params_of(binding, params, self._attributes)
-        if self._input is None:
-            self._input = with_namespace((yield from input_of(self._attributes, self._kind, self._kinds)))
+    def ask(self, binding: Binding) -> Operation[list[_Denial]]:
+        """Return why a binding denies the write; raises one of `UNCONFIGURED`."""
+        found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
         opinions: list[Opinion] = []
         for each in found:
+            if self._input is None:
+                self._input = with_namespace((yield from input_of(self._attributes, self._concern.kind, self._kinds)))
             opinions += [(yield from self._opinion(self._input, each))]
         return self._told(binding, opinions)
 

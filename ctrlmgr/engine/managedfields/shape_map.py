@@ -35,6 +35,10 @@ class _Object(Shape):
     def _shape(self, name: str) -> Shape | None:
         raise NotImplementedError
 
+    def of(self, name: str) -> Shape | None:
+        """Return the shape of what is behind a name, None if there is nothing."""
+        return self._shape(name)
+
     def merge(self, old: Any, new: Any) -> Any:
         """Return both sides' fields, those that both have merged."""
         if not old or not new:

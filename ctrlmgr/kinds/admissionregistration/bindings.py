@@ -15,7 +15,6 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
 from ctrlmgr.kinds.admissionregistration.policies import mutating_operation_errors
 from ctrlmgr.kinds.admissionregistration.rules import Raw, default_match, match_errors
-from ctrlmgr.kinds.admissionregistration.unevaluated import UNEVALUATED
 
 _SPEC = Path("spec")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
@@ -36,10 +35,6 @@ class BindingStrategy(Strategy):
     def __init__(self, *, mutates: bool) -> None:
         """Say which of the two it is."""
         self._mutates = mutates
-
-    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn that nothing obeys a mutating policy's binding."""
-        return [UNEVALUATED] if self._mutates else []
 
     def default(self, obj: Unstructured) -> None:
         """Fill in what a restriction of the requests leaves out."""

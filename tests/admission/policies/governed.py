@@ -25,6 +25,24 @@ class Governed:
         body = {"metadata": {"name": name}, "spec": {"matchConstraints": match, "validations": validations, **spec}}
         return self.stage.send("POST", f"{PREFIX}/validatingadmissionpolicies", body)
 
+    def mutating(self, *mutations: str, name: str = "p", **spec: Any) -> Response:
+        """Store a policy of mutations (`Object{…}` or a list of patches) with a binding."""
+        made = [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
+            if each.startswith("Object")
+            else {"patchType": "JSONPatch", "jsonPatch": {"expression": each}}
+            for each in mutations
+        ]
+        rules = [{**RULE, "operations": ["CREATE", "UPDATE"]}]
+        match = {"resourceRules": rules, **spec.pop("matchConstraints", {})}
+        reference = {"paramRef": spec.pop("paramRef")} if "paramRef" in spec else {}
+        fields = {"matchConstraints": match, "mutations": made, "reinvocationPolicy": "Never", **spec}
+        body = {"metadata": {"name": name}, "spec": fields}
+        answer = self.stage.send("POST", f"{PREFIX}/mutatingadmissionpolicies", body)
+        binding = {"metadata": {"name": name}, "spec": {"policyName": name, **reference}}
+        assert self.stage.send("POST", f"{PREFIX}/mutatingadmissionpolicybindings", binding).code == 201
+        return answer
+
     def bind(self, *actions: str, name: str = "p", policy: str = "p", **spec: Any) -> Response:
         """Store a binding; without actions it denies."""
         body = {
