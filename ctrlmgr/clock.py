@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -46,6 +47,16 @@ class SystemClock:
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` up to `timeout` seconds."""
         return condition.wait(timeout if timeout is None else min(timeout, threading.TIMEOUT_MAX))
+
+
+class OtherTime:
+    """What the time is somewhere else, in a recording or in the past, while waiting goes by another clock."""
+
+    def __init__(self, now: Callable[[], int], clock: Clock) -> None:
+        """Take the wall clock from `now`, microseconds since 1970, and the rest from `clock`."""
+        self.now = now
+        self.monotonic = clock.monotonic
+        self.wait = clock.wait
 
 
 def format_time(microseconds: int) -> str:

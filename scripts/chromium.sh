@@ -1,4 +1,4 @@
-# Sourced by scripts/test, after environment.sh: where a Chromium is, for the tests of the page at /ui.
+# Sourced by scripts/test, after packages.sh: where a Chromium is, for the tests of the page at /ui.
 
 # Print the path of a Chromium that is there.
 find_chromium() {
@@ -14,10 +14,9 @@ find_chromium() {
 
 # Install the distribution's Chromium and print where it is.
 get_chromium() {
-    say "Chromium is missing: installing the distribution's package"
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq >/dev/null 2>&1 || true
-        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1 || true
+    if can_install; then
+        say "Chromium is missing: installing the distribution's package"
+        install_packages chromium || true
     fi
     find_chromium && return 0
     fail "the tests need Chromium, and it could not be installed. Install it (Debian: apt install chromium) or set \

@@ -30,7 +30,8 @@ Install one (Debian, Ubuntu: apt install python3 python3-venv; macOS: brew insta
         "$python" -m pip --python .venv/bin/python install --quiet --disable-pip-version-check pip
     elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "this Python has no venv module: installing the distribution's python3-venv"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv >&2
+        . scripts/packages.sh
+        install_packages python3-venv
         "$python" -m venv --clear .venv
     else
         fail "$python has no venv module. Install it (Debian, Ubuntu: apt install python3-venv) and run this again."

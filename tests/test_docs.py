@@ -134,8 +134,53 @@ def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str
 
 
 def stable(text: str) -> list[str]:
-    """Return the lines without what is a machine's own (time, rate) or a version's (the hash)."""
-    return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b|\b[0-9a-f]{64}\b", "…", line) for line in text.splitlines()]
+    """Return the lines without what is a machine's own: time and rate."""
+    return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b", "…", line) for line in text.splitlines()]
+
+
+FILE = re.compile(r"(?<![\w./:…@-])[\w.-]+(?:/[\w.-]+)*\.(?:py|sh|sql|jsonl|gz|json|ya?ml|toml|ini|csv|conf|db)\b")
+READERS = {
+    "app.py",
+    "db1.example",
+    "db2.example",
+    "incident.jsonl.gz",
+    "jobs.jsonl.gz",
+    "policy.yaml",
+    "prod.yaml",
+    "rules.py",
+    "ctrlmgr.db",
+    "shop.py",
+}
+"""What the reader of a page has, and no page makes."""
+
+
+def shown(page: Path) -> list[str]:
+    """Return the commands of a page that are not run: in blocks for a shell, indented and within sentences."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+    indented = re.findall(
+        r"^    (?:\$ )?((?:\.venv/bin/|scripts/|ctrlmgr |python |kubectl |psql ).*)", text, re.MULTILINE
+    )
+    within = re.findall(r"`((?:\.venv/bin/|scripts/|ctrlmgr |python -m |sqlite3 |psql )[^`]*)`", text)
+    return [line.split(" #")[0].replace("$OLDPWD/", "/") for line in (*blocks.splitlines(), *indented, *within)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown(page)], ids=lambda page: page.name)
+def test_the_files_that_commands_name_are_there(page: Path) -> None:
+    made: set[str] = set()
+    for command in (*commands(page), *shown(page)):
+        made |= set(re.findall(r"(?:>+|-o|-out|--output|sqlite:///|backup) ?([\w./-]+)", command))
+        for name in re.findall(r"(?<![\w/.])(?:scripts|examples|docs|tests|bench|migrations)/[\w./-]*\w", command):
+            assert (ROOT / name).exists(), command
+        for module in re.findall(r"python -m ((?:tests|bench|examples)[\w.]*)", command):
+            file = ROOT / module.replace(".", "/")
+            assert file.with_suffix(".py").exists() or (file / "__main__.py").exists(), command
+        for program in re.findall(r"\.venv/bin/([\w-]+)", command):
+            assert program == "ctrlmgr", command
+        unknown = {name for name in FILE.findall(command) if not (ROOT / name).exists()} - made - READERS
+        assert not unknown, command
+        if left := re.search(r"\bcd (?!-)\S+ && (.*)", command):
+            assert not {name for name in FILE.findall(left[1]) if not (ROOT / name).exists()} - made, command
 
 
 def test_things_live_where_the_page_says() -> None:

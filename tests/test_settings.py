@@ -89,6 +89,8 @@ VALUES = {
     "server.role": "api-only",
     "server.listen": "[::1]:0",
     "server.advertise_address": "192.0.2.10",
+    "server.identity_dir": "/srv/identity",
+    "server.public_url": "https://k8s.example.com",
     "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
     "server.shutdown_delay": "3s",
     "server.max_reads": "7",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctrlmgr.cli import completing
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
 from ctrlmgr.settings import LIST, NAMES, SWITCHES, Loaded, Settings, declarations, flags, keys, load
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ctrlmgr.eventlog.sqllog import SQLLog
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+MEMORY = "memory:"
 DATABASE = ("database.url", "data_dir")
 LOG = ("log.level", "log.format")
 CONTROLLERS = tuple(key for key in flags() if key.startswith("controllers."))
@@ -70,6 +72,8 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
     if declared.kind in (LIST, NAMES):
         more = {"multiple": True, "callback": lambda context, parameter, values: ",".join(values) or None}
+    if key == "controllers.enabled":
+        more["shell_complete"] = completing.controllers
     return click.option(said.flag, _parameter(key), metavar=said.metavar, help=said.help, **more)
 
 

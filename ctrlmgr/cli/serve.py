@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import configure_logging, reader, takes_settings
+from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_settings
 from ctrlmgr.cli.recordings.playing import playing, takes_recording
 from ctrlmgr.cli.recordings.playing import run as play
 from ctrlmgr.interpreter import collector_paused
@@ -94,9 +94,14 @@ def _greet(application: Application, loaded: Loaded) -> None:
 
 
 def _events_command(loaded: Loaded) -> str:
-    """Return what to type in another terminal, where neither this one's flags nor its PATH need be known."""
+    """Return what to type in another terminal, where neither this one's flags nor its PATH need be known.
+
+    What is in memory this process alone can tell, by its API.
+    """
     from ctrlmgr.logging import mask
 
+    if loaded.settings.database_url == MEMORY:
+        return "kubectl get events -A --watch    # the log is in memory, and ends with this process"
     is_default = loaded.settings.database_url == Settings().database_url
     database = "" if is_default else f" --database '{mask(loaded.settings.database_url)}'"
     return f"{_program()} events --follow{database}"

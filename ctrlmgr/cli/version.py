@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sqlite3
+from pathlib import Path
 
 import click
 
@@ -12,11 +13,19 @@ from ctrlmgr import __version__
 from ctrlmgr.cli.options import output_option
 
 
+def documentation() -> Path:
+    """Return the folder with the pages: the package carries them; in a checkout they stand beside it."""
+    package = Path(__file__).parents[1]
+    carried = package / "docs"
+    return carried if carried.is_dir() else package.parent / "docs"
+
+
 @click.command(short_help="Print what runs here.")
 @output_option("text", "json")
 def version(output: str) -> None:
-    """Print the versions of ctrlmgr and of what it stands on."""
+    """Print the versions of ctrlmgr and of what it stands on, and where its documentation is."""
     versions = {"ctrlmgr": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    versions["documentation"] = str(documentation())
     if output == "json":
         click.echo(json.dumps(versions))
     else:

@@ -27,6 +27,14 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
     return revision_at(database, _moment(text, now), head)
 
 
+def before(database: Database, text: str, *, now: int) -> Revision:
+    """Return the newest revision that is older than what `text` means; raises as `resolve` does."""
+    head = head_of(database)
+    if text == HEAD or text.isdecimal():
+        return max(resolve(database, text, now=now) - 1, 0)
+    return revision_at(database, _moment(text, now) - 1, head)
+
+
 def _moment(text: str, now: int) -> int:
     try:
         return max(now - round(parse_duration(text) * 1_000_000), 0)

@@ -37,12 +37,50 @@ def find(database: Database, text: str, at: Revision | None = None) -> Named:
     for definition in CustomKindsAt(database, at):
         if text.lower() in _names_of(definition):
             return _custom(definition)
-    resource = text.lower()
-    statement = "SELECT min(namespace) FROM object WHERE resource = :resource"
-    least = database.query(statement, {"resource": resource}).rows[0][0]
-    if least is None:
+    if (held := _held(database, text.lower())) is None:
         raise NotFound(f'the log has no resource type "{text}"')
-    return Named(Resource.parse(resource), namespaced=least != "", singular=resource)
+    return held
+
+
+def held(database: Database) -> list[str]:
+    """Return what the resources of which the log holds objects are called: their plurals, with the group if need be."""
+    rows = database.query("SELECT DISTINCT resource FROM object").rows
+    found = []
+    for (name,) in rows:
+        resource = Resource.parse(name)
+        short = _builtin().get(resource.plural)
+        found.append(resource.plural if short is None or short.resource == resource else name)
+    return sorted(found)
+
+
+def builtin() -> list[str]:
+    """Return the plurals of all built-in resources."""
+    return sorted({named.resource.plural for named in _builtin().values()})
+
+
+def _held(database: Database, text: str) -> Named | None:
+    """Return the resource of that name of which the log holds objects, though it holds no definition of it.
+
+    A recording may show objects without their definition: their kind stands in them, and is their singular, too.
+    """
+    for name, least in database.query("SELECT resource, min(namespace) FROM object GROUP BY resource").rows:
+        resource = Resource.parse(name)
+        if name in _builtin() and text != name:
+            continue
+        singular, version = _seen_as(database, name)
+        forms = {resource.plural, singular}
+        of_group = {f"{each}.{resource.group}" for each in forms}
+        if text in forms | of_group | {f"{each}.{version}.{resource.group}" for each in forms} | {name}:
+            return Named(resource, namespaced=least != "", singular=f"{singular}.{resource.group}".strip("."))
+    return None
+
+
+def _seen_as(database: Database, resource: str) -> tuple[str, str]:
+    """Return the kind, in lower case, and the version of what there is of a resource; its name and "" of nothing."""
+    statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
+    for kind, api_version in database.query(statement, {"resource": resource}).rows:
+        return kind.lower(), api_version.rpartition("/")[2]
+    return Resource.parse(resource).plural, ""
 
 
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:

@@ -72,7 +72,7 @@ class ServingAuthentication:
         self._settings = settings.authentication
         accounts = settings.service_accounts
         self.keys = read_account_keys(
-            files.directory / "sa.key", accounts.signing_key_file, accounts.private_key_file, accounts.key_file
+            files.common / "sa.key", accounts.signing_key_file, accounts.private_key_file, accounts.key_file
         )
         self._keys_url = accounts.jwks_uri
         self._issuers = accounts.issuer or (DEFAULT_ISSUER,)

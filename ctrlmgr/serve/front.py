@@ -22,6 +22,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.authentication import ServingAuthentication
+from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.chain import Behind
@@ -54,8 +55,8 @@ class Front:
     ) -> None:
         """Make what is missing in the data directory and read what is there; raises `SettingsError`.
 
-        `find` looks up what service accounts' tokens are bound to; the administrator's `kubeconfig` is called so.
-        `on_use` hears of Secrets whose tokens are used.
+        What processes share is in `server.identity_dir`, if that is set. `find` looks up what service accounts' tokens
+        are bound to; the administrator's `kubeconfig` is called so. `on_use` hears of Secrets whose tokens are used.
         """
         self._settings = settings.server
         self._ends_watches = settings.authorization.end_watches
@@ -63,14 +64,16 @@ class Front:
         self._random = random
         self.kubeconfig = settings.data_path / kubeconfig
         self._claim: Claim | None = None
-        self._token = admin_token(self.kubeconfig, random)
-        self.files: CertificateFiles = ensure_certificates(
-            settings.data_path / "pki", certificate_names(settings), clock=clock
-        )
-        self.serving = ServingContext(self.files)
-        self.authentication = ServingAuthentication(
-            settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
-        )
+        shared = settings.identity_path
+        with making(shared):
+            self._token = shared_token(shared, random) if shared else admin_token(self.kubeconfig, random)
+            self.files: CertificateFiles = ensure_certificates(
+                settings.data_path / "pki", certificate_names(settings), clock=clock, shared=shared
+            )
+            self.serving = ServingContext(self.files)
+            self.authentication = ServingAuthentication(
+                settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
+            )
         self.authenticator = self.authentication.authenticator
 
     def server(
@@ -123,7 +126,8 @@ class Front:
                 taken = self.kubeconfig
                 self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
                 log.warning("another server has the kubeconfig", taken=str(taken), ours=str(self.kubeconfig))
-        write_kubeconfig(self.kubeconfig, server=url, authority=self.files.authority.read_bytes(), token=self._token)
+        server = self._settings.public_url.rstrip("/") or url
+        write_kubeconfig(self.kubeconfig, server=server, authority=self.files.authority.read_bytes(), token=self._token)
 
     def leave(self) -> None:
         """Let another process have the kubeconfig."""
@@ -138,9 +142,23 @@ def certificate_names(settings: Settings) -> list[str]:
     first_addresses = [str(ipaddress.ip_network(each)[1]) for each in settings.service.cluster_ip_range.split(",")]
     names = [*_LOCAL_NAMES, advertised_address(settings), *_SERVICE_NAMES, *first_addresses]
     names += [socket.gethostname(), *settings.server.certificate_names]
+    if settings.server.public_url:
+        names.append(public_host(settings.server.public_url))
     if not _is_any(host):
         names.append(host)
     return list(dict.fromkeys(names))
+
+
+def public_host(url: str) -> str:
+    """Return the host of `server.public_url`; raises `SettingsError` for what is no https URL with one."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.scheme == "https" else None
+    except ValueError:
+        host = None
+    if not host:
+        raise SettingsError(f"server.public_url: {url!r} is no URL; write https://HOST:PORT")
+    return host
 
 
 def advertised_address(settings: Settings) -> str:

@@ -20,7 +20,7 @@ import structlog
 
 from ctrlmgr import interpreter
 from ctrlmgr.api.resource import Resource, Revision
-from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
 from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
@@ -106,6 +106,7 @@ class PastApplication(Fronted):
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
+            shown_at=OtherTime(lambda: moment.recorded_at, clock),
         )
         stored.follow(backend)
         authorization.follow(backend.engine.cacher)

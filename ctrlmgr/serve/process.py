@@ -52,6 +52,8 @@ def serve(
         application = Application(settings, event_log, clock=clock, random=random)
         # Not before all settings were found good and the database was found to be one: other files are not ours.
         narrow(settings.data_path, _private_files(settings))
+        if settings.identity_path:
+            narrow(settings.identity_path, settings.identity_path.glob("*.token"))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:

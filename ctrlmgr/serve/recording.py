@@ -22,7 +22,7 @@ import structlog
 from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
-from ctrlmgr.clock import Clock, SystemClock, format_time
+from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
@@ -87,6 +87,7 @@ class PlayedApplication(Fronted):
         writes = pretending if playing.pretend else Refusing()
         self._clock, self._random = clock, random
         self._until_end = playing.until_end
+        self._played_time = OtherTime(lambda: player.time, clock)
         self.playback = Playback(
             playing.recording.name,
             player,
@@ -140,6 +141,7 @@ class PlayedApplication(Fronted):
             window=self._window,
             tokens=self._front.authentication.token_requests,
             rewinds=True,
+            shown_at=self._played_time,
         )
         self._authorization.follow(backend.engine.cacher)
         return backend

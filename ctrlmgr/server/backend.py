@@ -61,12 +61,14 @@ class Backend:
         rewinds: bool = False,
         admission: Admission | None = None,
         runtime: Runtime | None = None,
+        shown_at: Clock | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
         Service accounts get their tokens from `tokens`, if they get any. `rewinds` says that clients may know revisions
         that are no more, because the log was taken back. `admission` has a say in writes; if it is left out, the
-        plugins have that are on by default. `runtime` speaks for what runs on nodes, if anything does.
+        plugins have that are on by default. `runtime` speaks for what runs on nodes, if anything does. Ages in tables
+        are those at `shown_at`, by default at `clock`.
         """
         self.kinds = kinds
         # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
@@ -96,7 +98,7 @@ class Backend:
             self.engine,
             self._driver,
             Watches(self._hub, cacher, event_log, self._readers, self._driver, clock=clock, random=random),
-            Presentations(clock),
+            Presentations(shown_at or clock),
             Sender(self.workers),
             reviews,
             tokens,

@@ -30,7 +30,7 @@ def admin_token(path: Path, random: Random) -> str:
     try:
         mode, text = path.stat().st_mode, path.read_text()
     except FileNotFoundError:
-        return f"{random.getrandbits(_TOKEN_BITS):x}"  # no sign that a command line could take for an option
+        return new_token(random)
     except OSError as error:
         raise SettingsError(f"data_dir: {path} cannot be read: {error.strerror}") from error
     if mode & 0o077:
@@ -40,6 +40,11 @@ def admin_token(path: Path, random: Random) -> str:
     except (yaml.YAMLError, LookupError, TypeError) as error:
         raise SettingsError(f"data_dir: {path} is not a kubeconfig with a token; delete it for a new one") from error
     return str(token)
+
+
+def new_token(random: Random) -> str:
+    """Return a token; it has no sign that a command line could take for an option."""
+    return f"{random.getrandbits(_TOKEN_BITS):x}"
 
 
 class Claim:

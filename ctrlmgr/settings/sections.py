@@ -18,10 +18,8 @@ from ctrlmgr.settings.authentication import AuthenticationSettings, OpenIdSettin
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Setting, kinds_of
 from ctrlmgr.settings.kinds import (
-    ADDRESS,
     DURATION,
     LIST,
-    LISTEN,
     NAMES,
     PORTS,
     RANGES,
@@ -31,6 +29,7 @@ from ctrlmgr.settings.kinds import (
     one_of,
     whole,
 )
+from ctrlmgr.settings.server import ServerSettings
 
 T = TypeVar("T")
 
@@ -134,63 +133,6 @@ class DatabaseSettings:
             "appending, following and leadership. A request that finds none free is told to come back (503)."
         ),
     ] = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings:
-    """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
-
-    `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds,
-    `max_reads` and `max_writes` are requests at a time.
-    """
-
-    role: Annotated[
-        str,
-        one_of("all", "api-only", "controllers-only"),
-        Setting(
-            'What this process does: "all", "api-only" (it serves, others run the controllers) or '
-            '"controllers-only" (it is a candidate for running them, and answers nothing but health, metrics '
-            "and settings)."
-        ),
-    ] = "all"
-    listen: Annotated[
-        str,
-        LISTEN,
-        Setting("Where `serve` answers, over TLS. Port 0 takes any free one.", flag="--listen", metavar="HOST:PORT"),
-    ] = "127.0.0.1:6443"
-    advertise_address: Annotated[
-        str,
-        ADDRESS,
-        Setting(
-            "The address that the `kubernetes` service leads to, and one of the names in the certificate. "
-            "Empty: where `listen` is, or the address that the default route starts from when that is every "
-            "address.",
-            flag="--advertise-address",
-            metavar="IP",
-        ),
-    ] = ""
-    certificate_names: Annotated[
-        tuple[str, ...],
-        NAMES,
-        Setting("More names for the serving certificate, for clients that reach this server by another name."),
-    ] = ()
-    shutdown_delay: Annotated[
-        float,
-        DURATION,
-        Setting(
-            "How long /readyz fails before the server stops taking requests, so that load balancers can turn away."
-        ),
-    ] = 0.0
-    max_reads: Annotated[
-        int, whole(1), Setting("How many reads are worked on at a time; who comes next is told to come back (429).")
-    ] = 400
-    max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host, without an IPv6 address' brackets, and the port."""
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -470,6 +412,11 @@ class Settings:
     def data_path(self) -> Path:
         """The directory for what is kept on disk."""
         return Path(self.data_dir).expanduser()
+
+    @property
+    def identity_path(self) -> Path | None:
+        """The directory with what all processes share; None if each has its own."""
+        return Path(self.server.identity_dir).expanduser() if self.server.identity_dir else None
 
     @property
     def anchor_path(self) -> Path | None:

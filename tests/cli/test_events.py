@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
+from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Finished, Run
+from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
+from ctrlmgr.testing import FakeClock
+from tests.cli.conftest import Finished, Run, config_map, secret
 
 
 def revisions(finished: Finished) -> list[int]:
@@ -92,3 +96,40 @@ def test_what_is_no_resource_is_refused(run: Run, database: str, resource: str) 
     finished = run("events", "--database", database, "--resource", resource)
     assert finished.code == 2
     assert "is no resource; write plural or plural.group" in finished.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["--tail", "2"], [5, 6], id="the newest two, the newest last"),
+        pytest.param(["--tail", "2", "--name", "a", "-n", "default"], [3, 4], id="the newest two of one object"),
+        pytest.param(["--tail", "9", "--resource", "secrets"], [2], id="more than there are"),
+        pytest.param(["--tail", "9", "--after", "4"], [5, 6], id="no older than was asked for"),
+        pytest.param(["--since", "5"], [5, 6], id="since a revision"),
+        pytest.param(["--since", "2026-01-02T03:04:05Z"], [1, 2, 3, 4, 5, 6], id="since that very time"),
+        pytest.param(["--since", "2026-01-02T03:04:06Z"], [], id="since a later time"),
+        pytest.param(["--since", "10m"], [], id="for how long"),
+        pytest.param(["--since", "3", "--tail", "1"], [6], id="both"),
+    ],
+)
+def test_the_newest_events_are_shown(run: Run, database: str, arguments: list[str], expected: list[int]) -> None:
+    assert revisions(run("events", "--database", database, "-o", "jsonl", *arguments)) == expected
+
+
+def test_a_tail_is_found_far_from_the_end(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'long.db'}"
+    log = open_log(url, clock=FakeClock(), random=random.Random(1), migrate=True)
+    log.append([Proposal(EventType.ADDED, secret(f"s-{number}"), 0) for number in range(3)], author=Author("a"))
+    log.append([Proposal(EventType.ADDED, config_map(f"c-{number}"), 0) for number in range(2500)], author=Author("a"))
+    log.close()
+    assert revisions(run("events", "--database", url, "-o", "jsonl", "--tail", "2", "--resource", "secrets")) == [2, 3]
+
+
+def test_tail_and_limit_exclude_each_other(run: Run, database: str) -> None:
+    finished = run("events", "--database", database, "--tail", "1", "--limit", "1")
+    assert (finished.code, "exclude each other" in finished.err) == (2, True)
+
+
+def test_what_is_no_moment_is_refused(run: Run, database: str) -> None:
+    finished = run("events", "--database", database, "--since", "yesterday")
+    assert (finished.code, "is no moment" in finished.err) == (1, True)

@@ -251,3 +251,16 @@ def test_its_log_lines_are_json_when_asked_for(tmp_path: Path) -> None:
     events = [json.loads(line)["event"] for line in rest.splitlines()]
     assert (events[0], events[-1]) == ("stopping", "stopped")
     assert (process.returncode, out) == (0, "")
+
+
+def test_of_a_log_in_memory_it_advises_what_works(tmp_path: Path) -> None:
+    where = ["--listen", "127.0.0.1:0", "--database", "memory:", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "ctrlmgr", "serve", *where]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        said = [line for line in iter(process.stdout.readline, "  stop it with Ctrl-C\n") if line]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+    advice = next(line for line in said if "what happened?" in line)
+    assert advice.split("?", 1)[1].strip().startswith("kubectl get events -A --watch")
+    assert not any("--database" in line for line in said)

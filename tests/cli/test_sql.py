@@ -15,7 +15,7 @@ import pytest
 
 from ctrlmgr.cli.looking.asking import statements
 from ctrlmgr.cli.looking.sql_shell import Shell
-from ctrlmgr.cli.output.answers import fitted
+from ctrlmgr.cli.output.answers import fitted, heading, shared
 from ctrlmgr.inspection.database import open_database
 from tests.cli.conftest import Run
 
@@ -111,6 +111,44 @@ def test_the_widest_columns_give_way(widths: list[int], room: int, expected: lis
     assert fitted(widths, room) == expected
 
 
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [
+        pytest.param(80, [20, 30, 15], id="enough for all"),
+        pytest.param(60, [20, 30, 10], id="headings are broken first"),
+        pytest.param(40, [16, 16, 8], id="texts give way, numbers do not"),
+    ],
+)
+def test_columns_share_the_width(room: int, expected: list[int]) -> None:
+    cells = [["a" * 20, "b" * 30, "7"]]
+    assert shared(["name", "key", "create_revision"], cells, [False, False, True], room) == expected
+
+
+def test_headings_break_where_their_words_end() -> None:
+    assert heading("create_revision", 9) == "create_\nrevision"
+    assert heading("create_revision", 15) == "create_revision"
+
+
+def on_a_terminal(database: str, tmp_path: Path, width: int, query: str) -> list[str]:
+    """Return the lines that a query prints on a terminal of that width."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": str(width), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "ctrlmgr", "sql", "--database", database, "-c", query]
+    with subprocess.Popen(command, stdout=follower, env=environment) as process:
+        os.close(follower)
+        said = b""
+        while b" row" not in said.rpartition(b"\r\n")[0].rpartition(b"\n")[2]:
+            said += os.read(leader, 4096)
+        assert process.wait(30) == 0
+    os.close(leader)
+    return said.decode().replace("\r", "").splitlines()
+
+
+def test_columns_that_would_be_too_narrow_become_lines(database: str, tmp_path: Path) -> None:
+    lines = on_a_terminal(database, tmp_path, 40, f"SELECT name, '{'x' * 300}' AS long_text FROM objects LIMIT 1")
+    assert lines[1:] == ["  name       a", f"  long_text  {'x' * 300}", "1 row"]
+
+
 # The shell.
 
 
@@ -181,7 +219,11 @@ def test_on_a_terminal_it_is_a_shell(database: str, tmp_path: Path) -> None:
     os.close(leader)
     text = said.decode()
     assert "4 rows" in text
-    named = sorted(line.split()[0] for line in text.splitlines() if "ConfigMap" in line)
-    assert named == ["a", "a", "b"]
-    assert "…" in text  # bodies are longer than the terminal is wide
+    lines = text.replace("\r", "").splitlines()
+    named = sorted(line.split()[0] for line in lines if line[1:2].isalpha() and '{"' in line)
+    assert named == ["a", "a", "b", "s"]
+    assert {len(line) for line in lines if "──" in line} == {60}  # the terminal's width
+    whole = "".join(line.split()[-1] for line in lines if line.strip())  # bodies go on in the next line
+    assert whole.count('"uid":"uid-of-a"') == 2
+    assert "…" not in text
     assert "SELECT name" in (tmp_path / "sql_history").read_text()

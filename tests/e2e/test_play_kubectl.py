@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def test_get_shows_what_there_was(server: MockCluster, kubectl: Kubectl) -> None
         server.command(f"seek?to={place}")
         told = kubectl(f'get pods -A -o jsonpath="{template}"')
         assert dict(line.split() for line in told.splitlines()) == versions(SMALL, PODS, place)
+
+
+def test_ages_are_those_of_the_recordings_time(server: MockCluster, kubectl: Kubectl) -> None:
+    server.command("seek?to=end")
+    age = kubectl("get namespace default --no-headers").split()[-1]
+    assert re.fullmatch(r"\d+(s|m|m\d+s)", age), age  # it was recorded within minutes, and long ago
 
 
 def test_get_watch_shows_what_happens(server: MockCluster, kubectl: Kubectl) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,6 +103,21 @@ def test_nobody_writes_to_it(past: Past, kubectl: Kubectl, server: Server, tmp_p
     assert names(server, where)[1] == ["kube-root-ca.crt", "two"]
 
 
+def test_ages_are_those_of_then(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'incident.db'}"
+    ctrlmgr("import", str(SMALL), "--database", url)
+    past = Past(tmp_path / "past", url, 772, "")
+    try:
+        past.start()
+        then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path)
+        age = then("get namespace default --no-headers").split()[-1]
+        assert re.fullmatch(r"\d+m(\d+s)?|\d+s", age), age  # it was recorded within minutes, and long ago
+        checks = past.request("GET", "/ui/api/health")[1]["endpoints"]
+        assert [each["problem"] for of in checks for each in of["checks"] if each["problem"]] == []
+    finally:
+        past.close()
+
+
 def test_an_imported_recording_goes_on(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'incident.db'}"
     ctrlmgr("import", str(SMALL), "--database", url)
@@ -111,6 +127,9 @@ def test_an_imported_recording_goes_on(tmp_path: Path) -> None:
         made = server.create("/api/v1/namespaces/default/configmaps", CONFIG_MAP)
         assert int(made["metadata"]["resourceVersion"]) > 772
         assert "kube-node-lease" in names(server, "/api/v1/namespaces")[1]
+        health = server.request("GET", "/ui/api/health")[1]
+        assert [each["problem"] for of in health["endpoints"] for each in of["checks"] if each["problem"]] == []
+        assert "problem" not in health["log"]
         server.stop()
         assert "Traceback" not in server.log, server.log
     finally:

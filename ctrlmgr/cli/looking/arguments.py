@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ctrlmgr.cli import completing
+from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
 from ctrlmgr.cli.options import configure_logging
 from ctrlmgr.settings import Loaded
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from ctrlmgr.api.resource import Key, Revision
     from ctrlmgr.inspection.database import Database
     from ctrlmgr.inspection.names import Named
-
-DEFAULT_NAMESPACE = "default"
 
 
 class Target(NamedTuple):
@@ -29,19 +29,22 @@ class Target(NamedTuple):
 def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the arguments KIND and NAME, and `-n`."""
     command = namespace_option(command)
-    command = click.argument("name", required=False)(command)
-    return click.argument("kind")(command)
+    command = click.argument("name", required=False, shell_complete=completing.object_names)(command)
+    return click.argument("kind", shell_complete=completing.kinds)(command)
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `-n`."""
     text = f"The namespace ({DEFAULT_NAMESPACE})."
-    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text)(command)
+    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completing.namespaces)(
+        command
+    )
 
 
 def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command `--at`."""
-    return click.option("--at", metavar="REV|TIME", help=f"{text}: a revision, a time, or 10m for ten minutes ago.")
+    help_text = f"{text}: a revision, a time, or 10m for ten minutes ago."
+    return click.option("--at", metavar="REV|TIME", help=help_text, shell_complete=completing.moments)
 
 
 @contextmanager

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import click
 
+from ctrlmgr.cli import completing
 from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show what differs between two revisions.")
-@click.argument("kind", required=False)
-@click.argument("name", required=False)
+@click.argument("kind", required=False, shell_complete=completing.kinds)
+@click.argument("name", required=False, shell_complete=completing.object_names)
 @takes_settings(*DATABASE)
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace; by default all of them.")
-@click.option("--from", "first", required=True, metavar="REV|TIME", help="The earlier moment.")
-@click.option("--to", "last", metavar="REV|TIME", help="The later moment; by default now.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="Only this namespace; by default all of them.",
+    shell_complete=completing.namespaces,
+)
+@click.option(
+    "--from", "first", required=True, metavar="REV|TIME", help="The earlier moment.", shell_complete=completing.moments
+)
+@click.option(
+    "--to", "last", metavar="REV|TIME", help="The later moment; by default now.", shell_complete=completing.moments
+)
 @click.option("--show-managed-fields", is_flag=True, help="Compare metadata.managedFields, too.")
 @output_option("text", "json")
 def diff(

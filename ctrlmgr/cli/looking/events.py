@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from ctrlmgr.cli import completing
 from ctrlmgr.cli.options import DATABASE, ResourceName, opened_log, output_option, takes_settings
 from ctrlmgr.settings import Loaded
 
@@ -24,24 +25,43 @@ _LOOK_UP = 1.0
 @takes_settings(*DATABASE)
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="REV", help="Only events after this revision.")
 @click.option(
-    "--resource", type=ResourceName(), metavar="RESOURCE", help="Only this resource: pods, leases.coordination.k8s.io."
+    "--since",
+    metavar="REV|TIME",
+    help="Only events since then: a revision, a time, or 10m for ten minutes ago.",
+    shell_complete=completing.moments,
 )
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only objects in this namespace.")
-@click.option("--name", metavar="NAME", help="Only objects of this name.")
+@click.option(
+    "--resource",
+    type=ResourceName(),
+    metavar="RESOURCE",
+    help="Only this resource: pods, leases.coordination.k8s.io.",
+    shell_complete=completing.resources,
+)
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="Only objects in this namespace.",
+    shell_complete=completing.namespaces,
+)
+@click.option("--name", metavar="NAME", help="Only objects of this name.", shell_complete=completing.object_names)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Begin with the newest so many.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with new events as they come, until Ctrl-C.")
 @output_option("table", "wide", "json", "jsonl")
 def events(
     loaded: Loaded,
     after: int,
+    since: str | None,
     resource: Resource | None,
     namespace: str | None,
     name: str | None,
     limit: int | None,
+    tail: int | None,
     follow: bool,
     output: str,
 ) -> None:
-    """Print the events of the log, oldest first.
+    """Print the events of the log, the newest last.
 
     `wide` adds the reconcile that each event comes from and every revision that triggered it. `jsonl` is one JSON
     object a line, in the form of a recording: what it prints can be replayed.
@@ -49,20 +69,54 @@ def events(
     \b
     ctrlmgr events --resource endpoints --namespace default
     ctrlmgr events --after 1200 --follow -o wide
+    ctrlmgr events --since 10m
+    ctrlmgr events --tail 20 --follow
     ctrlmgr events -o jsonl > recording.jsonl
     """
     from ctrlmgr.cli.output import event_lines
 
     if follow and output == "json":
         raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
+    if limit and tail:
+        raise click.UsageError("--limit stops after the first, --tail begins with the last: they exclude each other")
+
+    def is_wanted(event: Event) -> bool:
+        return (namespace is None or event.object.namespace == namespace) and name in (None, event.object.name)
+
     with opened_log(loaded) as log:
-        found = (
-            event
-            for event in itertools.chain.from_iterable(_pages(log, after, resource, follow=follow))
-            if (namespace is None or event.object.namespace == namespace)
-            and (name is None or event.object.name == name)
-        )
+        after = max(after, _before(loaded, since)) if since else after
+        if tail:
+            after = _before_the_last(
+                log, tail, after, lambda each: resource in (None, each.resource) and is_wanted(each)
+            )
+        found = filter(is_wanted, itertools.chain.from_iterable(_pages(log, after, resource, follow=follow)))
         event_lines.write(itertools.islice(found, limit), log, output)
+
+
+def _before(loaded: Loaded, since: str) -> Revision:
+    """Return the newest revision that is older than the moment `since`."""
+    from ctrlmgr.cli.looking import arguments
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+
+    with arguments.opened(loaded) as database:
+        return moments.before(database, since, now=SystemClock().now())
+
+
+def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Callable[[Event], bool]) -> Revision:
+    """Return the revision after which there are `count` events that are wanted, `after` if there are fewer.
+
+    It goes back from the end, by steps that grow: the log may be long, and the last of it is near.
+    """
+    until, step = log.head().revision, _PAGE
+    while until > after:
+        start = max(after, until - step)
+        part = itertools.takewhile(lambda event: event.revision <= until, log.scan(start=start + 1))  # noqa: B023  # used at once
+        found = [event.revision for event in part if is_wanted(event)]
+        if len(found) >= count:
+            return found[-count] - 1
+        count, until, step = count - len(found), start, 2 * step
+    return after
 
 
 def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:

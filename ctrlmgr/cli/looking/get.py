@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
+from ctrlmgr.cli import completing
+from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
+from ctrlmgr.cli.looking.arguments import at_option, moment, namespace_option, opened
 from ctrlmgr.cli.looking.chosen import Chosen, chosen
 from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
 from ctrlmgr.errors import NotFound
@@ -23,7 +25,13 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show objects as they were at any revision.")
-@click.argument("wanted", nargs=-1, required=True, metavar="KIND[,KIND]... [NAME]... | KIND/NAME...")
+@click.argument(
+    "wanted",
+    nargs=-1,
+    required=True,
+    metavar="KIND[,KIND]... [NAME]... | KIND/NAME...",
+    shell_complete=completing.kinds_and_names,
+)
 @namespace_option
 @takes_settings(*DATABASE)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")

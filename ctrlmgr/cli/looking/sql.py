@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from ctrlmgr.cli import completing
 from ctrlmgr.cli.looking import asking
 from ctrlmgr.cli.options import DATABASE, configure_logging, output_option, takes_settings
 from ctrlmgr.settings import Loaded
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Ask the log in SQL; nothing can be written.")
-@click.argument("question", required=False)
-@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+@click.argument("question", required=False, shell_complete=completing.questions)
+@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completing.question_parameters)
 @takes_settings(*DATABASE)
 @click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
 @click.option(

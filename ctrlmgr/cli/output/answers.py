@@ -1,6 +1,7 @@
 """How `ctrlmgr sql` prints an answer: a table for people, JSON or CSV for machines.
 
-Guarantees: on a terminal a table fits its width, with what is too long cut; in a pipe nothing is cut. JSON that
+Guarantees: on a terminal a table fits its width, and what is too long for a column goes on in the next line; nothing is
+cut, there or in a pipe. Where columns would be too narrow to be read, each row becomes a list of its values. JSON that
 stands in a column comes out of `-o json` as JSON, not as text that holds JSON.
 """
 
@@ -10,6 +11,8 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -19,8 +22,10 @@ from ctrlmgr.inspection.database import Rows
 from ctrlmgr.logging import escape
 
 FORMATS = ("table", "json", "csv")
-_BETWEEN = 3
+_BETWEEN = 2
 """Characters that a table needs beside each column."""
+_LINES = 6
+"""More than that a value does not go on for in a column."""
 
 _JSON = frozenset({"body", "changes", "labels", "ports", "triggers"})
 
@@ -63,29 +68,82 @@ def _csv(answer: Rows) -> str:
 
 
 def _write_pretty(answer: Rows) -> None:
+    cells = [[escape(columns.cell(value)) for value in row] for row in answer.rows]
+    numbers = [_is_number(row[index] for row in answer.rows) for index in range(len(answer.columns))]
+    widths = shared(answer.columns, cells, numbers, get_terminal_size().columns - _BETWEEN * len(answer.columns))
+    pairs = (pair for row in cells for pair in zip(row, widths, strict=True))
+    if len(widths) > 1 and any(len(text) > _LINES * width for text, width in pairs):
+        _write_records(answer, cells)
+    else:
+        _write_table(answer, cells, widths, numbers)
+    click.echo(f"{len(answer.rows):,} rows" if len(answer.rows) != 1 else "1 row")
+
+
+def _write_table(answer: Rows, cells: Sequence[Sequence[str]], widths: Sequence[int], numbers: Sequence[bool]) -> None:
     from rich import box
-    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
-    cells = [[escape(columns.cell(value)) for value in row] for row in answer.rows]
-    widths = [max(map(cell_len, column)) for column in zip(answer.columns, *cells, strict=True)]
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for index, width in enumerate(fitted(widths, console.width - _BETWEEN * len(widths))):
-        number = bool(answer.rows) and isinstance(answer.rows[0][index], int | float)
-        table.add_column(
-            answer.columns[index],
-            justify="right" if number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=width,
-        )
+    for name, width, number in zip(answer.columns, widths, numbers, strict=True):
+        table.add_column(heading(name, width), justify="right" if number else "left", width=width, overflow="fold")
     for row in cells:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    click.echo(f"{len(answer.rows):,} rows" if len(answer.rows) != 1 else "1 row")
+        table.add_row(*(Text(text, overflow="fold") for text in row))
+    Console(width=get_terminal_size().columns).print(table)
+
+
+def _write_records(answer: Rows, cells: Sequence[Sequence[str]]) -> None:
+    """Print each value in a line of its own, as long as it is."""
+    width = max(map(len, answer.columns))
+    for number, row in enumerate(cells, 1):
+        click.echo(f"row {number}")
+        for name, text in zip(answer.columns, row, strict=True):
+            click.echo(f"  {name.ljust(width)}  {text}".rstrip())
+
+
+def _is_number(values: Iterable[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int | float) for value in known)
+
+
+def heading(name: str, width: int) -> str:
+    """Return a column's name on as many lines as it needs at that width, broken where its words end."""
+    lines = [""]
+    for word in name.replace("_", "_\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(word) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(lines)
+
+
+def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int) -> list[int]:
+    """Return the widths of columns that go into `room` together.
+
+    First headings are broken, then texts, the longest first; numbers stay whole.
+    """
+    from rich.cells import cell_len
+
+    inner = [max(map(cell_len, column), default=1) for column in zip(*cells, strict=True)] or [1] * len(names)
+    whole = [max(width, len(name)) for width, name in zip(inner, names, strict=True)]
+    if sum(whole) <= room:
+        return whole
+    broken = [max(width, *map(len, name.replace("_", "_ ").split())) for width, name in zip(inner, names, strict=True)]
+    if sum(broken) <= room:
+        return _widened(broken, whole, room - sum(broken))
+    left = room - sum(width for width, number in zip(broken, numbers, strict=True) if number)
+    texts = iter(fitted([width for width, number in zip(broken, numbers, strict=True) if not number], max(left, 1)))
+    return [width if number else next(texts) for width, number in zip(broken, numbers, strict=True)]
+
+
+def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
+    """Return the widths with what is left given to those that want it, from the first on."""
+    given = []
+    for width, want in zip(widths, wanted, strict=True):
+        more = min(left, want - width)
+        left -= more
+        given.append(width + more)
+    return given
 
 
 def fitted(widths: list[int], room: int) -> list[int]:

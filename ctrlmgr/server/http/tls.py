@@ -55,16 +55,23 @@ class CertificateFiles:
     """Where the certificates are (PEM)."""
 
     directory: Path
+    shared: Path | None = None
+    """Where what several processes share is, if not there, too."""
+
+    @property
+    def common(self) -> Path:
+        """Where what processes may share is."""
+        return self.shared or self.directory
 
     @property
     def authority(self) -> Path:
         """The authority's certificate: what clients verify the server with, and the server its clients."""
-        return self.directory / "ca.crt"
+        return self.common / "ca.crt"
 
     @property
     def authority_key(self) -> Path:
         """The authority's key."""
-        return self.directory / "ca.key"
+        return self.common / "ca.key"
 
     @property
     def serving(self) -> Path:
@@ -77,16 +84,20 @@ class CertificateFiles:
         return self.directory / "server.key"
 
 
-def ensure_certificates(directory: Path, names: Sequence[str], *, clock: Clock) -> CertificateFiles:
+def ensure_certificates(
+    directory: Path, names: Sequence[str], *, clock: Clock, shared: Path | None = None
+) -> CertificateFiles:
     """Make what is missing in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
+    The authority is in `shared`, if that is given. One serving certificate of another authority of ours is made anew.
     A serving certificate and key that an administrator put there are left alone as long as they fit together and have
     not expired. Raises `SettingsError` when the directory cannot be used.
     """
-    files = CertificateFiles(directory)
+    files = CertificateFiles(directory, shared)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (directory, files.common):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = _ensure_authority(files, now)
         if _needs_serving(files, authority, names, now):
             _write_serving(files, authority, names, now)

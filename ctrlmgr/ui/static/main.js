@@ -42,7 +42,8 @@ const menu = h("nav", { "aria-label": "views" });
 const pulse = h("span", { class: "pulse", title: "the server answers" });
 const banner = h("p", { class: "banner", role: "alert", hidden: true });
 const heading = h("h1", { class: "aside" });
-const stage = h("main");
+const room = h("div");
+const stage = h("main", null, room);
 const time = scrubber(failed);
 
 let status = null;
@@ -57,7 +58,7 @@ const update = latest(async () => {
   const known = name in VIEWS ? name : "timeline";
   if (known !== shown) open(known);
   if (known in WITHIN) heading.remove(); // those views have headings of their own
-  else stage.before(heading);
+  else stage.prepend(heading);
   fill(heading, MENU.find(([each]) => each === known)?.[1]);
   const head = status.head;
   const at = params.at ? Math.min(Number(params.at) || head, head) : head;
@@ -69,12 +70,12 @@ const update = latest(async () => {
   for (const item of menu.children) item.setAttribute("href", link(item.dataset.view, {}));
   try {
     if (!status.history && !view.always) {
-      fill(stage, notice("No history to show", status.reason));
+      fill(room, notice("No history to show", status.reason));
       return;
     }
     await Promise.all([time.node.hidden ? null : time.update(moment), view.update(params, moment)]);
     view.drawn?.();
-    if (view.node.parentNode !== stage) fill(stage, view.node);
+    if (view.node.parentNode !== room) fill(room, view.node);
     stage.dataset.at = String(at);
   } catch (error) {
     failed(error);
@@ -85,7 +86,7 @@ const update = latest(async () => {
 function open(name) {
   shown = name;
   view = VIEWS[name]();
-  fill(stage, view.node);
+  fill(room, view.node);
 }
 
 const TITLES = { 403: "That is not for you to see", 404: "There is nothing here" };
@@ -100,9 +101,9 @@ function failed(error) {
     closed = true;
     heading.remove(); // the door has its own
     document.body.classList.add("closed");
-    fill(stage, door(error.message, enter));
+    fill(room, door(error.message, enter));
   } else if (error instanceof Refused) {
-    fill(stage, notice(TITLES[error.code] ?? "The server would not answer that", error.message));
+    fill(room, notice(TITLES[error.code] ?? "The server would not answer that", error.message));
   } else if (error instanceof Unreachable) {
     offline(true);
   } else {
@@ -188,7 +189,7 @@ function keys() {
 
 takeToken();
 build();
-fill(stage, notice("Asking the server", "What there is to see comes with its first answer."));
+fill(room, notice("Asking the server", "What there is to see comes with its first answer."));
 keys();
 listen(() => void update());
 document.addEventListener("visibilitychange", () => document.hidden || void look());

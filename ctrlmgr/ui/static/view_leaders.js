@@ -51,7 +51,7 @@ function bands(terms, now) {
   const most = Math.max(...terms.map((term) => term.writes));
   return h(
     "div",
-    { class: "bands", role: "img", "aria-label": "terms in time" },
+    { class: "bands", role: "group", "aria-label": "terms in time" },
     [...terms].reverse().map((term) => {
       const bar = h(
         "a",

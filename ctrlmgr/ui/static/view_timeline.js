@@ -17,7 +17,7 @@ export function timeline() {
   const table = h(
     "table",
     { class: "events" },
-    headings(["Revision", "Time", "", "Object", "By", "Reconcile of"], new Set(["Revision"])),
+    headings(["Revision", "Time", "Change", "Object", "By", "Reconcile of"], new Set(["Revision"])),
     body,
   );
   const foot = h("p", { class: "foot quiet", role: "status" });

@@ -1,0 +1,87 @@
+"""The settings of a process that serves: what it does, where, and how others reach it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import ADDRESS, DURATION, LISTEN, NAMES, TEXT, one_of, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
+
+    `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds,
+    `max_reads` and `max_writes` are requests at a time.
+    """
+
+    role: Annotated[
+        str,
+        one_of("all", "api-only", "controllers-only"),
+        Setting(
+            'What this process does: "all", "api-only" (it serves, others run the controllers) or '
+            '"controllers-only" (it is a candidate for running them, and answers nothing but health, metrics '
+            "and settings)."
+        ),
+    ] = "all"
+    listen: Annotated[
+        str,
+        LISTEN,
+        Setting("Where `serve` answers, over TLS. Port 0 takes any free one.", flag="--listen", metavar="HOST:PORT"),
+    ] = "127.0.0.1:6443"
+    advertise_address: Annotated[
+        str,
+        ADDRESS,
+        Setting(
+            "The address that the `kubernetes` service leads to, and one of the names in the certificate. "
+            "Empty: where `listen` is, or the address that the default route starts from when that is every "
+            "address.",
+            flag="--advertise-address",
+            metavar="IP",
+        ),
+    ] = ""
+    identity_dir: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A directory that the processes of one control plane share, or have a copy of: with the authority, the key "
+            "of service accounts' tokens and the administrator's token, so that who knows one knows all. What is "
+            "missing in it is made. Empty: each has its own, in data_dir.",
+            flag="--identity-dir",
+            metavar="DIR",
+        ),
+    ] = ""
+    public_url: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The URL under which clients reach whichever process is alive (a balancer, a name with several addresses): "
+            "what the kubeconfig says, and a name in the certificate. Empty: where this process listens.",
+            flag="--public-url",
+            metavar="URL",
+        ),
+    ] = ""
+    certificate_names: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting("More names for the serving certificate, for clients that reach this server by another name."),
+    ] = ()
+    shutdown_delay: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long /readyz fails before the server stops taking requests, so that load balancers can turn away."
+        ),
+    ] = 0.0
+    max_reads: Annotated[
+        int, whole(1), Setting("How many reads are worked on at a time; who comes next is told to come back (429).")
+    ] = 400
+    max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host, without an IPv6 address' brackets, and the port."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)

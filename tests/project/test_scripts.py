@@ -1,0 +1,64 @@
+"""The scripts that set the tests up: packages of the distribution, and which programs chosen tests need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (dpkg)"
+UNKNOWN = "E: Unable to locate package chromium"
+
+
+def run(tmp_path: Path, script: str, apt_get: str) -> subprocess.CompletedProcess[str]:
+    """Run shell lines after the scripts, as root on a distribution whose apt-get is `apt_get`."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, lines in {"apt-get": apt_get, "id": "echo 0", "sleep": f'echo "$1" >>{tmp_path}/slept'}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (programs / name).chmod(0o755)
+    sources = "".join(f". scripts/{name}.sh\n" for name in ("environment", "packages", "chromium"))
+    command = ["sh", "-euc", f"PATH={programs}:$PATH\n{sources}{script}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_lock_that_another_holds_is_waited_for(tmp_path: Path) -> None:
+    apt_get = f'echo x >>{tmp_path}/tries; [ $(wc -l <{tmp_path}/tries) -gt 3 ] || {{ echo "{LOCKED}" >&2; exit 100; }}'
+    done = run(tmp_path, "apt -qq install chromium && echo installed", apt_get)
+    assert done.stdout == "installed\n"
+    assert (tmp_path / "slept").read_text() == "2\n2\n2\n"
+    assert done.stderr == f"==> another program holds apt's lock; waiting for it: {LOCKED}\n"
+
+
+def test_apts_reason_for_failing_is_shown(tmp_path: Path) -> None:
+    done = run(tmp_path, "find_chromium() { return 1; }\nget_chromium", f'echo "{UNKNOWN}" >&2; exit 100')
+    assert done.returncode == 1
+    assert f"failed:\n    {UNKNOWN}\n" in done.stderr
+    assert "error: the tests need Chromium" in done.stderr
+    assert not (tmp_path / "slept").exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "needs"),
+    [
+        (["tests/workqueue"], ""),
+        (["tests/eventlog/test_chain.py"], ""),
+        (["tests/eventlog/test_pgbouncer.py"], "pgbouncer postgres"),
+        (["tests/e2e/workloads/test_told_on_the_page.py", "-n", "2"], "chromium kubectl postgres"),
+        (["tests/nothing_of_that_name"], ""),
+    ],
+    ids=str,
+)
+def test_only_the_programs_are_asked_for_that_the_chosen_tests_need(chosen: list[str], needs: str) -> None:
+    command = [sys.executable, "-m", "tests.project.programs", *chosen]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout == f"{needs}\n"
+
+
+def test_the_readme_says_what_the_tests_install_as_root() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "`scripts/test`, which, where it is root" in text
+    assert "also installs programs of that distribution" in text

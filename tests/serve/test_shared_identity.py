@@ -1,0 +1,60 @@
+"""What processes share: made once, never written again, refused when others may read it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.serve.front import public_host
+from ctrlmgr.serve.shared_identity import is_complete, making, shared_token
+
+
+def token(folder: Path) -> str:
+    return shared_token(folder, random.Random(1))
+
+
+def test_a_token_is_made_once(tmp_path: Path) -> None:
+    made = token(tmp_path)
+    assert shared_token(tmp_path, random.Random(2)) == made
+    assert (tmp_path / "admin.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    token(tmp_path)
+    (tmp_path / "admin.token").chmod(0o644)
+    with pytest.raises(SettingsError, match="others may read"):
+        token(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "two words\n"])
+def test_what_is_no_token_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "admin.token").write_text(content)
+    (tmp_path / "admin.token").chmod(0o600)
+    with pytest.raises(SettingsError, match="holds no token"):
+        token(tmp_path)
+
+
+def test_what_cannot_be_written_is_good_when_nothing_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "identity"
+    folder.mkdir()
+    (folder / ".lock").mkdir()  # as good as a file system that is read-only: it cannot be opened for writing
+    with pytest.raises(SettingsError, match="cannot be written"), making(folder):
+        pass
+    for name in ("ca.crt", "ca.key", "sa.key", "admin.token"):
+        (folder / name).touch()
+    assert is_complete(folder)
+    with making(folder):
+        pass
+
+
+@pytest.mark.parametrize("url", ["k8s.example.com", "http://k8s.example.com", "https://", "https://[::1"])
+def test_what_clients_cannot_reach_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="is no URL"):
+        public_host(url)
+
+
+def test_the_host_of_a_url_is_a_name_in_the_certificate() -> None:
+    assert public_host("https://k8s.example.com:6443/") == "k8s.example.com"
