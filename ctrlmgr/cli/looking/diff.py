@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show what differs between two revisions.")
 @click.argument("kind", required=False)
 @click.argument("name", required=False)
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Only this namespace; by default all of them.")
 @click.option("--from", "first", required=True, metavar="REV|TIME", help="The earlier moment.")
 @click.option("--to", "last", metavar="REV|TIME", help="The later moment; by default now.")

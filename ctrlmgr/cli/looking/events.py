@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ctrlmgr.cli.options import DATABASE, ResourceName, opened_log, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import is_copy, takes_log
+from ctrlmgr.cli.options import ResourceName, opened_for_reading, opened_log, output_option
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _LOOK_UP = 1.0
 
 
 @click.command(short_help="Print the events of the log.")
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="REV", help="Only events after this revision.")
 @click.option(
     "--resource", type=ResourceName(), metavar="RESOURCE", help="Only this resource: pods, leases.coordination.k8s.io."
@@ -55,7 +56,10 @@ def events(
 
     if follow and output == "json":
         raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
-    with opened_log(loaded) as log:
+    if follow and is_copy(loaded):
+        raise click.UsageError("--follow is for a database; of a server look again, which brings what is new alone")
+    opened = opened_for_reading if is_copy(loaded) else opened_log
+    with opened(loaded) as log:
         found = (
             event
             for event in itertools.chain.from_iterable(_pages(log, after, resource, follow=follow))

@@ -9,7 +9,8 @@ import click
 
 from ctrlmgr.cli.looking.arguments import DEFAULT_NAMESPACE, at_option, moment, namespace_option, opened
 from ctrlmgr.cli.looking.chosen import Chosen, chosen
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Show objects as they were at any revision.")
 @click.argument("wanted", nargs=-1, required=True, metavar="KIND[,KIND]... [NAME]... | KIND/NAME...")
 @namespace_option
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
 @at_option("As it was then")
 @click.option("--show-managed-fields", is_flag=True, help="Leave metadata.managedFields in what is printed.")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from ctrlmgr.cli.looking import asking
-from ctrlmgr.cli.options import DATABASE, configure_logging, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import is_copy, takes_log
+from ctrlmgr.cli.options import configure_logging, output_option
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Ask the log in SQL; nothing can be written.")
 @click.argument("question", required=False)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
 @click.option(
     "-f",
@@ -71,6 +72,8 @@ def sql(
         _list(output)
         return
     audit = audit or question in audit_questions()
+    if audit and is_copy(loaded):
+        raise click.UsageError("audited requests are kept beside the server and are not part of its log: ask there")
     opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
     with opened as database:
         database.refuse_power()
