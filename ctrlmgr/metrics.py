@@ -1,4 +1,4 @@
-"""Every metric ctrlmgr exports, but for what only controllers of workloads count (`controllers.workloads.metrics`).
+"""Every metric ctrlmgr exports, but for what `controllers.workloads.metrics` and `informer.quarantine` count.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
@@ -11,7 +11,6 @@ Guarantees:
 
 from __future__ import annotations
 
-import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -272,9 +271,6 @@ def leader_election_status(name: str) -> Gauge:
     status = _master.labels(name)
     status.set(0)
     return status
-
-
-Gauge("python_allocated_blocks", "Blocks of memory that objects occupy").set_function(sys.getallocatedblocks)
 
 
 def in_flight(request_kind: str) -> Gauge:

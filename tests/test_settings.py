@@ -221,6 +221,8 @@ VALUES = {
     "controllers.node_cidr_mask_size_ipv6": "65",
     "controllers.cidr_allocator_type": "CloudAllocator",
     "controllers.node_monitor_period": "1s",
+    "controllers.pvclaimbinder_sync_period": "1s",
+    "controllers.concurrent_ephemeralvolume_syncs": "2",
     "controllers.node_monitor_grace_period": "10s",
     "controllers.node_startup_grace_period": "10s",
     "controllers.node_eviction_rate": "100",

@@ -25,6 +25,7 @@ from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
 from ctrlmgr.admission.plugins.limit_ranger import LimitRanger
+from ctrlmgr.admission.plugins.mutating_policies import MUTATING_BINDINGS, MUTATING_POLICIES, MutatingAdmissionPolicy
 from ctrlmgr.admission.plugins.mutating_webhooks import MutatingAdmissionWebhook
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.admission.plugins.node_declared_features import NodeDeclaredFeatureValidator
@@ -49,6 +50,7 @@ from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.service_account import SERVICE_ACCOUNTS, ServiceAccount
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from ctrlmgr.admission.plugins.validating_policies import BINDINGS, POLICIES, ValidatingAdmissionPolicy
 from ctrlmgr.admission.plugins.validating_webhooks import ValidatingAdmissionWebhook
 from ctrlmgr.admission.podsecurity.configuration import read_pod_security
 from ctrlmgr.admission.webhooks.credentials import HookCredentials, read_credentials
@@ -146,12 +148,12 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("NodeDeclaredFeatureValidator", lambda parts: NodeDeclaredFeatureValidator()),
     Entry("JobValidation"),
     Entry("PodResizeValidator", lambda parts: PodResizeValidator()),
-    Entry("MutatingAdmissionPolicy"),
+    Entry("MutatingAdmissionPolicy", lambda parts: MutatingAdmissionPolicy(parts.kinds, parts.authorizer)),
     Entry(
         "MutatingAdmissionWebhook",
         lambda parts: MutatingAdmissionWebhook(*parts.asking("MutatingAdmissionWebhook")),
     ),
-    Entry("ValidatingAdmissionPolicy"),
+    Entry("ValidatingAdmissionPolicy", lambda parts: ValidatingAdmissionPolicy(parts.kinds, parts.authorizer)),
     Entry(
         "ValidatingAdmissionWebhook",
         lambda parts: ValidatingAdmissionWebhook(*parts.asking("ValidatingAdmissionWebhook")),
@@ -162,7 +164,16 @@ PLUGINS: Final[Sequence[Entry]] = (
 """Every plugin, in the order they are called."""
 
 
-READ: Final[Sequence[Resource]] = (MUTATING, VALIDATING, SERVICE_ACCOUNTS, QUOTAS)
+READ: Final[Sequence[Resource]] = (
+    MUTATING,
+    VALIDATING,
+    POLICIES,
+    BINDINGS,
+    MUTATING_POLICIES,
+    MUTATING_BINDINGS,
+    SERVICE_ACCOUNTS,
+    QUOTAS,
+)
 """What plugins read for most writes; a process that keeps caches keeps them of these."""
 
 

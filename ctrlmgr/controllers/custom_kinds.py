@@ -38,7 +38,7 @@ def follow_definitions(informers: Informers, follower: Follower) -> None:
         elif change.old is not None and (definition := _established(change.old)) is not None:
             follower.end(definition, Resource(definition.group, definition.accepted.plural))
 
-    informers.informer(DEFINITIONS).add_handler(on_change)
+    informers.informer(DEFINITIONS).add_handler(on_change, vital=True)
 
 
 def _established(obj: Object) -> Definition | None:

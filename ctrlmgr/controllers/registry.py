@@ -22,6 +22,7 @@ from ctrlmgr.controllers import (
     disruption,
     endpoint_slices,
     endpoints,
+    ephemeral_volume,
     garbage_collector,
     horizontal_pod_autoscaler,
     job,
@@ -46,6 +47,8 @@ from ctrlmgr.controllers import (
     token_cleaner,
     ttl,
     ttl_after_finished,
+    volume_binder,
+    volume_expander,
     volume_protection,
 )
 from ctrlmgr.controllers.descriptor import SECTION, ControllerDescriptor
@@ -88,6 +91,9 @@ ALL: list[ControllerDescriptor[Any]] = [
     taint_eviction.DESCRIPTOR,
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
+    volume_binder.DESCRIPTOR,
+    volume_expander.DESCRIPTOR,
+    ephemeral_volume.DESCRIPTOR,
     claim_protection.DESCRIPTOR,
     volume_protection.DESCRIPTOR,
 ]
@@ -102,11 +108,8 @@ ELSEWHERE: Mapping[str, str] = {
 
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
-    "ephemeral-volume-controller": "ephemeral-volume",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "persistentvolume-attach-detach-controller": "attachdetach",
-    "persistentvolume-binder-controller": "persistentvolume-binder",
-    "persistentvolume-expander-controller": "persistentvolume-expander",
     "podcertificaterequest-cleaner-controller": "",
     "resourceclaim-controller": "resource-claim-controller",
     "selinux-warning-controller": "",

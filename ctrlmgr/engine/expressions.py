@@ -11,7 +11,7 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import LIBRARIES
 from ctrlmgr.expressions.library.formats import Format, format_library
-from ctrlmgr.expressions.library.texts import uri_problems
+from ctrlmgr.expressions.library.texts import PATCHES, uri_problems
 from ctrlmgr.expressions.library.written import base64_problems, date_problems, datetime_problems, uuid_problems
 
 _FORMATS: Final = (
@@ -35,5 +35,8 @@ def _as_whole(prefix: str) -> str:
     return prefix[:-1] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
-FUNCTIONS: Final = Functions((*LIBRARIES, format_library({each.name: each for each in _FORMATS})))
+_LIBRARIES: Final = (*LIBRARIES, format_library({each.name: each for each in _FORMATS}))
+FUNCTIONS: Final = Functions(_LIBRARIES)
 """All of them."""
+PATCH_FUNCTIONS: Final = Functions((*_LIBRARIES, PATCHES))
+"""Those of expressions that make JSON patches, too."""

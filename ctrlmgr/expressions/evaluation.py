@@ -11,7 +11,7 @@ Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.costs import cost_of
@@ -64,6 +64,12 @@ class Run:
 
 class Lazy:
     """Fields that are computed when they are asked for."""
+
+    cel_type: ClassVar[types.Type] = types.struct("kubernetes.variables")
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a field."""
+        raise NotImplementedError
 
     def field(self, name: str) -> Any:
         """Return a field's value; raises `EvalError`."""
@@ -381,6 +387,8 @@ def _presence(operand: Step, field: str, cost: int) -> Step:
             container = container.value
         if type(container) is StructValue:
             return field in container.fields
+        if isinstance(container, Lazy):
+            return container.has(field)
         return type(container) is dict and field in container
 
     return test

@@ -6,7 +6,8 @@ reconciles reads the store through a `Lister`.
 """
 
 from ctrlmgr.informer.informer import Change, Informer, Informers
+from ctrlmgr.informer.quarantine import Quarantine
 from ctrlmgr.informer.store import Lister, Store
 from ctrlmgr.informer.watchcache import Feed, WatchCache
 
-__all__ = ["Change", "Feed", "Informer", "Informers", "Lister", "Store", "WatchCache"]
+__all__ = ["Change", "Feed", "Informer", "Informers", "Lister", "Quarantine", "Store", "WatchCache"]

@@ -11,8 +11,11 @@ Guarantees:
   across a re-sync, where only the difference is told: what came and went unseen stays unseen, and an object
   deleted and created again between two looks is one MODIFIED with another uid.
 
-Not promised: containing a handler or index function that raises. That is a programming error which would leave
-some handlers told and others not; it leaves `step`, and so ends `run` and with it the manager.
+- **One handler harms no other.** With a quarantine, a handler that raises is told of nothing any more, for it may have
+  missed what it needs; the others are, the change included. Not so one that is vital: what it raises leaves `step`,
+  and so ends `run` and with it the manager, as without a quarantine (in tests and replays) anything does.
+
+Not promised: containing an index function that raises.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import Expired, LogUnavailable
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.quarantine import Quarantine
 from ctrlmgr.informer.store import IndexFunction, Lister, Store
 from ctrlmgr.informer.watchcache import Feed
 from ctrlmgr.interpreter import collector_paused
@@ -67,13 +71,23 @@ SyncHandler = Callable[[], None]
 class Informer:
     """The store of one resource and who wants to hear of its changes. Made by `Informers.informer`."""
 
-    def __init__(self, resource: Resource, is_telling: Callable[[], bool] = lambda: False) -> None:
-        """Start with an empty store that has not synced; `is_telling` says whether handlers are being told."""
+    def __init__(
+        self,
+        resource: Resource,
+        is_telling: Callable[[], bool] = lambda: False,
+        quarantine: Quarantine | None = None,
+    ) -> None:
+        """Start with an empty store that has not synced; `is_telling` says whether handlers are being told.
+
+        Handlers that raise go into the `quarantine`; without one, what they raise goes on.
+        """
         self.resource = resource
         self._is_telling = is_telling
         self._store = Store()
         self._handlers: list[Handler] = []
         self._sync_handlers: list[SyncHandler] = []
+        self._quarantine = quarantine
+        self._names: dict[Handler | SyncHandler, str] = {}  # of those that may be taken out
         self._synced = False
 
     @property
@@ -94,8 +108,11 @@ class Informer:
         """Let `lister.list` find labels by index; worth it where selectors are looked up often."""
         self._store.add_label_index()
 
-    def add_handler(self, fn: Handler) -> None:
+    def add_handler(self, fn: Handler, *, name: str = "", vital: bool = False) -> None:
         """Have `fn` called with every change, ADDED for what is there when this syncs.
+
+        `name` is what the log and health checks call it. One that is `vital` is never taken out: without what it
+        keeps, others would do wrong.
 
         Once synced it can be added by another handler, on the stepping thread: it is told at once of what is there. At
         other times it is a RuntimeError, as it would miss something.
@@ -106,13 +123,16 @@ class Informer:
             for obj in self._store.list():
                 fn(Change(EventType.ADDED, None, obj, obj.revision))
                 obj.forget_decoded()
+        if not vital:
+            self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
         self._handlers.append(fn)
 
-    def add_sync_handler(self, fn: SyncHandler) -> None:
+    def add_sync_handler(self, fn: SyncHandler, *, name: str = "") -> None:
         """Have `fn` called after each re-sync, once its differences are told: what came and went unseen is not in them.
 
         Kubernetes' informers tell of every object after a relist; a controller that needs that asks for it here.
         """
+        self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
         self._sync_handlers.append(fn)
 
     def _apply(self, event: Event) -> Change | None:
@@ -131,7 +151,21 @@ class Informer:
 
     def _tell(self, change: Change) -> None:
         for handler in self._handlers:
-            handler(change)
+            try:
+                handler(change)
+            except Exception as error:
+                if not self._take_out(handler, change.object.key, error):
+                    raise
+
+    def _take_out(self, handler: Handler | SyncHandler, key: Key | None, error: Exception) -> bool:
+        """Tell a handler that raised of nothing any more; False if it has to be told, or the error is not its own."""
+        name = self._names.get(handler)
+        if name is None or self._quarantine is None or not self._quarantine.holds(error):
+            return False
+        self._handlers = [each for each in self._handlers if each is not handler]
+        self._sync_handlers = [each for each in self._sync_handlers if each is not handler]
+        self._quarantine.take(self.resource, name, key, error)
+        return True
 
     def _tell_synced(self, changes: Iterator[Change]) -> None:
         if self._handlers:
@@ -141,7 +175,11 @@ class Informer:
                     change.new.forget_decoded()  # what handlers read of it; see `Store.replace`
         if self._synced:
             for handler in self._sync_handlers:
-                handler()
+                try:
+                    handler()
+                except Exception as error:
+                    if not self._take_out(handler, None, error):
+                        raise
         self._synced = True
 
 
@@ -168,8 +206,12 @@ class Informers:
 
     name = "informers"
 
-    def __init__(self, log: EventLog, feed: Feed, *, clock: Clock) -> None:
-        """Take snapshots from `log` and events from `feed`, which must be a feed of that log."""
+    def __init__(self, log: EventLog, feed: Feed, *, clock: Clock, quarantine: Quarantine | None = None) -> None:
+        """Take snapshots from `log` and events from `feed`, which must be a feed of that log.
+
+        Handlers that raise go into the `quarantine`; without one, what they raise ends this.
+        """
+        self._quarantine = quarantine
         self._log = log
         self._feed = feed
         self._clock = clock
@@ -207,7 +249,7 @@ class Informers:
         if informer is None:
             if self._synced and not self._telling:
                 raise RuntimeError(f"an informer of {resource} was asked for after the sync")
-            informer = self._informers[resource] = Informer(resource, lambda: self._telling)
+            informer = self._informers[resource] = Informer(resource, lambda: self._telling, self._quarantine)
             if self._telling:
                 self._added.append(informer)
         return informer
@@ -231,6 +273,10 @@ class Informers:
             finally:
                 self._waiting -= 1
         return True
+
+    def problem(self) -> str | None:
+        """Return which handlers raised and hear of nothing any more; None if all do."""
+        return None if self._quarantine is None else self._quarantine.problem()
 
     def has_synced(self) -> bool:
         """Whether every informer has."""
@@ -311,7 +357,7 @@ class Informers:
         """Sync unless that was done, then follow the feed until `stop`.
 
         Syncs again when it has fallen out of the feed's history; tries again every second while the log
-        cannot be reached. What a handler raises, and any other error of the log, ends it.
+        cannot be reached. What a handler raises that is not taken out, and any other error of the log, ends it.
         """
         must_sync = not self._synced
         while not stop.is_set():

@@ -133,7 +133,7 @@ class Election:
         self._acting = False
         for controller in controllers:
             controller.stand_by()
-        leases.add_handler(self._on_lease)
+        leases.add_handler(self._on_lease, vital=True)
 
     def is_leading(self) -> bool:
         """Whether what only the leader runs runs here, and has not been told to stop."""

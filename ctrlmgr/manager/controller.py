@@ -135,9 +135,9 @@ class Controller:
     def watch(self, watch: Watch) -> None:
         """Watch something else too; called before its informer has synced."""
         self._watches.append(watch)
-        watch.informer.add_handler(self._handler(watch))
+        watch.informer.add_handler(self._handler(watch), name=self.name)
         if watch.after_sync:
-            watch.informer.add_sync_handler(self._sync_handler(watch))
+            watch.informer.add_sync_handler(self._sync_handler(watch), name=self.name)
 
     def work_from(self, queue: WorkQueue[Key]) -> None:
         """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""

@@ -33,6 +33,8 @@ class Verdict(enum.Enum):
     """The recording has the object and we do not."""
     UNEXPECTED = "unexpected"
     """We have the object and the recording does not."""
+    UNPAIRED = "unpaired"
+    """The recording has a write that ours have no counterpart to; of each write, if that was asked for."""
     RESTLESS = "restless"
     """Our controllers did not become quiescent, so that nothing can be said of their result."""
 

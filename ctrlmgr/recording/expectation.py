@@ -49,6 +49,8 @@ class Expectation:
         self.ownership = ownership
         self.objects: dict[Key, Object] = {}
         self.changed: set[Key] = set()  # since the last `checkpoint`
+        self.expected = 0
+        """How many of the recorded changes were the recorded controller's."""
         self._managed: dict[Key, Managed] = {}  # of each of `objects`
         self._created: dict[Key, Revision] = {}
         self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and are not back
@@ -73,6 +75,11 @@ class Expectation:
 
     def take(self, change: Change) -> bool:
         """Record a change of the owned kind; True if it is an input, False if the recorded controller made it."""
+        is_input = self._take(change)
+        self.expected += not is_input
+        return is_input
+
+    def _take(self, change: Change) -> bool:
         obj = change.object
         key = obj.key
         self.changed.add(key)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.api.resource import PODS, Resource, Revision
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
 from ctrlmgr.errors import RecordingError
@@ -27,6 +27,7 @@ from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
+from ctrlmgr.recording.every_write import Moments, Plan, WriteTracker
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, Entry, RecordingReader
 from ctrlmgr.recording.judged.autoscalers import JudgedAutoscalers
@@ -59,6 +60,9 @@ class Progress(NamedTuple):
 class Replay:
     """Replays one recording into one log; for one thread."""
 
+    _namespaces: OwnedNamespaces | None = None
+    _slices: OwnedSlices | None = None
+
     def __init__(
         self,
         log: EventLog,
@@ -69,6 +73,8 @@ class Replay:
         owns: Iterable[Ownership] = (),
         shares: Mapping[str, Sequence[Resource]] | None = None,
         judges: Collection[str] = JUDGED,
+        tracks: bool = False,
+        plan: Plan | None = None,
     ) -> None:
         """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
 
@@ -76,30 +82,47 @@ class Replay:
         kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
         as whom in the recording: that is expected of them then. `shares` says of such controllers which kinds they and
         clients both write; the recorded ones wrote under their names. `judges` are names of controllers that are only
-        asked for what the recorded ones decided.
+        asked for what the recorded ones decided. With `tracks`, each single write is compared, and our controllers
+        answer every input at once, or when the `plan` says: see `every_write`.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
         shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
         self._shared = SharedKinds(self._stage, shared) if shared else None
+        self._given: list[OwnedEndpoints] = []  # what `owns` says, as far as its controllers run
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
         self._expecting = [each for each in self._watching if each.expects_others]
         self._autoscalers = self._judging() if controllers and judges else None
         self._findings = Findings()
+        self._moments: Moments = plan.moments if plan is not None else {}
+        self._tracker = WriteTracker() if tracks else None
+        self._prompt: tuple[str, ...] = ()  # the controllers that answer each input at once
+        if self._tracker is not None:
+            self._stage.writings.append(self._tracker)
+            every = [name for owned in self._owned.values() for name in owned.track(self._tracker)]
+            self._prompt = tuple(dict.fromkeys(every)) if plan is None else ()
+        if plan is not None and self._namespaces is not None:
+            self._namespaces.known_held = plan.held
         self._file = ""
         self._seconds = 0.0
         self._line = self._events = self._checkpoints = self._compared = 0
 
     def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
         """Yield what is owned when controllers of these names run."""
-        for ownership in ownerships_of(controllers, (*OWNERSHIPS, *owns)):
-            yield OwnedEndpoints(self._stage, ownership)
+        given = tuple(owns)
+        for ownership in ownerships_of(controllers, (*OWNERSHIPS, *given)):
+            owned = OwnedEndpoints(self._stage, ownership)
+            if ownership in given:
+                self._given.append(owned)
+            yield owned
         if keepers := [name for name in controllers if name in MANAGERS]:
-            yield OwnedSlices(self._stage, keepers)
+            self._slices = OwnedSlices(self._stage, keepers)
+            yield self._slices
         if NAMESPACE_CONTROLLER in controllers:
-            yield OwnedNamespaces(self._stage, self._stage.kinds)
+            self._namespaces = OwnedNamespaces(self._stage, self._stage.kinds)
+            yield self._namespaces
         if self._shared is not None:
             yield from self._shared.kinds
 
@@ -118,8 +141,8 @@ class Replay:
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
         """Replay everything `reader` yields and return what was found.
 
-        Raises `RecordingError` as the reader does, after everything above the fault has gone into the log:
-        `report` then tells how far that is. `on_progress` is called every few hundred lines.
+        Raises `RecordingError`, and whatever ends it, as the reader does, after everything above the fault has gone
+        into the log: `report` then tells how far that is. `on_progress` is called every few hundred lines.
         """
         self._file = reader.path
         began = time.perf_counter()  # the one reading of real time: it goes into the report's rate only
@@ -147,12 +170,28 @@ class Replay:
             checkpoints=self._checkpoints,
             objects_compared=self._compared,
             decisions_compared=0 if self._autoscalers is None else self._autoscalers.judged,
-            divergences=self._findings.all(),
+            divergences=self._divergences(),
+            paired=() if self._tracker is None else self._tracker.paired(),
             unjudged=tuple(self._unjudged()),
             revision=head.revision,
             hash=head.hash.hex(),
             seconds=self._seconds,
         )
+
+    def unmatched(self) -> Sequence[Ownership]:
+        """Return those of `owns` of which nothing in the recording was written as they say."""
+        return [owned.ownership for owned in self._given if not owned.expected]
+
+    def plan(self) -> Plan:
+        """Return what another replay of the same recording needs to know, to write when the recorded ones did."""
+        held = self._namespaces.held if self._namespaces is not None else {}
+        return Plan({} if self._tracker is None else self._tracker.moments(), held)
+
+    def _divergences(self) -> tuple[Divergence, ...]:
+        found = self._findings.all()
+        if self._tracker is None:
+            return found
+        return tuple(sorted((*found, *self._tracker.divergences()), key=lambda each: (each.line, each.subject)))
 
     def _unjudged(self) -> Iterator[Unjudged]:
         if self._autoscalers is not None:
@@ -195,6 +234,8 @@ class Replay:
                 break
             if isinstance(entry, Change):
                 shared.foresee(entry)
+                if self._tracker is not None and self._slices is not None:
+                    self._slices.foresee(entry)
             waiting.append(entry)
             if len(waiting) > _AHEAD:
                 yield waiting.popleft()
@@ -207,6 +248,8 @@ class Replay:
         moment = _moment(change)
         if self._shared is not None:
             self._shared.before(moment, change.object.revision)
+        if self._tracker is not None:
+            self._tracker.position = change.object.revision
         self._stage.advance_to(moment)
         if self._autoscalers is not None and (found := self._autoscalers.observe(change)) is not None:
             self._findings.add_final(found)
@@ -219,6 +262,14 @@ class Replay:
             owned.observe(change)
         if not expected and (owned is None or not owned.take(change)):
             self._stage.append(change.type, change.object)
+        self._answer(change.object.revision)
+
+    def _answer(self, revision: Revision) -> None:
+        """Let our controllers act where every write is replayed: on each input, or where the recorded ones had."""
+        if self._prompt:
+            self._stage.answer(self._prompt)
+        for resource, subject in self._moments.get(revision, ()):
+            self._owned[resource].act_on(subject)
 
     def _is_expected(self, change: Change) -> bool:
         """Whether a change of a kind that several write is what one of our controllers has to come to by itself."""

@@ -8,6 +8,7 @@ import msgspec
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence
+from ctrlmgr.recording.every_write import Paired
 
 
 class Unjudged(msgspec.Struct, frozen=True):
@@ -47,6 +48,8 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     revision: Revision
     hash: str
     seconds: float
+    paired: tuple[Paired, ...] = ()
+    """How many of the recorded controllers' writes ours have a counterpart to, where every write was asked for."""
 
     @property
     def rate(self) -> float:

@@ -93,20 +93,22 @@ class Writing(Protocol):
         """Take note of what was appended."""
 
 
-def _heard(operation: Operation[T], writing: Writing) -> Operation[T]:
-    """Run an operation of the engine with each of its appends told to `writing`."""
+def _heard(operation: Operation[T], writings: Sequence[Writing]) -> Operation[T]:
+    """Run an operation of the engine with each of its appends told to `writings`."""
     try:
         command: Command = next(operation)
         while True:
             if isinstance(command, Append):
-                command = command._replace(proposals=[writing.named(each) for each in command.proposals])
+                for writing in writings:
+                    command = command._replace(proposals=[writing.named(each) for each in command.proposals])
             try:
                 answer: Any = yield command
             except CtrlmgrError as error:
                 command = operation.throw(error)
                 continue
             if isinstance(command, Append):
-                writing.written(answer)
+                for writing in writings:
+                    writing.written(answer)
             command = operation.send(answer)
     except StopIteration as stop:
         result: T = stop.value
@@ -186,7 +188,8 @@ class Stage:
             kinds, state, clock=clock, random=Random(_SEED), admission=default_chain(kinds, clock)
         )
         self._runner = ControllerRunner(log, state, self._reach)
-        self.writing: Writing | None = None
+        self.writings: list[Writing] = []
+        """Who hears of what our controllers write."""
         self.in_time: Collection[str] = ()
         """Controllers that act when the recording shows that the recorded ones did, and never after its time."""
         self._queues: dict[str, HeldQueue] = {}
@@ -197,7 +200,7 @@ class Stage:
         self._together_until = 0  # what comes later than this (microseconds since 1970) begins an append of its own
 
     def _run_operation(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        heard = operation if self.writing is None else _heard(operation, self.writing)
+        heard = _heard(operation, self.writings) if self.writings else operation
         return self._runner(heard, cause, fence)
 
     def _build(self, name: str, build: ControllerBuilder) -> Controller:
@@ -281,6 +284,15 @@ class Stage:
             queue.add(key)
         if queue.release(key):
             self._run(controller, self._reconciles[controller] + _PATIENCE)
+
+    def answer(self, controllers: Iterable[str]) -> None:
+        """Let controllers use up all the reasons that they have at this moment; raises `Restless` as `settle` does."""
+        self.follow()
+        for name in controllers:
+            queue = self._queues[name]
+            if queue.held:
+                queue.release_all()
+                self._run(name, self._reconciles[name] + _PATIENCE)
 
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
         """Let those `in_time` do all there is to do now, and so many seconds of virtual time pass for it at most.

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ctrlmgr.api.remembered import for_now
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.structs import Structs, attribute, read_value, write_value
@@ -43,10 +44,11 @@ _wanted = _Wanted()
 
 @contextmanager
 def wanted() -> Iterator[None]:
-    """Have this thread convert in slices meanwhile."""
+    """Have this thread convert in slices meanwhile, and remember no longer what it comes by."""
     before, _wanted.now = _wanted.now, True
     try:
-        yield
+        with for_now():
+            yield
     finally:
         _wanted.now = before
 

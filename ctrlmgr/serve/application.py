@@ -33,7 +33,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.framework.app import App
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import Informers, Quarantine, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.capabilities import CAPABILITIES
@@ -94,7 +94,7 @@ class Application(Fronted):
         front = Front(settings, stored.find, clock=clock, random=random, on_use=stored.use)
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
-        informers = Informers(event_log, feed, clock=clock)
+        informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
         backend = _backend(
@@ -223,6 +223,7 @@ class Application(Fronted):
             PING,
             Check("log", probe.problem),
             Check("informer-sync", lambda: None if informers.has_synced() else "the caches have not synced yet"),
+            Check("informer-handlers", informers.problem),
             *self._bootstrapped(),
             *self._elected(),
             *(Check(f"controller/{controller.name}", partial(self._runs, controller)) for controller in controllers),

@@ -299,7 +299,9 @@ class Api:
 
     async def _connect(self, call: Call) -> None:
         gvk = call.endpoint.shown
-        await self._admit(call, Verb.CONNECT, connect_options(gvk, call.request.query, call.path.rest), gvk)
+        options = connect_options(gvk, call.request.query, call.path.rest)
+        told = await self._admit(call, Verb.CONNECT, options, gvk)
+        call.request.headers = (*call.request.headers, *warnings(told))  # whatever comes of it
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
         if self._runtime is not None and target.kind.resource == PODS:

@@ -10,6 +10,7 @@ Guarantees:
 - The cycle collector is off while there is work, and shortly after: it would walk all that a large body is made of,
   over and over, in a single step of a quarter of a second, and find nothing. Where work does not cease it looks at what
   is new every `_LOOK_EVERY` seconds.
+- Objects are made apart as long (`ctrlmgr.allocation`), and what is free is given back to the system afterwards.
 
 How it ends: `PyThreadState_SetAsyncExc` has the interpreter raise `_Overdue` in the thread. It is a `BaseException`, so
 no handler of errors takes it for one. What has been sent is always raised, never taken back: in CPython 3.11 and 3.12
@@ -27,6 +28,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from ctrlmgr.allocation import apart, give_back
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import RequestTimeout, StatusDetails
 from ctrlmgr.interpreter import collector
@@ -67,7 +69,7 @@ class BoundedWork:
         self._workers = Workers(_THREADS)
         self._clock = clock
         self._deadline = deadline
-        self._pause = _Pause(clock)
+        self._pause = _Pause(clock, lambda: self._workers.begin(give_back))
 
     def start(self) -> None:
         """Start the threads."""
@@ -101,10 +103,11 @@ class BoundedWork:
 
 
 class _Pause:
-    """Keeps the cycle collector off while there is work; used on the event loop only."""
+    """Keeps the cycle collector off while there is work, and objects apart; used on the event loop only."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, give_back: Callable[[], None]) -> None:
         self._clock = clock
+        self._give_back = give_back
         self._working = 0
         self._looked_at: float | None = None  # when the collector last looked or was paused; None while it is on
         self._ending: asyncio.TimerHandle | None = None
@@ -118,9 +121,11 @@ class _Pause:
         if self._looked_at is None:
             self._looked_at = now
             collector.pause()
+            apart.begin()
         elif now - self._looked_at > _LOOK_EVERY:
             self._looked_at = now
             gc.collect(1)
+            self._give_back()
 
     def end_soon(self) -> None:
         self._working -= 1
@@ -130,7 +135,9 @@ class _Pause:
     def end(self) -> None:
         if self._looked_at is not None:
             self._looked_at = self._ending = None
+            apart.end()
             collector.resume()
+            self._give_back()
 
 
 class _Piece:

@@ -54,6 +54,10 @@ class Workers:
         self._calls.put(work)
         return await future
 
+    def begin(self, call: Callable[[], None]) -> None:
+        """Have a thread call `call`, which raises nothing, without waiting for it."""
+        self._calls.put(call)
+
     def _work(self) -> None:
         while (work := self._calls.get()) is not None:
             work()

@@ -15,7 +15,10 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from ctrlmgr.api import quantity
+from ctrlmgr.engine.validation.metadata import validate_metadata
+from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
 
 MARK: Final = "simulate.ctrlmgr.io/node"
@@ -63,6 +66,8 @@ def templates(text: str) -> list[Template]:
         return []
     if text.isdecimal():
         return [Template(f"node-{number}") for number in range(1, int(text) + 1)]
+    if text.removeprefix("-").isdecimal():
+        raise SettingsError(f"controllers.nodes: {text}: there cannot be fewer than no nodes")
     return _read_file(Path(text).expanduser())
 
 
@@ -73,14 +78,13 @@ def _read_file(path: Path) -> list[Template]:
     node = compose(path, "controllers.nodes")
     if not isinstance(node, yaml.SequenceNode):
         raise SettingsError(f"{path}:1: a list of nodes is expected, each with a `name`")
-    found: list[Template] = []
+    found: dict[str, Template] = {}
     for each in node.value:
-        found += _read_node(path, each)
-    names = [each.name for each in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SettingsError(f"{path}: there are two nodes called {twice!r}")
-    return found
+        for template in _read_node(path, each):
+            if template.name in found:
+                raise SettingsError(f"{place_of(path, each, 'name')}: there are two nodes called {template.name!r}")
+            found[template.name] = template
+    return [*found.values()]
 
 
 def _read_node(path: Path, node: yaml.Node) -> list[Template]:
@@ -115,12 +119,27 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
         isinstance(each, dict) and {"key", "effect"} <= each.keys() for each in taints
     ):
         raise refusal("taints", "each of `taints` has a `key` and an `effect`")
+    taints = [{name: str(value) for name, value in each.items()} for each in taints]
     count = fields.get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise refusal("count", "`count` is a whole number of at least 1")
     names = [fields["name"]] if "count" not in fields else [f"{fields['name']}-{each}" for each in range(1, count + 1)]
     capacity = {**CAPACITY, **tables["capacity"]}
+    wrong = _validate(Template(names[0], tables["labels"], taints, capacity, tables["annotations"]))
+    if wrong is not None:
+        field, what = wrong
+        raise refusal(field, what)
     return [Template(name, tables["labels"], taints, capacity, tables["annotations"]) for name in names]
+
+
+def _validate(template: Template) -> tuple[str, str] | None:
+    """Return which field of a node the API would refuse, and why; None: it would take the node."""
+    node = new_node(template)
+    errors = validate_metadata(node["metadata"], namespaced=False, name_check=subdomain_name) + validate_node(node)
+    if not errors:
+        return None
+    place = str(errors[0].field)
+    return next((each for each in _FIELDS if each in place), "name"), errors[0].message
 
 
 def new_node(template: Template) -> dict[str, Any]:

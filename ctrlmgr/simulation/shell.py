@@ -231,10 +231,10 @@ class _Shell:
         index = 0
         while index < len(tokens):
             kind, raw = tokens[index]
-            if kind == "op" and raw in (">", ">>", "2>"):
+            if kind == "op" and raw.endswith(">"):
                 name = self._word(tokens[index + 1][1]) if index + 1 < len(tokens) else ""
-                if raw != "2>":
-                    target, append = name, raw == ">>"
+                if not raw.startswith("2"):
+                    target, append = name, raw.endswith(">>")
                 index += 1
             elif kind == "word":
                 words += self._words(raw)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -28,8 +29,13 @@ from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.replay import Replay
 from ctrlmgr.recording.report import Report
 from ctrlmgr.recording.stage import open_replay_log
+from ctrlmgr.recording.twice import planned
 
-__all__ = ["ControllerBuilder", "Ownership", "Replayer", "shown"]
+__all__ = ["ControllerBuilder", "NothingCompared", "Ownership", "Replayer", "shown"]
+
+
+class NothingCompared(AssertionError):
+    """A replay in which nothing could diverge, so that a test of it shows nothing."""
 
 
 class Replayer:
@@ -48,22 +54,33 @@ class Replayer:
         owns: Iterable[Ownership] = (),
         apps: Iterable[App] = (),
         database: str = "memory:",
+        every_write: bool = False,
+        must_compare: bool = True,
     ) -> Report:
         """Replay `recording` into an empty log and return what was found.
 
         `controllers` are names of ours (all of them by default), or what builds controllers by name: under one of our
         names a controller takes its place and is held to what was recorded of it. For others `owns` says which kind
-        they write, and as which field manager the recorded one did. The controllers of `apps` run, too. Raises
-        `RecordingError`, and `SettingsError` for a controller that there is not, or a `database` that holds events.
+        they write, and as which field manager the recorded one did. The controllers of `apps` run, too. With
+        `every_write` each single write is compared, too. Raises `RecordingError`, `SettingsError` for a controller that
+        there is not or a `database` that holds events, and `NothingCompared` if the test would have shown nothing: not
+        without `must_compare`.
         """
         self.close()
         clock = ReplayClock()
         ours = replayed(apps)
         built = {**_builders(controllers), **ours.builders}
-        self._log = log = open_replay_log(database, clock)
+        _require_controllers(owns := tuple(owns), built)
+        make = partial(Replay, controllers=built, owns=owns, shares=ours.shares)
+        path = self._folder / recording
         with _quiet():
-            run = Replay(log, clock, controllers=built, owns=owns, shares=ours.shares)
-            return run.run(RecordingReader(self._folder / recording))
+            plan = planned(make, RecordingReader(path)) if every_write else None
+            self._log = log = open_replay_log(database, clock)
+            run = make(log, clock, tracks=every_write, plan=plan)
+            report = run.run(RecordingReader(path))
+        if built and must_compare:
+            _require_comparison(run, report)
+        return report
 
     @property
     def log(self) -> EventLog:
@@ -89,6 +106,21 @@ class Replayer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _require_controllers(owns: Iterable[Ownership], controllers: Mapping[str, ControllerBuilder]) -> None:
+    for each in owns:
+        if each.controller not in controllers:
+            raise NothingCompared(f"{each.controller} owns {each.resource}, and does not run")
+
+
+def _require_comparison(run: Replay, report: Report) -> None:
+    for each in run.unmatched():
+        told = f"{each.controller} is to own {each.resource}, of which the field manager {each.manager} wrote none"
+        raise NothingCompared(f"{told} in {report.file}")
+    if not report.objects_compared and not report.decisions_compared:
+        told = "nothing in it was written by what the controllers that run stand for"
+        raise NothingCompared(f"nothing of {report.file} was compared: {told}")
 
 
 def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | None) -> Mapping[str, ControllerBuilder]:

@@ -44,6 +44,8 @@ class Response(NamedTuple):
     code: int
     body: Any
     warnings: Sequence[str] = ()
+    annotations: Mapping[str, str] = {}
+    """What the audit log would be told."""
 
     @property
     def message(self) -> str:
@@ -116,7 +118,7 @@ class Stage:
         try:
             return self._answer(method, path, Body(media_type, data), {k: [v] for k, v in (query or {}).items()})
         except ApiError as error:
-            return Response(error.code, status.failure(error), error.warnings)
+            return Response(error.code, status.failure(error), error.warnings, error.annotations)
 
     def _answer(self, method: str, path: str, body: Body, query: options.Query) -> Response:
         place = self._parse(path)
@@ -198,7 +200,7 @@ class Stage:
 
 def _shown(answer: Answer) -> Response:
     body = answer.object.to_dict() if answer.object is not None else answer.status
-    return Response(answer.code, body, answer.warnings)
+    return Response(answer.code, body, answer.warnings, answer.annotations)
 
 
 def _list_of(kind: Kind, listing: Listing) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Why a change was made and what it led to, as a graph that can be drawn: events, and the reconciles between them.
 
 Guarantees: the graph has at most `_MOST` events, those nearest to the change first; where there is more, the node it
-would hang from says how much (`hidden`). Edges lead forward in time only. What compaction has taken is still a node,
+would hang from says how much (`hidden`). What is alike is one node (`grouping`), and each says in words what it
+changed. Edges lead forward in time only. What compaction has taken is still a node,
 and so is an event of an object that may not be seen, of which nothing else is told. What is inferred is marked, on the
 node that stands for a reconcile that was not recorded (`iREVISION`), with what speaks for it.
 """
@@ -11,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import NotFound
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.differences import content, differences
 from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.inspection.past import Change
+from ctrlmgr.inspection.secrecy import masked_sides
+from ctrlmgr.inspection.summary import summary
 from ctrlmgr.inspection.wishes import wish
+from ctrlmgr.ui.grouping import grouped
 from ctrlmgr.ui.listing import TYPES
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
@@ -31,6 +37,10 @@ _EVENTS = """
 SELECT e.revision, e.type, e.recorded_at, o.resource, o.namespace, o.name, e.actor, e.user_agent, e.term, e.reconcile_id
 FROM event AS e JOIN object AS o ON o.id = e.object_id WHERE e.revision IN ({marks})"""
 _EVENT_FIELDS = ("revision", "type", "recordedAt", "resource", "namespace", "name", "actor", "userAgent", "term", "run")
+
+_STATES = """
+SELECT e.revision, o.resource, before.body, e.body FROM event AS e JOIN object AS o ON o.id = e.object_id
+JOIN event AS before ON before.revision = e.previous WHERE e.type = 2 AND e.revision IN ({marks})"""
 
 _RUNS = """
 SELECT id, controller, key, attempt, started_at, duration, outcome, message FROM reconcile WHERE id IN ({marks})"""
@@ -84,6 +94,7 @@ class _Growth:
         self._hidden: dict[str, int] = {}
         self._inferring = Inferring(database)
         self._inferred: dict[Revision, Inference] = {}
+        self._said: dict[Revision, list[str]] = {}  # what each event did, in words
 
     def around(self, change: Change) -> dict[str, Any]:
         """Return the graph around a change."""
@@ -93,7 +104,8 @@ class _Growth:
         for _ in range(_LEVELS):
             causes = self._back(causes)
             effects = self._forth(effects)
-        return {"root": f"e{middle}", "nodes": self._nodes(), "edges": sorted(self._edges)}
+        nodes, edges = grouped(self._nodes(), self._edges, f"e{middle}")
+        return {"root": f"e{middle}", "nodes": nodes, "edges": edges}
 
     def _back(self, revisions: Sequence[Revision]) -> list[Revision]:
         """Add what led to events; return what is new."""
@@ -165,6 +177,7 @@ class _Growth:
 
     def _nodes(self) -> list[dict[str, Any]]:
         events = {each["revision"]: each for each in self._read(_EVENTS, _EVENT_FIELDS, self._events)}
+        self._said = {row[0]: _words(*row[1:]) for row in self._rows(_STATES, self._events)}
         nodes: list[dict[str, Any]] = [
             {"id": f"e{revision}", **self._told(revision, events.get(revision))} for revision in sorted(self._events)
         ]
@@ -182,7 +195,7 @@ class _Growth:
             return {"revision": revision, "compacted": True}
         if not self._sight.sees(Resource.parse(fields["resource"]), Key(fields["namespace"], fields["name"])):
             return {"revision": revision, "forbidden": True}
-        return {**fields, "type": TYPES[fields["type"]]}
+        return {**fields, "type": TYPES[fields["type"]], "said": self._said.get(revision, [])}
 
     def _read(self, statement: str, names: Sequence[str], keys: Iterable[int]) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._rows(statement, keys)]
@@ -195,6 +208,13 @@ class _Growth:
         if not numbers:
             return []
         return self._database.query(statement.format(marks=", ".join(map(str, numbers)))).rows
+
+
+def _words(kind: str, before: str, after: str) -> list[str]:
+    """Return what a change did in words; of what is secret, none."""
+    resource = Resource.parse(kind)
+    sides = (content(Object(resource, body.encode())) for body in (before, after))
+    return summary(differences(*masked_sides(resource, *sides)))
 
 
 def _inferred(revision: Revision, inference: Inference, beside: set[str]) -> dict[str, Any]:

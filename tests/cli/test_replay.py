@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ctrlmgr.cli import ExitCode
 from tests.cli.conftest import Run
+from tests.cli.test_import import interrupted
 from tests.recording.samples import SMALL, Script, made_by_hand, service, small_lines, write_lines
 
 
@@ -58,6 +60,7 @@ def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None
         "hash",
         "seconds",
         "rate",
+        "paired",
         "recordingError",
     }
     [divergence] = report["divergences"]
@@ -140,3 +143,41 @@ def test_against_the_same_version_only_the_versions_count(run: Run, diverging: P
 
 def test_there_is_no_other_log(run: Run, diverging: Path, tmp_path: Path) -> None:
     assert run("replay", str(diverging), "--against", f"sqlite:///{tmp_path / 'none.db'}").code != 0
+
+
+def test_every_write_is_counted_by_kind(run: Run) -> None:
+    finished = run("replay", str(SMALL), "--every-write")
+    assert finished.code == 0
+    lines = finished.out.splitlines()
+    (first,) = [number for number, line in enumerate(lines) if line.startswith("every write  ")]
+    assert lines[first].split(None, 2)[2] == "endpoints: 72 of 72 recorded have a counterpart, among 81 of ours"
+    assert "123 of 123 recorded have a counterpart" in lines[first + 1]
+    report = json.loads(run("replay", str(SMALL), "--every-write", "-o", "json").out)
+    assert [(each["resource"], each["recorded"] - each["paired"]) for each in report["paired"]] == [
+        ("endpoints", 0),
+        ("endpointslices.discovery.k8s.io", 0),
+    ]
+    assert json.loads(run("replay", str(SMALL), "-o", "json").out)["paired"] == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("--every-write",)])
+@pytest.mark.parametrize("count", [0, 200, 440])
+def test_ctrl_c_says_where_it_stood_and_how_to_begin_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, arguments: tuple[str, ...]
+) -> None:
+    url = f"sqlite:///{tmp_path}/replayed.db"
+    with monkeypatch.context() as patched:
+        interrupted(patched, "ctrlmgr.cli.recordings.replay", count)
+        stopped = run("replay", str(SMALL), "--database", url, *arguments)
+        patched.undo()
+        interrupted(patched, "ctrlmgr.cli.recordings.replay", count)
+        in_memory = run("replay", str(SMALL), *arguments)
+    assert (stopped.code, stopped.out, stopped.err.count("\n")) == (ExitCode.INTERRUPTED, "", 1)
+    line = f"stopped at line {count + 1} of small.jsonl.gz"
+    again = f"; a replay cannot go on, only begin again: ctrlmgr replay {SMALL}"
+    assert in_memory.err == f"{line}{again}\n"
+    if arguments:  # it was looking ahead, in memory
+        assert stopped.err.startswith(f"{line}{again}")
+    else:
+        assert stopped.err.startswith(f"{line}, which is in {url} now{again}")
+        assert run("verify", "--database", url).code == 0  # nothing is left half done

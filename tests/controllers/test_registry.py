@@ -79,12 +79,12 @@ def test_no_name_means_two_controllers() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", ["persistentvolume-binder", "persistentvolume-binder-controller"])
+@pytest.mark.parametrize("name", ["persistentvolume-attach-detach", "persistentvolume-attach-detach-controller"])
 def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name: str) -> None:
     running, warnings = registry.enabled(["a", name], [A, B])
     assert [each.name for each in running] == [A.name]
     assert warnings == (
-        "controllers.enabled: there is no persistentvolume-binder-controller here: nothing does its work",
+        "controllers.enabled: there is no persistentvolume-attach-detach-controller here: nothing does its work",
     )
     assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
 

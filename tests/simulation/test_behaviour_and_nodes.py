@@ -97,7 +97,15 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
         ("- name: a\n  annotations: {simulate.ctrlmgr.io/node: odd}\n", ":2: simulate.ctrlmgr.io/node: 'odd' is not"),
         ("- name: a\n  labels: x\n", ":2: `labels` is a table"),
         ("- name: a\n  taints: [x]\n", ":2: each of `taints`"),
-        ("- name: a\n- name: a\n", ": there are two nodes called 'a'"),
+        ("- name: a\n- name: a\n", ":2: there are two nodes called 'a'"),
+        (
+            "- name: a\n  taints: [{key: x, effect: Nope}]\n",
+            ':2: metadata.taints[0].effect: Unsupported value: "Nope": supported values: '
+            '"NoSchedule", "PreferNoSchedule", "NoExecute"',
+        ),
+        ("- name: a\n  labels: {'b d': x}\n", ':2: metadata.labels: Invalid value: "b d": name part must consist of'),
+        ("- name: a\n  capacity: {cpu: -1}\n", ':2: status.capacity.cpu: Invalid value: "-1": must be greater than'),
+        (f"- name: {'a' * 254}\n", ":1: metadata.name: Invalid value:"),
         ("name: a\n", ":1: a list of nodes is expected"),
     ],
 )

@@ -93,3 +93,24 @@ def test_an_unknown_command_runs_for_ever_and_is_named() -> None:
 )
 def test_commands_as_words(command: list[str], code: int) -> None:
     assert run_command(command, {}, {}).code == code
+
+
+@pytest.mark.parametrize(
+    ("script", "written", "kept"),
+    [
+        ("echo lost >&2; exit 3", "lost\n", {}),
+        ("echo lost 1>&2", "lost\n", {}),
+        ("echo x 2>&1", "x\n", {}),
+        ("echo x > /f 2>&1", "", {"/f": "x\n"}),
+        ("echo x &> /f; echo y &>> /f", "", {"/f": "x\ny\n"}),
+        ("echo x 1> /f; echo y 1>> /f", "", {"/f": "x\ny\n"}),
+        ("echo x 2>> /f", "x\n", {}),
+        ("echo a2 b1", "a2 b1\n", {}),
+    ],
+)
+def test_where_what_is_written_goes(script: str, written: str, kept: dict[str, str]) -> None:
+    files: dict[str, str] = {}
+    found = run(script, files, {})
+    assert not found.unknown
+    assert "".join(each.written for each in found.lines) == written
+    assert files == kept

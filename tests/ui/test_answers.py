@@ -179,7 +179,8 @@ def test_graphs_hold_what_why_tells(reader: Reader, log: Database) -> None:
     written = log.query("SELECT revision FROM causes WHERE resource = 'endpoints' ORDER BY revision").rows
     for (revision,) in written[::7]:
         graph = Graphs(reader).change(given(revision=revision))["graph"]
-        drawn = {node["revision"] for node in graph["nodes"] if node["id"].startswith("e")}
+        events = [node for node in graph["nodes"] if node["id"].startswith("e")]
+        drawn = {each["revision"] for node in events for each in [node, *node["alike"]]}
         assert drawn == revisions(causes.why(log, revision)) | revisions(causes.effects(log, revision))
         ids = {node["id"] for node in graph["nodes"]}
         assert all(start in ids and end in ids for start, end in graph["edges"])

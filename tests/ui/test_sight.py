@@ -185,7 +185,8 @@ def test_a_graph_leads_through_what_may_not_be_seen_without_telling_of_it(reader
     nodes = questions(reader)["change"](given(endpoints, revision=revision))["graph"]["nodes"]
     unseen = [node for node in nodes if node.get("forbidden")]
     assert unseen
-    assert all(set(node) == {"id", "revision", "forbidden", "hidden"} for node in unseen)
+    assert all(set(node) == {"id", "revision", "forbidden", "hidden", "alike"} for node in unseen)
+    assert not any(node["alike"] for node in unseen)
     runs = [node for node in nodes if node["id"].startswith("r")]
     assert any(run["key"] == run["message"] == "" for run in runs)
 

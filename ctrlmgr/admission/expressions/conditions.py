@@ -56,20 +56,21 @@ class Budget:
 
 
 class Condition(NamedTuple):
-    """One match condition; `problem` says why it can't be evaluated, where it can't."""
+    """One expression with its name; `problem` says why it can't be evaluated, where it can't."""
 
     name: str
     expression: Expression | None
     problem: str = ""
+    source: str = ""
 
 
 def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression]) -> Condition:
     """Read a match condition."""
     name, source = str(fields.get("name") or ""), str(fields.get("expression") or "")
     try:
-        return Condition(name, compile_(source))
+        return Condition(name, compile_(source), source=source)
     except ExpressionRefused as error:
-        return Condition(name, None, str(error))
+        return Condition(name, None, str(error), source)
 
 
 class ConditionsFailed(Exception):
@@ -84,7 +85,7 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
     problems: list[str] = []
     for condition in conditions:
         try:
-            if _value(condition, variables, budget) is False:
+            if value_of(condition, variables, budget) is False:
                 return False
         except NoValue as error:
             problems.append(str(error))
@@ -96,7 +97,8 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
     return not problems
 
 
-def _value(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
+def value_of(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
+    """Return the value of an expression that may not have compiled; raises `NoValue` and `OutOfBudget`."""
     if condition.expression is None:
         raise NoValue(f"compilation error: {condition.problem}")
     return budget.evaluate(condition.expression, variables)

@@ -16,41 +16,24 @@ from typing import Any, ClassVar
 import msgspec
 
 from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.rounds import Rounds
+from ctrlmgr.admission.storing import stored
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
 from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.admission.webhooks.review import shown
-from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.attributes import Attributes, Changer, Verb
 from ctrlmgr.engine.calls.call import Calling, CallOut, Reply
 from ctrlmgr.engine.conversion import converting
-from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.errors import ApiError, InternalError
-
-
-class _Rounds:
-    """What is remembered from the first round to the second."""
-
-    def __init__(self) -> None:
-        self.output: Unstructured | None = None
-        """The object as the first round left it."""
-        self.asked: set[str] = set()
-        """Hooks that want to be asked again, and have been asked."""
-        self.again: set[str] = set()
-        """Hooks to ask again."""
-
-    def require(self) -> None:
-        """Have the hooks asked so far asked again: the object has changed since."""
-        self.again |= self.asked
-        self.asked = set()
 
 
 class MutatingAdmissionWebhook(Plugin):
@@ -81,7 +64,7 @@ class MutatingAdmissionWebhook(Plugin):
         return self._ask_all(attributes, hooks)
 
     def _ask_all(self, attributes: Attributes, hooks: Sequence[Hook]) -> Operation[None]:
-        rounds: _Rounds = attributes.memory.setdefault(self.name, _Rounds())
+        rounds: Rounds = attributes.memory.setdefault(self.name, Rounds())
         if attributes.is_reinvocation and rounds.output != self._shown(attributes):
             rounds.require()
         for index, hook in enumerate(hooks):
@@ -150,7 +133,7 @@ class MutatingAdmissionWebhook(Plugin):
         assert before is not None  # there is an object
         try:
             patched = json_patch(before, operations)
-            attributes.object = yield from self._stored(attributes, asking.invocation, patched)
+            attributes.object = yield from stored(attributes, asking.invocation.kind, patched, self._kinds)
         except ApiError as problem:
             raise _final(str(problem)) from problem
         patch = {"patch": operations, "patchType": "JSONPatch"}
@@ -162,32 +145,6 @@ class MutatingAdmissionWebhook(Plugin):
         """Return the object in the version in which the hook wants it."""
         seen = partial(shown, attributes, attributes.object, invocation.kind, self._kinds)
         return (yield from converting(seen, attributes.around))
-
-    def _stored(self, attributes: Attributes, invocation: Invocation, patched: Unstructured) -> Calling[Unstructured]:
-        """Return a patched object in the stored version, with its defaults."""
-        if attributes.operation is Verb.CONNECT:
-            return patched
-        if attributes.body_kind is not None:
-            return self._kinds.codec_for(attributes.body_kind).read(patched).fields
-        kind = invocation.kind
-        fields = kind.codec.read(patched).fields
-        if kind.converts_last:
-            return (yield from _back(attributes, kind, fields))
-        if kind.to_storage is not None:
-            fields = kind.to_storage(fields)
-        kind.strategy.default(fields)
-        return fields
-
-
-def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[Unstructured]:
-    """Return a custom object that a hook has seen as `kind` in the version of the request."""
-    show = attributes.kind.from_storage
-    if kind is attributes.kind or show is None:
-        return fields
-    obj = Object(kind.storage, kind.codec.encode(fields))
-    shown_again = yield from converting(lambda: show(obj), attributes.around)
-    fields = msgspec.json.decode(shown_again.body)
-    return fields
 
 
 class _Note:

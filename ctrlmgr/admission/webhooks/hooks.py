@@ -33,6 +33,8 @@ class Rule(NamedTuple):
     resources: tuple[tuple[str, str], ...]
     """Pairs of resource and subresource."""
     scope: str
+    names: frozenset[str] = frozenset()
+    """Names of objects; empty for all. Only policies name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Hook:
     """That of its configuration."""
     conditions: tuple[Condition, ...] = ()
     """What must be true of a write besides; empty for nearly all hooks."""
+    excluded: tuple[Rule, ...] = ()
+    """Hooks exclude nothing; policies do."""
 
     @property
     def uid(self) -> str:
@@ -103,7 +107,7 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
         fields["name"],
         index,
         fields.get("clientConfig") or {},
-        tuple(_rule(each) for each in fields.get("rules") or ()),
+        tuple(rule_of(each) for each in fields.get("rules") or ()),
         fields.get("failurePolicy") == "Ignore",
         fields.get("matchPolicy") != "Exact",
         selector_of(fields.get("namespaceSelector") or {}),
@@ -117,7 +121,8 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
     )
 
 
-def _rule(fields: Mapping[str, Any]) -> Rule:
+def rule_of(fields: Mapping[str, Any]) -> Rule:
+    """Read a rule of operations and resources."""
     resources = [each.partition("/") for each in fields.get("resources") or ()]
     return Rule(
         frozenset(fields.get("operations") or ()),
@@ -125,4 +130,5 @@ def _rule(fields: Mapping[str, Any]) -> Rule:
         frozenset(fields.get("apiVersions") or ()),
         tuple((resource, subresource) for resource, _, subresource in resources),
         fields.get("scope") or "*",
+        frozenset(fields.get("resourceNames") or ()),
     )

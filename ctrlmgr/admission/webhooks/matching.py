@@ -1,15 +1,16 @@
-"""Which hooks are asked about a write, and about which version of the object.
+"""Which hooks and policies a write concerns, and about which version of the object they decide.
 
-Guarantees: a hook that is asked about an equivalent version gets the object converted to that version; hooks are never
-asked about the objects that configure admission.
+Guarantees: one that decides on an equivalent version gets the object converted to that version; hooks are never asked
+about the objects that configure admission.
 
-Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}`.
+Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}` and
+`pkg/admission/plugin/policy/matching/matching.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from ctrlmgr.admission.webhooks.hooks import Hook, Rule
 from ctrlmgr.api.resource import NAMESPACES, Key
@@ -17,6 +18,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.errors import InternalError
 
 _EXEMPT = frozenset(
@@ -29,6 +31,30 @@ _EXEMPT = frozenset(
         "MutatingAdmissionPolicyBinding",
     )
 )
+
+
+class Selection(Protocol):
+    """Which writes something is for: a hook, a policy, or its binding."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Of what."""
+
+    @property
+    def excluded(self) -> tuple[Rule, ...]:
+        """Of what not, whatever the rules say."""
+
+    @property
+    def matches_equivalent(self) -> bool:
+        """Whether it is also for other versions of what its rules name."""
+
+    @property
+    def namespaces(self) -> LabelSelector | None:
+        """In which namespaces; None: the selector cannot be read, which no write passes."""
+
+    @property
+    def objects(self) -> LabelSelector | None:
+        """Of which objects."""
 
 
 class Invocation(NamedTuple):
@@ -45,24 +71,30 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
-    """Return how a hook is asked about a write, None if it is not asked.
+    """Return how a hook is asked about a write, None if it is not asked; raises as `selected_kind` does."""
+    kind = selected_kind(hook, attributes, kinds)
+    return Invocation(hook, kind) if kind is not None else None
 
-    Raises `NotFound` or `InternalError` where a hook would be asked but its namespace selector cannot be evaluated.
+
+def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind | None:
+    """Return as what kind an object is shown to what is for its write, None if that is not for it.
+
+    Raises `NotFound` or `InternalError` where it would be, but its namespace selector cannot be evaluated.
     """
     problem: NamespaceProblem | None = None
     try:
-        if not _selects_namespace(hook, attributes):
+        if not _selects_namespace(what, attributes):
             return None
     except NamespaceProblem as found:
         problem = found
-    if not _selects_object(hook, attributes):
+    if not _selects_object(what, attributes):
         return None
-    kind = _matching_kind(hook, attributes, kinds)
-    if kind is None:
+    if what.excluded and _matching_kind(what.excluded, what, attributes, kinds) is not None:
         return None
-    if problem is not None:
+    kind = _matching_kind(what.rules, what, attributes, kinds)
+    if kind is not None and problem is not None:
         raise problem.error
-    return Invocation(hook, kind)
+    return kind
 
 
 class NamespaceProblem(Exception):
@@ -74,7 +106,7 @@ class NamespaceProblem(Exception):
         self.error = error
 
 
-def _selects_namespace(hook: Hook, attributes: Attributes) -> bool:
+def _selects_namespace(hook: Selection, attributes: Attributes) -> bool:
     if not attributes.namespace and attributes.resource != NAMESPACES:
         return True
     if hook.namespaces is None:
@@ -97,7 +129,7 @@ def _namespace_labels(attributes: Attributes) -> Mapping[str, str]:
     return namespace.labels
 
 
-def _selects_object(hook: Hook, attributes: Attributes) -> bool:
+def _selects_object(hook: Selection, attributes: Attributes) -> bool:
     if hook.objects is None:
         return False
     if hook.objects.is_empty:
@@ -108,13 +140,13 @@ def _selects_object(hook: Hook, attributes: Attributes) -> bool:
     return any(hook.objects.matches((each.get("metadata") or {}).get("labels") or {}) for each in states)
 
 
-def _matching_kind(hook: Hook, attributes: Attributes, kinds: Kinds) -> Kind | None:
-    if any(_matches(rule, attributes, attributes.kind) for rule in hook.rules):
+def _matching_kind(rules: Sequence[Rule], what: Selection, attributes: Attributes, kinds: Kinds) -> Kind | None:
+    if any(_matches(rule, attributes, attributes.kind) for rule in rules):
         return attributes.kind
-    if not hook.matches_equivalent:
+    if not what.matches_equivalent:
         return None
     others = list(_equivalents(attributes.kind, kinds))
-    return next((kind for rule in hook.rules for kind in others if _matches(rule, attributes, kind)), None)
+    return next((kind for rule in rules for kind in others if _matches(rule, attributes, kind)), None)
 
 
 def _equivalents(kind: Kind, kinds: Kinds) -> Iterator[Kind]:
@@ -130,6 +162,7 @@ def _matches(rule: Rule, attributes: Attributes, kind: Kind) -> bool:
         and ("*" in rule.groups or kind.resource.group in rule.groups)
         and ("*" in rule.versions or kind.gvk.version in rule.versions)
         and _is_in_scope(rule.scope, attributes)
+        and (not rule.names or attributes.name in rule.names)
         and any(
             resource in ("*", kind.resource.plural) and subresource in ("*", attributes.subresource)
             for resource, subresource in rule.resources

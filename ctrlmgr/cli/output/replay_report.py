@@ -27,6 +27,7 @@ _SAID = {
     Verdict.DIFFERS: "differs",
     Verdict.MISSING: "is in the recording and we do not have it",
     Verdict.UNEXPECTED: "is not in the recording and we have it",
+    Verdict.UNPAIRED: "was written so in the recording, and ours never wrote that",
     Verdict.RESTLESS: "did not become quiescent; the replay stopped here",
 }
 
@@ -111,6 +112,9 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     yield "controllers", f"{report.reconciles:,} reconciles, {report.writes:,} writes"
     decisions = f", {report.decisions_compared:,} decisions of autoscalers" if report.decisions_compared else ""
     yield "checkpoints", f"{report.checkpoints:,}, {report.objects_compared:,} objects compared{decisions}"
+    for number, paired in enumerate(report.paired):
+        said = f"{paired.paired:,} of {paired.recorded:,} recorded have a counterpart, among {paired.ours:,} of ours"
+        yield "" if number else "every write", f"{escape(paired.resource)}: {said}"
     count = f"{len(report.divergences):,}"
     yield "divergences", click.style(count, fg="red" if report.divergences else "green", bold=True)
     for number, each in enumerate(report.unjudged):
@@ -122,7 +126,8 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
 def _divergence(divergence: Divergence) -> Iterator[str]:
     lasted = f" and {divergence.checkpoints - 1} more" if divergence.checkpoints > 1 else ""
     title = click.style(escape(divergence.subject), bold=True)
-    yield f"{title} {_SAID[divergence.verdict]}, at checkpoint {escape(divergence.checkpoint)}{lasted}:"
+    at = "" if divergence.verdict is Verdict.UNPAIRED else "checkpoint "
+    yield f"{title} {_SAID[divergence.verdict]}, at {at}{escape(divergence.checkpoint)}{lasted}:"
     yield from _told(divergence.differences, "recorded")
 
 

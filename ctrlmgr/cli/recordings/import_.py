@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 import shlex
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog.sqllog import SQLLog
-    from ctrlmgr.recording.format import RecordingReader
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -52,6 +50,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     --append goes on from there).
     """
     from ctrlmgr.cli.output.progress import reading
+    from ctrlmgr.cli.recordings.reading import StoppableReader
     from ctrlmgr.logging import mask
     from ctrlmgr.recording.importing import Importer
 
@@ -65,7 +64,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
         try:
             for path in recordings:
                 with reading(path.name, hidden=no_progress) as tell:
-                    tally = importer.run(_reader(path, stop), tell or (lambda reader: None))
+                    tally = importer.run(StoppableReader(path, stop), tell or (lambda reader: None))
                 imported, passed_over = imported + tally.imported, passed_over + tally.passed_over
         except Stopped:
             click.echo(_where(log.head().revision, recordings, mask(database)), err=True)
@@ -79,20 +78,6 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     had = f", {passed_over:,} had been there" if passed_over else ""
     click.echo(f"{imported:,} changes up to revision {reached} are in {mask(database)}{had}", err=True)
     return ExitCode.OK
-
-
-def _reader(path: Path, stop: threading.Event) -> RecordingReader:
-    """Return a reader that ends with `Stopped` between two changes once `stop` is set."""
-    from ctrlmgr.recording.format import Entry, RecordingReader
-
-    class Reader(RecordingReader):
-        def __iter__(self) -> Iterator[Entry]:
-            for entry in super().__iter__():
-                if stop.is_set():
-                    raise Stopped
-                yield entry
-
-    return Reader(path)
 
 
 def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:

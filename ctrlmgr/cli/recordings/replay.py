@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ctrlmgr.cli.options import configure_logging, output_option, takes_settings
+from ctrlmgr.cli.stopping import Stopped, stopping
 from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.framework.replaying import Replayed
     from ctrlmgr.recording.clock import ReplayClock
+    from ctrlmgr.recording.twice import ReplayMaker
     from ctrlmgr.recording.versions import Comparison
 
 MEMORY = "memory:"
@@ -36,9 +40,22 @@ MEMORY = "memory:"
     metavar="URL",
     help="Also compare with the log that another version's replay of the same RECORDING left.",
 )
+@click.option(
+    "--every-write",
+    is_flag=True,
+    help="Compare each single write, not only what has come of them at checkpoints; takes about three times as long.",
+)
 @output_option("table", "json", "yaml")
 @click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
-def replay(loaded: Loaded, recording: Path, database: str, against: str | None, output: str, no_progress: bool) -> int:
+def replay(
+    loaded: Loaded,
+    recording: Path,
+    database: str,
+    against: str | None,
+    every_write: bool,
+    output: str,
+    no_progress: bool,
+) -> int:
     """Load what clients did in RECORDING into a log, run our controllers on it, and compare at every checkpoint.
 
     A recording is what `kubectl get --watch --output-watch-events -o json` prints, best with checkpoints; .gz is
@@ -47,10 +64,13 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     \b
     ctrlmgr replay recording.jsonl.gz
     ctrlmgr replay recording.jsonl.gz --database sqlite:///replayed.db
+    ctrlmgr replay recording.jsonl.gz --every-write
     ctrlmgr replay recording.jsonl.gz -o json > report.json
     ctrlmgr replay recording.jsonl.gz --app shop:app
     ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
+    With --every-write our controllers act when the recorded ones had looked, and each of those's writes has to have its
+    counterpart; without it, several changes of an object between two checkpoints may become one.
     With --against it says which writes of the controllers differ between the versions, whatever was recorded.
 
     Exit codes beside the usual: 1 the results diverge (with --against: the versions differ), 4 the recording cannot
@@ -59,36 +79,64 @@ def replay(loaded: Loaded, recording: Path, database: str, against: str | None, 
     from ctrlmgr.cli import ExitCode
     from ctrlmgr.cli.output import replay_report
     from ctrlmgr.cli.output.progress import reading
-    from ctrlmgr.controllers import registry
+    from ctrlmgr.cli.recordings.reading import StoppableReader
     from ctrlmgr.errors import RecordingError
-    from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.clock import ReplayClock
-    from ctrlmgr.recording.format import RecordingReader
-    from ctrlmgr.recording.replay import JUDGED, Replay
+    from ctrlmgr.recording.twice import planned
 
     configure_logging(loaded.settings)
-    chosen = registry.enabled(loaded.settings.controllers.enabled)
-    for warning in chosen.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    apps = replayed_apps(loaded.settings.controllers.apps)
-    controllers = {each.name: CONTROLLERS[each.name] for each in chosen.descriptors if each.replays}
-    controllers |= apps.builders
-    judges = [each.name for each in chosen.descriptors if each.name in JUDGED]
+    make = _maker(loaded.settings)
     clock = ReplayClock()
     fault: RecordingError | None = None
-    with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
-        run = Replay(log, clock, controllers=controllers, shares=apps.shares, judges=judges)
+    with stopping() as stop:
+        reader, plan, is_kept = StoppableReader(recording, stop), None, False
         try:
-            report = run.run(RecordingReader(recording), tell)
-        except RecordingError as error:
-            fault, report = error, run.report()
-        compared = _compare(log, against) if against else None
+            if every_write:
+                with reading(f"{recording.name}, looking ahead", hidden=no_progress) as tell:
+                    plan = planned(make, reader, tell)
+                reader = StoppableReader(recording, stop)
+            with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
+                run, is_kept = make(log, clock, tracks=every_write, plan=plan), database != MEMORY
+                try:
+                    report = run.run(reader, tell)
+                except RecordingError as error:
+                    fault, report = error, run.report()
+                compared = _compare(log, against) if against else None
+        except Stopped:
+            click.echo(_where(recording, reader.line, database, kept=is_kept), err=True)
+            return ExitCode.INTERRUPTED
     replay_report.write(report, output, fault, compared)
     if fault:
         kept = f"{database} has it up to revision {report.revision}" if database != MEMORY and report.events else ""
         return replay_report.complain(fault, report, kept)
     failed = bool(report.divergences) if compared is None else bool(compared.differences)
     return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _maker(settings: Settings) -> ReplayMaker:
+    """Return what makes replays by the settings, and print the warnings that there are about these."""
+    from ctrlmgr.controllers import registry
+    from ctrlmgr.recording.builders import CONTROLLERS
+    from ctrlmgr.recording.replay import JUDGED, Replay
+
+    chosen = registry.enabled(settings.controllers.enabled)
+    for warning in chosen.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    apps = replayed_apps(settings.controllers.apps)
+    controllers = {each.name: CONTROLLERS[each.name] for each in chosen.descriptors if each.replays}
+    controllers |= apps.builders
+    judges = [each.name for each in chosen.descriptors if each.name in JUDGED]
+    return partial(Replay, controllers=controllers, shares=apps.shares, judges=judges)
+
+
+def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
+    """Say how far it got, and how to begin again: what controllers had in mind is in no log, so none goes on."""
+    from ctrlmgr.logging import mask
+
+    place = f", which is in {mask(database)} now" if kept else ""
+    into = "" if database == MEMORY else " --database URL-OF-AN-EMPTY-LOG"
+    again = f"ctrlmgr replay {shlex.quote(str(recording))}{into}"
+    return f"stopped at line {line} of {recording.name}{place}; a replay cannot go on, only begin again: {again}"
 
 
 def replayed_apps(names: Sequence[str]) -> Replayed:

@@ -71,7 +71,7 @@ class MasterLeases:
         # What the cache last told of each lease, and when that was by our clock.
         self._seen: dict[str, tuple[Revision, float]] = {}
         self._renewed_at: float | None = None
-        leases.add_handler(self._observe)
+        leases.add_handler(self._observe, vital=True)
 
     def _observe(self, change: Change) -> None:
         if change.new is not None:

@@ -39,7 +39,7 @@ class Zones:
         """Follow `nodes`; ask before they sync."""
         self._nodes = nodes.lister
         self._known: tuple[Shares | None] | None = None  # what `shares` returned, until some node changes
-        nodes.add_handler(self._on_node)
+        nodes.add_handler(self._on_node, vital=True)
 
     def of(self, node: str) -> str | None:
         """Return the zone of a node: "" if it is in none, None if there is no such node."""

@@ -37,7 +37,7 @@ class PodChanges:
     def __init__(self, services: Informer) -> None:
         """Index `services` by selector and follow its changes; ask before it syncs. Prefer `pod_changes`."""
         services.add_index(_BY_SELECTOR, _selector_values)
-        services.add_handler(self._on_service)
+        services.add_handler(self._on_service, vital=True)
         self._services: Lister = services.lister
         self._last: tuple[Change | None, list[Key]] = (None, [])
         # What `_select` says of a namespace and labels while the services are as they are. Handlers of services and

@@ -186,7 +186,8 @@ class _CustomOwners:
             self._scopes[name] = Scope(resource, definition.namespaced)
         if resource not in self._listers:
             self._listers[resource] = instances.lister
-            instances.add_handler(self._graph.fold)  # before the controller's own, which asks the graph
+            # Before the controller's own, which asks the graph: one that has missed something would take too much away.
+            instances.add_handler(self._graph.fold, vital=True)
             self._controller.watch(Watch(instances, self._collector.affected))
         for item in self._graph.referring(news) if news else ():
             self._controller.queue.add(item.key)
@@ -208,7 +209,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     listers = {resource: informer.lister for resource, informer in watched.items()}
     graph = Graph(listers, scopes)
     for informer in watched.values():
-        informer.add_handler(graph.fold)  # before the controller's own, which asks the graph
+        informer.add_handler(graph.fold, vital=True)  # before the controller's own, which asks the graph
     collector = GarbageCollector(graph, informers)
     watches = [Watch(informer, collector.affected) for informer in watched.values()]
     controller = assemble(DESCRIPTOR, context, collector, watches, workers=options.concurrent_gc_syncs)

@@ -99,6 +99,8 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
+        # By node, what it is told that is not understood, and has been told of.
+        self._misunderstood: dict[str, list[str]] = {}
         # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
         self._given: dict[Key, tuple[str, ...]] = {}
         # By pod: the revision that is as it should be, and until when it is; what is written comes back as a change.
@@ -134,6 +136,7 @@ class SimulatedNodes:
             self._renewals.drop(name)
             return self._register(name, acting) if node is None else None
         self._report(node, acting)
+        self._tell_problems(node)
         self._renewals.begin(node, acting)
         reported = self._reported.get(name, -_REPORT)
         return Result(requeue_after=max(reported + _REPORT - self._clock.monotonic(), _LOOK))
@@ -162,9 +165,14 @@ class SimulatedNodes:
         client.update(Object.from_dict({**fields, "status": status}), "status")
         if beats:
             self._reported[node.name] = now
-        for problem in problems(node.annotations):
+
+    def _tell_problems(self, node: Object) -> None:
+        """Tell of what a node is told that is not understood, once."""
+        found = problems(node.annotations)
+        for problem in found if self._misunderstood.get(node.name) != found else ():
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
             self._recorder.event(subject, WARNING, "SimulatedBehaviour", problem)
+        self._misunderstood[node.name] = found
 
     def _address(self, name: str, fields: Mapping[str, Any]) -> str:
         """Return a node's address: the one that it has, or the lowest that no other has."""

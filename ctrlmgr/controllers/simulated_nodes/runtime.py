@@ -134,4 +134,5 @@ class SimulatedRuntime:
         """Return why a pod on a simulated node cannot be connected to, None if its node is not simulated."""
         if node is None or not is_marked(node):
             return None
-        return BadRequest(f"node {node.name} is simulated: nothing is executed there, so {what} has nothing to reach")
+        verb = "port-forward" if what == "portforward" else what
+        return BadRequest(f"node {node.name} is simulated: nothing is executed there, so {verb} has nothing to reach")

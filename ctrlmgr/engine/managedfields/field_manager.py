@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from ctrlmgr.api.field import MOST_ERRORS
+from ctrlmgr.api.remembered import Returning
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
@@ -32,6 +33,8 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 _REMEMBERED = 64
 _LARGEST_REMEMBERED = 16 * 1024
+_returns = Returning()
+"""What is created by a template comes again, of all kinds."""
 _LONGEST_TOLD = 64 * 1024
 """Characters of what is wrong with an object that is applied."""
 
@@ -139,7 +142,7 @@ class FieldManager:
         difference = created.get(key)
         if difference is None:
             difference = self._shape.compare({}, new)
-            if len(key) <= _LARGEST_REMEMBERED:
+            if len(key) <= _LARGEST_REMEMBERED and _returns(key):
                 if len(created) >= _REMEMBERED:
                     created.clear()
                 created[key] = difference

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.go_text import escape_html, quote
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.engine.patch.go_value import plain
-from ctrlmgr.schema import slices
 
 _PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # what stands for itself in Go's JSON, and is sorted behind the quote that ends it
 is_plain = re.compile(_PLAIN).fullmatch
@@ -31,8 +30,8 @@ _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
 """What a string may hold that does not stand for itself in Go's JSON, or may not."""
 
 
-_SHORT = 256
-"""Elements shorter than this are remembered, in the forms that are expensive to come by."""
+_LONGEST = 255
+"""Characters of the longest element that is remembered, in the forms that are expensive to come by."""
 
 
 def go_json(value: Any) -> str:
@@ -61,11 +60,6 @@ def item(value: Any) -> str:
     return f"v:{go_json(value)}"
 
 
-def _is_remembered(element: str) -> bool:
-    """Say whether an element may come again: those of a very large object are thousands that never do."""
-    return len(element) < _SHORT and not slices.are_wanted()
-
-
 def canonical(element: str) -> str | None:
     """Return the spelling of an element as Kubernetes writes it, None for unknown kinds (they are ignored).
 
@@ -77,10 +71,10 @@ def canonical(element: str) -> str | None:
         raise ValueError("key must be 2 characters long:")
     if element[1] != ":":
         raise ValueError(f"missing colon: {element}")
-    return (_canonical if _is_remembered(element) else _canonical.__wrapped__)(element)
+    return _canonical(element)
 
 
-@lru_cache(maxsize=4096)
+@remembered(entries=4096, longest=_LONGEST)
 def _canonical(element: str) -> str | None:
     kind, text = element[0], element[2:]
     if kind == "i":
@@ -114,13 +108,9 @@ def are_in_order(elements: Sequence[str]) -> bool:
     return all(each.startswith(start) and _is_simple(each) for each in elements)
 
 
+@remembered(entries=4096, longest=_LONGEST)
 def order(element: str) -> Any:
     """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
-    return (_order if _is_remembered(element) else _order.__wrapped__)(element)
-
-
-@lru_cache(maxsize=4096)
-def _order(element: str) -> Any:
     kind, text = element[0], element[2:]
     if kind == "f":
         return (0, text)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ctrlmgr.api.remembered import Returning
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
 from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape
 from ctrlmgr.engine.patch.go_value import plain
@@ -13,6 +14,8 @@ from ctrlmgr.schema.schema import MISSING
 
 _REMEMBERED = 256
 """How many sets of fields a struct remembers; most objects of a kind have one of a few."""
+
+_returns = Returning()
 
 
 class Field(NamedTuple):
@@ -31,6 +34,10 @@ class _Object(Shape):
 
     def _shape(self, name: str) -> Shape | None:
         raise NotImplementedError
+
+    def of(self, name: str) -> Shape | None:
+        """Return the shape of what is behind a name, None if there is nothing."""
+        return self._shape(name)
 
     def merge(self, old: Any, new: Any) -> Any:
         """Return both sides' fields, those that both have merged."""
@@ -123,9 +130,10 @@ class Struct(_Object):
         present = self._known.get(names)
         if present is None:
             present = [(name, field) for name in sorted(names) if (field := self._field(name)) is not None]
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[names] = present
+            if _returns(names):
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[names] = present
         return present
 
     def _is_empty(self, value: Any) -> bool:

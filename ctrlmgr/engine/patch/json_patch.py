@@ -18,12 +18,14 @@ import msgspec
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.patch.go_value import json_type
-from ctrlmgr.errors import BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
+from ctrlmgr.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
 
 MAX_OPERATIONS: Final = 10_000
 """How many operations one patch may have (`maxJSONPatchOperations`)."""
 MAX_COPIED: Final = 3 * 1024 * 1024
 """How many bytes of JSON the `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes`)."""
+TEST_FAILED: Final = "test failed"
+"""What `problem_of` calls a patch whose test fails."""
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 _FIELDS = ("op", "path", "from", "value")
@@ -31,7 +33,30 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class _DoesNotApply(Exception):
-    """Why an operation failed; callers are told only that one did."""
+    """Why an operation failed; callers are told only that one did, but those of policies."""
+
+    def __init__(self, reason: str) -> None:
+        """Say why; of which operation is known later."""
+        super().__init__(reason)
+        self.operation: Unstructured = {}
+
+
+def problem_of(error: ApiError) -> str:
+    """Return why a patch was refused, in evanphx/json-patch's words; TEST_FAILED where a test failed."""
+    reason = error.__cause__
+    if not isinstance(reason, _DoesNotApply):
+        return str(error)
+    name, path, text = reason.operation.get("op"), reason.operation.get("path"), str(reason)
+    if text.endswith("test failed"):
+        return TEST_FAILED
+    if text.startswith("doc is missing"):
+        quoted = f'"{path}"' if name in ("add", "remove") else f"{path}"
+        return f"{name} operation does not apply: doc is missing path: {quoted}: missing value"
+    if text.startswith("Unable to remove nonexistent"):
+        return f"error in {name} for path: '{path}': {text}: missing value"
+    if text.startswith("Unable to access"):
+        return f"error in {name} for path: '{path}': {text}: invalid index referenced"
+    return text
 
 
 def check_json_patch(operations: Any) -> tuple[str, ...]:
@@ -75,10 +100,18 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     patching = _Patching(document)
     try:
         for operation in operations or ():
-            patching.run(operation or {})
+            _run(patching, operation or {})
     except _DoesNotApply as reason:
         raise Invalid(REJECTED, details=StatusDetails()) from reason
     return patching.root  # type: ignore[no-any-return]  # a list, if a patch made it one, is the codec's to refuse
+
+
+def _run(patching: _Patching, operation: Unstructured) -> None:
+    try:
+        patching.run(operation)
+    except _DoesNotApply as reason:
+        reason.operation = operation
+        raise
 
 
 class _Patching:

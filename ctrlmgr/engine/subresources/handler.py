@@ -70,6 +70,7 @@ def admit_body(
         attributes.kind, attributes.subresource = asked, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
+    request.warnings += ctx.warnings  # what changes the object is an attempt with warnings of its own
     return attributes.fields
 
 

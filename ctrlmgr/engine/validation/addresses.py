@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, invalid, tentatively
 from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.remembered import remembered
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -50,17 +50,9 @@ class Network(NamedTuple):
         return f"{self.base}/{self.length}"
 
 
+@remembered(entries=4096, longest=_LONGEST)  # several rules parse the same address within a request
 def parse_ip(text: str) -> IPAddress | None:
     """Return the address that `text` stands for, None if it stands for none."""
-    return _parse_kept(text) if len(text) <= _LONGEST else _parse(text)
-
-
-@lru_cache(maxsize=4096)  # several rules parse the same address within a request
-def _parse_kept(text: str) -> IPAddress | None:
-    return _parse(text)
-
-
-def _parse(text: str) -> IPAddress | None:
     if ":" not in text:
         return _parse_ipv4(text)
     if "%" in text:
@@ -106,7 +98,7 @@ def _has_leading_zeros(text: str) -> bool:
     return any(len(each) > 4 for each in text.split(":"))
 
 
-@lru_cache(maxsize=16384)
+@remembered(entries=16384, longest=_LONGEST)
 def _is_usual(text: str) -> bool:
     path = Path()
     return not tentatively(

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeAlias
 
+from ctrlmgr.api.remembered import Returning
+
 Check: TypeAlias = Callable[[str], list[str]]
 """Says what is wrong with a value."""
 
@@ -47,15 +49,16 @@ _LONGEST_REMEMBERED = SUBDOMAIN_LENGTH
 
 
 def _remembering(check: Check) -> Check:
-    """Have a check remember values that it found nothing wrong with."""
+    """Have a check remember values that come again and that it found nothing wrong with."""
     right: set[str] = set()
+    returns = Returning(_REMEMBERED)
 
     @wraps(check)
     def remembered(value: str) -> list[str]:
         if value in right:
             return []
         problems = check(value)
-        if not problems and len(value) <= _LONGEST_REMEMBERED:
+        if not problems and len(value) <= _LONGEST_REMEMBERED and returns(value):
             if len(right) >= _REMEMBERED:
                 right.clear()
             right.add(value)

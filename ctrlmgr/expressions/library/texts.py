@@ -1,6 +1,6 @@
-"""Patterns and URLs in texts.
+"""Patterns and URLs in texts, and keys in paths.
 
-Source: apiserver `pkg/cel/library/{regex,urls}.go`.
+Source: apiserver `pkg/cel/library/{regex,urls,jsonpatch}.go`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.regexp import PatternError, TooMuchWork, compiled
 
 TEXTS: Final = Library()
+PATCHES: Final = Library()
+"""What paths of JSON patches are made with."""
 _function = TEXTS.function
 
 
@@ -127,3 +129,8 @@ def _query(url: URL) -> dict[str, list[str]]:
             key, _, value = part.partition("=")
             values.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return values
+
+
+@PATCHES.function("jsonpatch.escapeKey", "(string) -> string")
+def _escape_key(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -21,7 +21,7 @@ from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.framework.remote.api import Api
 from ctrlmgr.framework.remote.log import NoFeed, RemoteLog
 from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Stream
-from ctrlmgr.informer import Change, Informer, Informers
+from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5
 """Seconds after which `run` looks whether it should stop."""
@@ -35,7 +35,7 @@ class RemoteInformers(Informers):
 
         What is in no namespace is followed all the same.
         """
-        super().__init__(log, NoFeed(), clock=clock)
+        super().__init__(log, NoFeed(), clock=clock, quarantine=Quarantine())
         self._api = api
         self._remote = log
         self._random = random

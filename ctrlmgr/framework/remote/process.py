@@ -228,7 +228,7 @@ class RemoteProcess:
         pages = StatusPages(
             address,
             alive=lambda: None if elector is None else elector.problem(),
-            ready=lambda: None if informers.has_synced() else "the caches have not synced yet",
+            ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
         )
         log.info("status pages", address=address[0], port=pages.port)
         return pages

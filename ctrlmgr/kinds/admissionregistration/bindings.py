@@ -10,12 +10,11 @@ from typing import Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, repeated
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
 from ctrlmgr.kinds.admissionregistration.policies import mutating_operation_errors
 from ctrlmgr.kinds.admissionregistration.rules import Raw, default_match, match_errors
-from ctrlmgr.kinds.admissionregistration.unevaluated import UnevaluatedStrategy
 
 _SPEC = Path("spec")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
@@ -26,7 +25,7 @@ _TWICE_TOLD: Final = (
 )
 
 
-class BindingStrategy(UnevaluatedStrategy):
+class BindingStrategy(Strategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding."""
 
     allow_unconditional_update = False

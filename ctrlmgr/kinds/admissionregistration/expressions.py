@@ -8,12 +8,12 @@ Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.expressions import FUNCTIONS, PATCH_FUNCTIONS
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE
@@ -71,23 +71,32 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
     "kubernetes.NamespaceStatus": {"phase": STRING},
 }
 _VARIABLES: Final = "kubernetes.variables"
+OBJECT: Final = struct("Object")
+"""What an apply configuration evaluates to: any fields of any types, in objects named by their path."""
+JSON_PATCH: Final = struct("JSONPatch")
+_PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
 _RIGHTS: Final = {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
 
 
 class Declared:
     """The objects of a write, and the variables that a policy declares."""
 
-    def __init__(self, variables: Mapping[str, Type]) -> None:
-        """Know `variables` with their types."""
-        self._objects = {**_OBJECTS, _VARIABLES: variables}
+    def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
+        """Know `variables` with their types; where `mutates`, expressions may make objects and patches."""
+        self._objects = {**_OBJECTS, _VARIABLES: variables, JSON_PATCH.name: _PATCH_FIELDS}
+        self._mutates = mutates
 
     def field(self, name: str, field: str) -> Type | None:
         """Return the type of a field."""
-        return self._objects[name].get(field)
+        return DYN if _is_object(name) else self._objects[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Whether an expression may make such an object; it may make none of these."""
-        return False
+        """Whether an expression may make such an object."""
+        return self._mutates and (name == JSON_PATCH.name or _is_object(name))
+
+
+def _is_object(name: str) -> bool:
+    return name == OBJECT.name or name.startswith(f"{OBJECT.name}.")
 
 
 class ExpressionRefused(Exception):
@@ -104,6 +113,7 @@ class Scope:
         has_authorizer: bool = True,
         variables: Mapping[str, Type] | None = None,
         object_type: Type = DYN,
+        mutates: bool = False,
     ) -> None:
         """Declare what there is; `variables` None: there are none, nor their name."""
         named = {
@@ -119,7 +129,8 @@ class Scope:
             ),
             **({"variables": struct(_VARIABLES)} if variables is not None else {}),
         }
-        self._environment = Environment(named, FUNCTIONS, Declared(variables or {}))
+        functions = PATCH_FUNCTIONS if mutates else FUNCTIONS
+        self._environment = Environment(named, functions, Declared(variables or {}, mutates=mutates))
 
     def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
         """Return an expression of one of the wanted types, of any if there are none; raises `ExpressionRefused`."""
@@ -134,6 +145,10 @@ class Scope:
             raise ExpressionRefused(f"must evaluate to {choice} but got {runtime_name(expression.type)}")
         return expression
 
+    def compiler(self, *wanted: Type) -> Callable[[str], Expression]:
+        """Return what compiles expressions of these types."""
+        return lambda source: self.compile(source, wanted)
+
 
 class Scopes(NamedTuple):
     """What the expressions of one policy may name, by their place in it."""
@@ -142,8 +157,10 @@ class Scopes(NamedTuple):
     variables: Sequence[Scope]
     """For each variable what comes before it."""
     rules: Scope
-    """For validations, mutations and audit annotations."""
+    """For validations and audit annotations."""
     messages: Scope
+    mutations: Scope
+    """For mutations, which may make objects and patches."""
 
     @staticmethod
     def of(spec: Mapping[str, Any], object_type: Type = DYN) -> Scopes:
@@ -160,6 +177,7 @@ class Scopes(NamedTuple):
             scopes,
             Scope(has_params=has_params, variables=known, object_type=object_type),
             Scope(has_params=has_params, has_authorizer=False, variables=known, object_type=object_type),
+            Scope(has_params=has_params, variables=known, object_type=object_type, mutates=True),
         )
 
 

@@ -1,6 +1,6 @@
 """Admission policies, validating and mutating: what is filled in, and what one may say.
 
-Guarantees: the expressions of a policy that is stored compile, but for those of mutations, which nothing evaluates.
+Guarantees: the expressions of a policy that is stored compile.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
-from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type
-from ctrlmgr.kinds.admissionregistration.expressions import Scope, Scopes, expression_errors
+from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type, list_of
+from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, Scope, Scopes, expression_errors
 from ctrlmgr.kinds.admissionregistration.rules import (
     FAILURE_POLICIES,
     Raw,
@@ -25,7 +25,6 @@ from ctrlmgr.kinds.admissionregistration.rules import (
     default_match,
     match_errors,
 )
-from ctrlmgr.kinds.admissionregistration.unevaluated import UnevaluatedStrategy
 
 _SPEC = Path("spec")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -34,6 +33,7 @@ _MUTATING_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_VALUE_EXPRESSION: Final = 5 * 1024
 _PATCHES: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_RESULTS: Final = {"ApplyConfiguration": OBJECT, "JSONPatch": list_of(JSON_PATCH)}
 _RESERVED: Final = frozenset(
     (
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -44,7 +44,7 @@ _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _breaks_line = re.compile(r"[\n\r]").search
 
 
-class PolicyStrategy(UnevaluatedStrategy):
+class PolicyStrategy(Strategy):
     """What both kinds of policies have in common."""
 
     allow_unconditional_update = False
@@ -95,7 +95,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
         if not mutations:
             yield required(_SPEC.child("mutations"), "mutations must contain at least one item")
         for at, mutation in enumerate(mutations):
-            yield from _mutation_errors(mutation, _SPEC.child("mutations").at(at))
+            yield from _mutation_errors(mutation, _SPEC.child("mutations").at(at), scopes.mutations)
         if not spec.get("reinvocationPolicy"):
             yield required(_SPEC.child("reinvocationPolicy"))
         else:
@@ -206,7 +206,7 @@ def _value_expression_errors(text: str, path: Path, scope: Scope) -> Iterator[Fi
         yield from expression_errors(scope, text, (STRING, NULL), path)
 
 
-def _mutation_errors(mutation: Raw, path: Path) -> Iterator[FieldError]:
+def _mutation_errors(mutation: Raw, path: Path, scope: Scope) -> Iterator[FieldError]:
     patch_type = mutation.get("patchType") or ""
     if not patch_type:
         yield required(path.child("patchType"))
@@ -220,5 +220,7 @@ def _mutation_errors(mutation: Raw, path: Path) -> Iterator[FieldError]:
             yield required(path.child(field), f"must be specified when patchType is {patch_type}")
         elif name == patch_type and not (patch.get("expression") or "").strip():
             yield required(path.child(field, "expression"))
+        elif name == patch_type:
+            yield from expression_errors(scope, patch["expression"], (_RESULTS[name],), path.child(field, "expression"))
         elif name != patch_type and patch is not None:
             yield invalid(path.child(field), f"{{{field}}}", f"must not be specified when patchType is {patch_type}")

@@ -67,11 +67,11 @@ class NodeStrategy(Strategy):
             return []
         held = ((ctx.old or {}).get("spec") or {}).get("podCIDRs") or ()
         cidrs = (obj.get("spec") or {}).get("podCIDRs") or ()
-        return _validate_always(obj) + _validate_pod_cidrs(cidrs, held)
+        return validate_node(obj) + _validate_pod_cidrs(cidrs, held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that addresses are listed once, that what is set once stays, and once more what is always checked."""
-        errors = _validate_always(new)
+        errors = validate_node(new)
         errors += _validate_addresses((new.get("status") or {}).get("addresses") or ())
         spec, before = new.get("spec") or {}, old.get("spec") or {}
         kept = 'except from "" to valid'
@@ -98,7 +98,8 @@ class NodeStrategy(Strategy):
         return {"spec.unschedulable": "true" if obj.view(_Node).spec.unschedulable else "false"}
 
 
-def _validate_always(obj: Unstructured) -> list[FieldError]:
+def validate_node(obj: Unstructured) -> list[FieldError]:
+    """Check what is always checked of a node: taints and amounts of resources."""
     status = obj.get("status") or {}
     errors = _validate_taints((obj.get("spec") or {}).get("taints") or ())
     for field in ("capacity", "allocatable"):

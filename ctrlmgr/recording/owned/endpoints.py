@@ -27,6 +27,7 @@ from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker, Written, whole
 from ctrlmgr.recording.expectation import Expectation, Ownership
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.report import Unjudged
@@ -50,7 +51,28 @@ class OwnedEndpoints:
         self._changed: set[Key] = set()  # in our log, since the last checkpoint
         self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until another client writes it
         self._behind: set[Key] = set()  # what the recorded controller has written since ours acted on it
+        self._tracker: WriteTracker | None = None
         informer.add_handler(self._on_change)
+
+    @property
+    def ownership(self) -> Ownership:
+        """What says whose work this kind is."""
+        return self._ownership
+
+    @property
+    def expected(self) -> int:
+        """How many of the recorded changes were the recorded controller's."""
+        return self._expectation.expected
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Tell of each write from now on."""
+        self._tracker = tracker
+        tracker.follow(self.resource, whole(comparable))
+        return (self._ownership.controller,)
+
+    def act_on(self, subject: Key) -> None:
+        """Let our controller act on an object that it has a reason to look at."""
+        self._stage.act(self._ownership.controller, subject)
 
     def _on_change(self, change: StoreChange) -> None:
         self._changed.add(change.object.key)
@@ -86,7 +108,14 @@ class OwnedEndpoints:
             self._edit(change)
         else:
             self._follow_suit(change)
+            self._track(change)
         return True
+
+    def _track(self, change: Change) -> None:
+        if self._tracker is not None:
+            obj = change.object
+            state = None if change.type is EventType.DELETED else comparable(obj)
+            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state))
 
     def prepare(self) -> None:
         """Do nothing: what our controllers do at a checkpoint needs no preparation."""

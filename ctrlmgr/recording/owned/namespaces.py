@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.object import Object
@@ -34,6 +34,7 @@ from ctrlmgr.informer import Informer, Lister
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
@@ -74,6 +75,11 @@ class OwnedNamespaces:
         self._stand_ins: dict[str, list[Object]] = {}
         self._guessed: set[str] = set()  # namespaces that have had stand-ins
         self._uncompared: Counter[str] = Counter()
+        self.held: dict[str, Sequence[Object]] = {}
+        """What stood in first for what a recording does not show and holds a namespace, by its name."""
+        self.known_held: Mapping[str, Sequence[Object]] = {}
+        """The same, if another replay of the recording has found it out already."""
+        self._is_prompt = False  # whether our controller acts whenever the recorded one had, not at the end alone
         self._changed: set[Key] = set()
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
@@ -115,6 +121,8 @@ class OwnedNamespaces:
         """Note what is in namespaces."""
         obj, resource = change.object, change.object.resource
         self._shown.add(resource)
+        if resource == ENDPOINT_SLICES and change.type is EventType.DELETED and self._is_emptying(change):
+            self._act_at_once(obj.namespace)
         if change.type is EventType.MODIFIED or resource == ENDPOINT_SLICES or resource not in self._content:
             return  # what is modified was there before
         if namespace := obj.namespace:
@@ -134,11 +142,23 @@ class OwnedNamespaces:
         ours = lister.get(obj.key)
         if ours is None:
             return True  # it has come to it already
-        if change.recorded_at - since < Options.namespace_deletion_grace * 1_000_000:
+        if not self._is_emptying(change):
             return False
-        if change.type is EventType.DELETED:
-            return not obj.is_terminating
-        return obj.is_terminating and not ours.is_terminating
+        gone = change.type is EventType.DELETED
+        is_expected = not obj.is_terminating if gone else obj.is_terminating and not ours.is_terminating
+        if is_expected:
+            self._act_at_once(_holder(obj))
+        return is_expected
+
+    def _is_emptying(self, change: Change) -> bool:
+        """Whether the recorded controller may have begun to empty the namespace of what changes."""
+        since = self._ending.get(_holder(change.object))
+        return since is not None and change.recorded_at - since >= Options.namespace_deletion_grace * 1_000_000
+
+    def _act_at_once(self, name: str) -> None:
+        """Let our controller go on with a namespace where the recorded one did."""
+        if self._is_prompt:
+            self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
 
     def take(self, change: Change) -> bool:
         """Append what a client did to a namespace; leave the rest to our controller."""
@@ -157,6 +177,9 @@ class OwnedNamespaces:
             self._edit(obj)
         if obj.is_terminating and obj.name not in self._ending:
             self._ending[obj.name] = change.recorded_at
+            for each in self.known_held.get(obj.name, ()):
+                self._stage.append(EventType.ADDED, each)
+                self._stand_ins.setdefault(obj.name, []).append(each)
             self._stage.act(CONTROLLER_NAME, obj.key)  # which begins to wait, as the recorded one does
         return True
 
@@ -166,6 +189,14 @@ class OwnedNamespaces:
     def passed(self, revision: Revision) -> None:
         """Forget what was before the checkpoint."""
         self._changed.clear()
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Act from now on where the recorded controller did. No single write is told of: see `_left_in`."""
+        self._is_prompt = True
+        return ()
+
+    def act_on(self, subject: Key) -> None:
+        """Do nothing: nothing of it is tracked."""
 
     def unjudged(self) -> Iterable[Unjudged]:
         """Return at how many checkpoints nothing could be said of what was left in a namespace."""
@@ -226,6 +257,7 @@ class OwnedNamespaces:
                 self._stage.append(EventType.ADDED, obj)
                 self._stand_ins.setdefault(namespace.name, []).append(obj)
                 self._guessed.add(namespace.name)
+        self.held.setdefault(namespace.name, tuple(self._stand_ins.get(namespace.name, ())))
 
     def _remove_stand_ins(self, namespace: str) -> None:
         self._stage.follow()

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
+from ctrlmgr.recording.every_write import WriteTracker
 from ctrlmgr.recording.format import Change, Checkpoint
 from ctrlmgr.recording.report import Unjudged
 
@@ -52,6 +53,12 @@ class Owned(Protocol):
 
     def passed(self, revision: Revision) -> None:
         """Note that the recorded controllers had nothing left to do at `revision`, and that all has been compared."""
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Tell of each write of both sides from now on; return the controllers that can act at any moment."""
+
+    def act_on(self, subject: Key) -> None:
+        """Let those controllers act on what they have a reason to look at."""
 
     def unjudged(self) -> Iterable[Unjudged]:
         """Return what of it could not be compared so far."""

@@ -30,6 +30,7 @@ from ctrlmgr.eventlog import Event, EventType, Proposal
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.builders import user_of
 from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker, Written, whole
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.owned.births import Births
 from ctrlmgr.recording.owned.edits import carried_over
@@ -90,7 +91,7 @@ class SharedKinds:
         self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
         self._is_behind = False  # whether the recorded controllers have written since ours acted
         stage.in_time = names
-        stage.writing = self
+        stage.writings.append(self)
 
     def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
         """Return what is recorded to be in a namespace, of a kind that is shared; None for another."""
@@ -160,6 +161,7 @@ class SharedKinds:
         if self._is_expected(kind, change, old):
             self._is_behind = True
             kind.note(change.object.key)
+            kind.tracked(change)
             if change.type is EventType.DELETED:
                 self._births.forget(change.object)
             return True
@@ -240,6 +242,7 @@ class SharedKind:
         self.written: set[Key] = set()
         """Everything that a controller has ever written, the recorded one or ours."""
         self._shared = shared
+        self._tracker: WriteTracker | None = None
         self._recorded: dict[Key, Object] = {}
         self._changed: set[Key] = set()
         self._old: Object | None = None  # of the change that is being observed
@@ -300,6 +303,24 @@ class SharedKind:
     def passed(self, revision: Revision) -> None:
         """Forget what was before the checkpoint."""
         self._changed.clear()
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Tell of each write from now on; its controllers act at the recorded ones' moments anyway."""
+        if self.resource == QUOTAS:
+            return ()  # what they have left is written in admission, with the object that takes it
+        self._tracker = tracker
+        tracker.follow(self.resource, whole(_comparable))
+        return ()
+
+    def act_on(self, subject: Key) -> None:
+        """Do nothing: its controllers act at the recorded ones' moments anyway."""
+
+    def tracked(self, change: Change) -> None:
+        """Tell of a write that a recorded controller made."""
+        if self._tracker is not None:
+            obj = change.object
+            state = None if change.type is EventType.DELETED else _comparable(obj)
+            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state, is_late=True))
 
     def unjudged(self) -> Iterable[Unjudged]:
         """Return nothing: all of it can be compared."""

@@ -18,7 +18,7 @@ verified then, but that every endpoint on it says the same is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -32,8 +32,9 @@ from ctrlmgr.controllers.endpoint_slices.nodes import ZONE
 from ctrlmgr.controllers.endpoint_slices.objects import MANAGER as KEEPER
 from ctrlmgr.controllers.mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
 from ctrlmgr.controllers.mirroring.controller import MANAGER as MIRROR
-from ctrlmgr.eventlog import EventType
+from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Change as StoreChange
+from ctrlmgr.recording.every_write import WriteTracker, Written
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
@@ -62,10 +63,35 @@ class OwnedSlices:
         self._nodes: set[str] | None = set()  # those of which recorded slices told; None when Nodes are recorded
         self._changed: set[Key] = set()
         self._behind: set[Key] = set()  # services whose slices were written since ours acted on them
+        self._tracker: WriteTracker | None = None
         informer.add_index(_BY_SERVICE, self._services_of)
         informer.add_handler(self._on_change)
         self._lister = informer.lister
         self._services = stage.informer(SERVICES).lister
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Tell of each write from now on."""
+        self._tracker = tracker
+        ours = _Slices()
+
+        def states(event: Event) -> Sequence[tuple[Key, Any]]:
+            gone = event.type is EventType.DELETED or not self._is_kept(event.object)
+            return _told(ours, event.object, gone=gone)
+
+        tracker.follow(ENDPOINT_SLICES, states)
+        return self._controllers
+
+    def act_on(self, subject: Key) -> None:
+        """Let our controllers act on a service that they have a reason to look at."""
+        service = Key(subject.namespace, subject.name.partition(" ")[0])
+        for controller in self._controllers:
+            self._stage.act(controller, service)
+
+    def foresee(self, change: Change) -> None:
+        """See to it that there are the nodes that a slice names which comes later: ours may tell of them before."""
+        obj = change.object
+        if obj.resource == ENDPOINT_SLICES and change.type is not EventType.DELETED:
+            self._learn_nodes_of(obj)
 
     def _services_of(self, obj: Object) -> Iterable[str]:
         return (str(service_of(obj)),) if self._is_kept(obj) else ()
@@ -120,7 +146,12 @@ class OwnedSlices:
             if each is not None:
                 self._behind.add(service_of(each))
                 self._changed.add(service_of(each))
-        self._recorded.put(obj.key, None if change.type is EventType.DELETED or not self._is_kept(obj) else obj)
+        gone = change.type is EventType.DELETED or not self._is_kept(obj)
+        told = _told(self._recorded, obj, gone=gone)
+        if self._tracker is not None:
+            self._learn_nodes([service_of(obj)])
+            for key, state in told:
+                self._tracker.recorded((ENDPOINT_SLICES, key), Written(obj.revision, change.line, state))
         return True
 
     def prepare(self) -> None:
@@ -142,13 +173,18 @@ class OwnedSlices:
             return
         self._stage.follow()
         for service in sorted(services):
-            slices = [obj for obj in self._recorded.of(service) if obj.labels.get(MANAGED_BY) == KEEPER]
-            for endpoint in (each for obj in slices for each in obj.view(EndpointSlice).endpoints or ()):
-                # Where addresses that are not ready are published, pods on missing nodes are too, without a zone.
-                name = endpoint.node_name
-                if name and name not in self._nodes and (endpoint.zone or not self._publishes(service)):
-                    self._nodes.add(name)
-                    self._stage.append(EventType.ADDED, _node(name, endpoint.zone or ""))
+            for obj in self._recorded.of(service):
+                self._learn_nodes_of(obj)
+
+    def _learn_nodes_of(self, obj: Object) -> None:
+        if self._nodes is None or obj.labels.get(MANAGED_BY) != KEEPER:
+            return
+        for endpoint in obj.view(EndpointSlice).endpoints or ():
+            # Where addresses that are not ready are published, pods on missing nodes are too, without a zone.
+            name = endpoint.node_name
+            if name and name not in self._nodes and (endpoint.zone or not self._publishes(service_of(obj))):
+                self._nodes.add(name)
+                self._stage.append(EventType.ADDED, _node(name, endpoint.zone or ""))
 
     def _publishes(self, service: Key) -> bool:
         obj = self._services.get(service)
@@ -179,6 +215,19 @@ class _Slices:
         if obj is not None:
             self._objects[key] = obj
             self.by_service.setdefault(service_of(obj), set()).add(key)
+
+
+def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
+    """Put a slice among others, or take it away, and return what those with its ports and addresses say then.
+
+    Slices with others may be written before or after it: in which order does not matter.
+    """
+    service = service_of(obj)
+    known = slices.get(obj.key)
+    places = {place for each in (known, obj) if each is not None for place in said([each]) or ()}
+    slices.put(obj.key, None if gone else obj)
+    after = said(slices.of(service)) or {}
+    return [(Key(service.namespace, f"{service.name} {place}"), after.get(place)) for place in sorted(places)]
 
 
 def service_of(obj: Object) -> Key:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.errors import SettingsError
@@ -95,13 +95,6 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     return digest
 
 
+@remembered(entries=256, longest=_LONGEST_REMEMBERED)  # the same tokens come with one request after the other
 def _digest(token: str) -> bytes:
-    return _remembered(token) if len(token) <= _LONGEST_REMEMBERED else _sha256(token)
-
-
-def _sha256(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-
-
-_remembered = lru_cache(maxsize=256)(_sha256)
-"""The digests of the tokens that come with one request after the other."""

@@ -7,11 +7,12 @@ by definition say nothing of a length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from http import HTTPStatus
 from typing import TypeAlias
 
 from ctrlmgr.api.header_lines import HeaderLine
+from ctrlmgr.api.remembered import remembered
 
 Header: TypeAlias = HeaderLine
 
@@ -61,7 +62,7 @@ def whole(
 
     A header that no other answer has is given as `own`: the others are put together once for many answers.
     """
-    head = _head(code, (date, *headers), keep_alive)
+    head = _head(code, date, tuple(headers), keep_alive)
     if own is not None:
         head += _line(own)
     if not has_body(code):
@@ -71,17 +72,18 @@ def whole(
 
 def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive: bool, chunked: bool) -> bytes:
     """Return the head of an answer whose body follows in pieces."""
-    return b"%b%b\r\n" % (_head(code, (date, *headers), keep_alive), _CHUNKED if chunked else b"")
+    return b"%b%b\r\n" % (_head(code, date, tuple(headers), keep_alive), _CHUNKED if chunked else b"")
 
 
-def _head(code: int, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    return (_lines if len(headers) <= _MOST_REMEMBERED else _lines.__wrapped__)(code, headers, keep_alive)
+def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
+    """Return the head of an answer but for its end; the date, which is another each second, is not remembered."""
+    return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)
 
 
-@lru_cache(maxsize=256)
-def _lines(code: int, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    """Return the head of an answer but for its end; most answers have one of a few."""
-    return b"".join([_status_line(code), *map(_line, headers), b"" if keep_alive else _CLOSE])
+@remembered(entries=256, longest=_MOST_REMEMBERED)
+def _lines(headers: tuple[Header, ...]) -> bytes:
+    """Return the lines of headers; most answers have those of a few."""
+    return b"".join(map(_line, headers))
 
 
 def _line(header: Header) -> bytes:
@@ -91,6 +93,7 @@ def _line(header: Header) -> bytes:
     return line
 
 
+@cache
 def _status_line(code: int) -> bytes:
     try:
         phrase = HTTPStatus(code).phrase

@@ -11,10 +11,11 @@ const MARGIN = 20;
 const MANY = 40;
 const SMALLEST = 0.62;
 const TALLEST = 560;
-const CARD = { width: 196, height: 60 };
+const CARD = { width: 196, height: 76 };
 const SLIM = { width: 196, height: 42 };
 const PILL = { width: 176, height: 42 };
 const LETTER = 6.7;
+const NAMED = 2;
 
 /**
  * @param {{root: string, nodes: any[], edges: Array<[string, string]>}} graph
@@ -69,21 +70,26 @@ function line({ from, to, through }, spots) {
 function event(node, spot, isRoot) {
   const { width, height } = spot;
   const untold = node.compacted ? "compacted" : node.forbidden ? "not for you to see" : "";
-  const name = untold || placed(node);
+  const many = node.alike?.length ?? 0;
+  const name = untold || (many ? several(node) : placed(node));
+  const said = (node.said ?? []).join(", ");
   const rows = [
     s("text", { class: "kind", x: 14, y: 18 }, untold ? "event" : cut(plural(node.resource), 118)),
     s("text", { class: "revision", x: width - 12, y: 18 }, count(node.revision)),
     s("text", { class: "name", x: 14, y: 34 }, cut(name, width - 26)),
+    height > SLIM.height && said && s("text", { class: "said", x: 14, y: 50 }, cut(said, width - 26)),
     height > SLIM.height &&
       !untold &&
-      s("text", { class: "by", x: 26, y: 50 }, cut(who(node.actor), width - 40)),
+      s("text", { class: "by", x: 26, y: 66 }, cut(who(node.actor), width - 40)),
     height > SLIM.height &&
       !untold &&
-      s("circle", { class: `dot ${colour("actor", node.actor)}`, cx: 18, cy: 46, r: 3.5 }),
+      s("circle", { class: `dot ${colour("actor", node.actor)}`, cx: 18, cy: 62, r: 3.5 }),
   ];
   const title = untold
     ? untold
-    : `${node.type} ${node.resource} ${name}\nby ${node.actor} (${node.userAgent})\n${moment(node.recordedAt)}`;
+    : `${node.type} ${node.resource} ${name}\nby ${node.actor} (${node.userAgent})\n${moment(node.recordedAt)}` +
+      (said && `\n${said}`) +
+      (many ? node.alike.map((each) => `\n${each.revision} ${each.name}`).join("") : "");
   const shape = [
     s("title", null, title),
     s("rect", { class: "box", width, height, rx: 8 }),
@@ -103,10 +109,19 @@ function event(node, spot, isRoot) {
       href: link("change", { at: node.revision, run: null }),
       transform: at,
       "data-node": node.id,
+      "data-alike": many ? node.alike.map((each) => each.revision).join(" ") : null,
       "aria-label": `revision ${node.revision}, ${node.type} ${node.resource} ${name}`,
     },
     shape,
   );
+}
+
+/** How several events that are alike are called: how many, and the first of them. */
+function several({ alike, resource }) {
+  const names = [...new Set(alike.map((each) => each.name))];
+  if (names.length === 1) return `${names[0]}, ${count(alike.length)} times`;
+  const rest = names.length > NAMED ? ` … +${count(names.length - NAMED)}` : "";
+  return `${count(names.length)} ${plural(resource)}: ${names.slice(0, NAMED).join(", ")}${rest}`;
 }
 
 function pill(run, spot, chosen) {
@@ -134,7 +149,8 @@ function pill(run, spot, chosen) {
     s(
       "text",
       { class: "by", x: width / 2, y: 33 },
-      run.inferred ? "inferred" : outcome(run) + (run.attempt > 1 ? ` · attempt ${run.attempt}` : ""),
+      (run.alike?.length ? `${count(run.alike.length)} × ` : "") +
+        (run.inferred ? "inferred" : outcome(run)) + (run.attempt > 1 ? ` · attempt ${run.attempt}` : ""),
     ),
     rest(run, spot),
   );

@@ -50,10 +50,15 @@ function heading(found) {
   );
 }
 
+/** How many nodes some stand for: one that several are alike to, for all of them. */
+function standing(nodes) {
+  return nodes.reduce((sum, each) => sum + Math.max(1, each.alike?.length ?? 0), 0);
+}
+
 function legend(found) {
   const { nodes, edges, root } = found.graph;
   const isAlone = nodes.length === 1 && !edges.length;
-  const number = (sort) => count(nodes.filter((each) => each.id.startsWith(sort)).length);
+  const number = (sort) => count(standing(nodes.filter((each) => each.id.startsWith(sort))));
   const guesses = nodes.some((each) => each.inferred) ? `, ${number("i")} inferred` : "";
   const middle = count(Number(root.slice(1)));
   return h(
@@ -112,8 +117,9 @@ function inferred(run) {
 }
 
 function ran(run, graph) {
-  const triggers = graph.edges.filter(([, to]) => to === run.id).length;
-  const writes = graph.edges.filter(([from]) => from === run.id).length;
+  const node = new Map(graph.nodes.map((each) => [each.id, each]));
+  const triggers = standing(graph.edges.filter(([, to]) => to === run.id).map(([from]) => node.get(from)));
+  const writes = standing(graph.edges.filter(([from]) => from === run.id).map(([, to]) => node.get(to)));
   const facts = [
     ["controller", run.controller],
     ["key", run.key],

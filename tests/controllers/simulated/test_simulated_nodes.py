@@ -253,6 +253,16 @@ def test_what_is_not_understood_is_told_of() -> None:
     assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
 
 
+def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:
+    scene = Scene()
+    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "sideways"}}})
+    scene.stage.work()
+    scene.stage.pass_by(400)
+    told = [message for _, reason, message in scene.context.told.events if reason == "SimulatedBehaviour"]
+    assert len(told) == 1
+    assert "'sideways' is not understood" in told[0]
+
+
 def test_it_goes_on_after_a_restart() -> None:
     scene = Scene()
     scene.pod("p", "sleep 5; exit 0", restartPolicy="Never")

@@ -19,6 +19,7 @@ from ctrlmgr.controllers.workloads.hashes import template_hash
 from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.selectors import LabelSelector
 from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
+from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.regexp import compiled
@@ -73,6 +74,7 @@ REMEMBERING: dict[str, Callable[[str], object]] = {
     "resources": Resource.parse,
     "addresses": parse_ip,
     "addresses in lists": is_usual,
+    "names": dns1123_label,
     "images": pull_policy,
     "quantities": lambda text: canonical(f"1{text}"),
     "times": canonical_time,
@@ -85,7 +87,12 @@ REMEMBERING: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_long_texts_are_not_remembered(name: str) -> None:
-    assert left_by(lambda number: REMEMBERING[name](f"a{number}" + "a" * LONG)) < LONG
+    def twice(number: int) -> None:
+        for _ in range(2):
+            with suppress(ValueError, BadRequest):
+                REMEMBERING[name](f"a{number}" + "a" * LONG)
+
+    assert left_by(twice) < LONG
 
 
 def test_the_head_of_an_answer_with_many_warnings_is_not_remembered() -> None:
@@ -113,9 +120,10 @@ def left_by(call: Callable[[int], object]) -> int:
 
 
 def test_elements_of_a_very_large_object_are_not_remembered() -> None:
-    before = path_element._order.cache_info().currsize
-    with slices.wanted():
-        for number in range(100):
-            path_element.order(f'k:{{"name":"made-up-{number}"}}')
-            path_element.canonical(f'k:{{"name":"made-up-{number}"}}')
-    assert path_element._order.cache_info().currsize == before
+    def look(number: int) -> None:
+        with slices.wanted():
+            for each in [*range(100), *range(100)]:
+                path_element.order(f'k:{{"name":"made-up-{number}-{each}"}}')
+                path_element.canonical(f'k:{{"name":"made-up-{number}-{each}"}}')
+
+    assert left_by(look) < LONG

@@ -1,0 +1,180 @@
+"""MutatingAdmissionPolicy: changes what is written by expressions, one after the other.
+
+Guarantees: a mutation sees what those before it made of the object. When one has changed it, the plugins before this
+one see it once more, and so do the policies that want to be asked again. Policies change no policies.
+
+Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, NoValue, OutOfBudget, met
+from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
+from ctrlmgr.admission.expressions.rights import answering
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.policies.mutating import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
+from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
+from ctrlmgr.admission.rounds import Rounds
+from ctrlmgr.admission.storing import stored
+from ctrlmgr.admission.webhooks.review import shown
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.engine.attributes import Attributes, Changer, Verb
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.errors import ApiError, Forbidden, InternalError, StatusCause, StatusDetails
+from ctrlmgr.expressions.costs import MATCH_LIMIT
+from ctrlmgr.expressions.library.authorizing import Ask
+
+MUTATING_POLICIES: Final = Resource(GROUP, "mutatingadmissionpolicies")
+MUTATING_BINDINGS: Final = Resource(GROUP, "mutatingadmissionpolicybindings")
+_UNREADABLE: Final = " cannot be handled as a "
+_PROBLEMS: Final = (NoValue, OutOfBudget, NotApplied, ConditionsFailed)
+
+
+class MutatingAdmissionPolicy(Plugin):
+    """Asks MutatingAdmissionPolicies."""
+
+    name: ClassVar[str] = "MutatingAdmissionPolicy"
+
+    def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
+        """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self._policies = Policies(MUTATING_POLICIES, MUTATING_BINDINGS, read_mutating)
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at everything that can be changed: a policy may come at any time."""
+        return operation is not Verb.DELETE
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where a policy is bound."""
+        return self._policies.any(attributes.view) and not is_policy(attributes)
+
+    def admit(self, attributes: Attributes) -> Decision:
+        """Ask, if there are policies."""
+        if not self._policies.any(attributes.view) or is_policy(attributes) or attributes.object is None:
+            return None
+        return self._ask(attributes)
+
+    def _ask(self, attributes: Attributes) -> Operation[None]:
+        rounds: Rounds = attributes.memory.setdefault(self.name, Rounds())
+        if attributes.is_reinvocation and rounds.output != self._shown(attributes):
+            rounds.require()
+        for bound in self._policies.found(attributes.view):
+            yield from self._ask_policy(attributes, bound, rounds)
+        rounds.output = self._shown(attributes)
+
+    def _shown(self, attributes: Attributes) -> Unstructured | None:
+        return shown(attributes, attributes.object, attributes.kind, self._kinds)
+
+    def _ask_policy(self, attributes: Attributes, bound: Bound[MutatingPolicy], rounds: Rounds) -> Operation[None]:
+        policy = bound.policy
+        try:
+            concern = concern_of(policy, attributes, self._kinds)
+        except UNCONFIGURED as problem:
+            self._fail(attributes, policy, None, f"failed to configure policy: {problem}")
+            return
+        for binding in bound.bindings if concern is not None else ():
+            assert concern is not None  # or there would be no binding
+            yield from self._ask_binding(attributes, policy, binding, concern, rounds)
+
+    def _ask_binding(
+        self, attributes: Attributes, policy: MutatingPolicy, binding: Binding, concern: Concern, rounds: Rounds
+    ) -> Operation[None]:
+        try:
+            found = yield from parameters(binding, concern, attributes, self._kinds)
+        except UNCONFIGURED as problem:
+            self._fail(attributes, policy, binding, f"failed to configure binding: {problem}")
+            return
+        for params in found:
+            asked = f"{policy.name}/{binding.name}/{_name_of(params)}"
+            if attributes.is_reinvocation and asked not in rounds.again:
+                continue
+            try:
+                changed = yield from self._change(attributes, policy, concern, params)
+            except _PROBLEMS as problem:
+                self._fail(attributes, policy, binding, str(problem))
+                changed = False
+            if changed:
+                rounds.require()
+                attributes.should_reinvoke = True
+                attributes.changed_by.append(Changer(f"policy {policy.name}", policy.revision))
+            if policy.reinvoked:
+                rounds.asked.add(asked)
+
+    def _change(
+        self, attributes: Attributes, policy: MutatingPolicy, concern: Concern, params: Unstructured | None
+    ) -> Operation[bool]:
+        """Make all changes of a policy; returns whether they changed anything."""
+        seen = with_namespace((yield from input_of(attributes, concern.kind, self._kinds)))
+
+        def meets(ask: Ask) -> bool:
+            variables = seen.variables(ask, params=params)
+            return met(policy.conditions, variables, Budget(MATCH_LIMIT), fails_open=policy.fails_open)
+
+        if not (yield from answering(meets, self._authorizer, attributes)):
+            return False
+        before = seen.values["object"]
+        after = before
+        for mutation in policy.mutations:
+            after = yield from self._mutate(attributes, policy, mutation, seen, concern, params)
+            seen = seen._replace(values={**seen.values, "object": after})
+        return bool(after != before)
+
+    def _mutate(
+        self,
+        attributes: Attributes,
+        policy: MutatingPolicy,
+        mutation: Mutation,
+        seen: Input,
+        concern: Concern,
+        params: Unstructured | None,
+    ) -> Operation[Unstructured]:
+        """Make one change, and return what has become of the object."""
+
+        def compute(ask: Ask) -> Unstructured:
+            return mutated(policy, mutation, seen.variables(ask, params=params), concern.kind)
+
+        before: Unstructured = seen.values["object"]
+        after = yield from answering(compute, self._authorizer, attributes)
+        if after == before:
+            return before
+        try:
+            attributes.object = yield from stored(attributes, concern.kind, after, self._kinds)
+        except ApiError as problem:
+            raise _unreadable(str(problem).partition(_UNREADABLE)[2].partition(": ")[2] or str(problem)) from problem
+        now = yield from input_of(attributes, concern.kind, self._kinds)
+        changed: Unstructured = now.values["object"]
+        return changed
+
+    def _fail(self, attributes: Attributes, policy: MutatingPolicy, binding: Binding | None, problem: str) -> None:
+        """Refuse the write, unless the policy lets writes go on."""
+        if not policy.fails_open:
+            raise _refusal(attributes, policy, binding, problem)
+
+
+def _name_of(params: Unstructured | None) -> str:
+    metadata = (params or {}).get("metadata") or {}
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+
+
+def _refusal(attributes: Attributes, policy: MutatingPolicy, binding: Binding | None, problem: str) -> Forbidden:
+    by = f"policy '{policy.name}'" + (f" with binding '{binding.name}'" if binding is not None else "")
+    message = f"{by} denied request: {problem}"
+    about: Sequence[StatusCause] = (StatusCause("", message),)
+    details = forbidden(attributes.resource, attributes.called(), "").details
+    error = Forbidden(message, details=details._replace(causes=tuple(about)) if details is not None else None)
+    error.reason = "Invalid"
+    return error
+
+
+def _unreadable(problem: str) -> InternalError:
+    details = StatusDetails(causes=(StatusCause(message=problem),))
+    return InternalError(f"Internal error occurred: {problem}", details=details)

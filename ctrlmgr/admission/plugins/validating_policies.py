@@ -1,0 +1,165 @@
+"""ValidatingAdmissionPolicy: judges writes by expressions, with the parameters that bindings name.
+
+Guarantees: every policy and binding that is for a write is asked; of several denials the first is the answer. What
+cannot be configured denies the write, unless the policy lets writes go on then. Policies judge no policies.
+
+Rules come from apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
+from ctrlmgr.admission.expressions.rights import answering
+from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
+from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
+from ctrlmgr.admission.webhooks.asking import compact
+from ctrlmgr.api.go_text import escape_html
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.errors import ApiError, Forbidden, StatusCause
+from ctrlmgr.expressions.library.authorizing import Ask
+
+POLICIES: Final = Resource(GROUP, "validatingadmissionpolicies")
+BINDINGS: Final = Resource(GROUP, "validatingadmissionpolicybindings")
+_CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+_FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
+
+
+class _Denial(NamedTuple):
+    """Why a write is denied."""
+
+    policy: str
+    binding: str
+    """Empty where the policy itself cannot be configured."""
+    message: str
+    reason: str = ""
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    """Asks ValidatingAdmissionPolicies."""
+
+    name: ClassVar[str] = "ValidatingAdmissionPolicy"
+
+    def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
+        """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self._policies = Policies(POLICIES, BINDINGS, read_validating)
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Look at everything: a policy may come at any time."""
+        return True
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Look at the object where a policy is bound."""
+        return self._policies.any(attributes.view) and not is_policy(attributes)
+
+    def validate(self, attributes: Attributes) -> Decision:
+        """Ask, if there are policies."""
+        if not self._policies.any(attributes.view) or is_policy(attributes):
+            return None
+        return self._ask(attributes)
+
+    def _ask(self, attributes: Attributes) -> Operation[None]:
+        denials: list[_Denial] = []
+        for bound in self._policies.found(attributes.view):
+            denials += yield from self._ask_policy(attributes, bound)
+        if denials:
+            raise _refusal(attributes, denials[0])
+
+    def _ask_policy(self, attributes: Attributes, bound: Bound[ValidatingPolicy]) -> Operation[list[_Denial]]:
+        policy = bound.policy
+        try:
+            concern = concern_of(policy, attributes, self._kinds)
+        except UNCONFIGURED as problem:
+            return [] if policy.fails_open else [_Denial(policy.name, "", f"failed to configure policy: {problem}")]
+        if concern is None:
+            return []
+        asking = _Asking(attributes, policy, concern, self._kinds, self._authorizer)
+        denials: list[_Denial] = []
+        for binding in bound.bindings:
+            try:
+                denials += yield from asking.ask(binding)
+            except UNCONFIGURED as problem:
+                if not policy.fails_open:
+                    denials.append(_Denial(policy.name, binding.name, f"failed to configure binding: {problem}"))
+        for key, values in asking.annotations.items():
+            attributes.annotations.setdefault(f"{policy.name}/{key}", ", ".join(values))
+        return denials
+
+
+class _Asking:
+    """One policy and one write."""
+
+    def __init__(
+        self, attributes: Attributes, policy: ValidatingPolicy, concern: Concern, kinds: Kinds, authorizer: Authorizer
+    ) -> None:
+        self._attributes, self._policy, self._concern = attributes, policy, concern
+        self._kinds, self._authorizer = kinds, authorizer
+        self._input: Input | None = None
+        self.annotations: dict[str, list[str]] = {}
+
+    def ask(self, binding: Binding) -> Operation[list[_Denial]]:
+        """Return why a binding denies the write; raises one of `UNCONFIGURED`."""
+        found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
+        opinions: list[Opinion] = []
+        for each in found:
+            if self._input is None:
+                self._input = with_namespace((yield from input_of(self._attributes, self._concern.kind, self._kinds)))
+            opinions += [(yield from self._opinion(self._input, each))]
+        return self._told(binding, opinions)
+
+    def _opinion(self, seen: Input, params: Unstructured | None) -> Operation[Opinion]:
+        def compute(ask: Ask) -> Opinion:
+            return opinion(self._policy, seen.variables(ask, params=params))
+
+        return (yield from answering(compute, self._authorizer, self._attributes))
+
+    def _told(self, binding: Binding, opinions: Sequence[Opinion]) -> list[_Denial]:
+        """Do what the binding has done with failures: deny, warn, note."""
+        policy, denials, noted = self._policy.name, list[_Denial](), list[Mapping[str, Any]]()
+        for each in opinions:
+            for failure in each.failures:
+                if "Deny" in binding.actions:
+                    denials.append(_Denial(policy, binding.name, failure.message, failure.reason))
+                if "Warn" in binding.actions:
+                    where = f"ValidatingAdmissionPolicy '{policy}' with binding '{binding.name}'"
+                    self._attributes.warnings.append(f"Validation failed for {where}: {failure.message}")
+                if "Audit" in binding.actions:
+                    noted.append(_noted(policy, binding, failure.message, failure.place))
+            denials += [_Denial(policy, binding.name, error) for error in each.errors]
+            for key, value in each.annotations.items():
+                values = self.annotations.setdefault(key, [])
+                values += [value] if value not in values else []
+        if noted:
+            self._attributes.annotations.setdefault(_FAILURES, escape_html(compact(noted[:1]).encode()).decode())
+        return denials
+
+
+def _noted(policy: str, binding: Binding, message: str, index: int) -> Mapping[str, Any]:
+    return {
+        "message": message,
+        "policy": policy,
+        "binding": binding.name,
+        "expressionIndex": index,
+        "validationActions": list(binding.actions),
+    }
+
+
+def _refusal(attributes: Attributes, denial: _Denial) -> ApiError:
+    by = f"ValidatingAdmissionPolicy '{denial.policy}'"
+    by += f" with binding '{denial.binding}'" if denial.binding else ""
+    message = f"{by} denied request: {denial.message}"
+    error: Forbidden = attributes.forbidden(message, StatusCause("", message))
+    error.reason = denial.reason or "Invalid"
+    error.code = _CODES.get(error.reason, 422)
+    return error

@@ -1,0 +1,73 @@
+"""The objects that a binding names as the parameters of its policy.
+
+Source: apiserver `pkg/admission/plugin/policy/generic/policy_matcher.go` (`CollectParams`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.admission.policies.reading import Binding
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.calls.call import Calling
+from ctrlmgr.engine.conversion import converting
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.kinds.label_selectors import selector_of
+
+
+class NotConfigured(Exception):
+    """A policy or a binding cannot be put into effect; the text says why."""
+
+
+def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
+    """Return the kind of a policy's parameters, None if it has none; raises `NotConfigured` for one there is not."""
+    if wanted is None:
+        return None
+    group, _, version = wanted["apiVersion"].rpartition("/")
+    kind = kinds.by_gvk(GroupVersionKind(group, version, wanted["kind"]))
+    if kind is None or not kind.is_served:
+        named = f"{wanted['apiVersion']}, Kind={wanted['kind']}"
+        raise NotConfigured(f"failed to find resource referenced by paramKind: '{named}'")
+    return kind
+
+
+def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Calling[Sequence[Unstructured | None]]:
+    """Return with what parameters a policy is evaluated, once for each; None: with none. Raises `NotConfigured`."""
+    reference = binding.param_ref
+    if kind is None or reference is None:
+        return [None]
+    found = _found(reference, kind, _namespace(reference, kind, attributes), attributes)
+    if not found and reference.get("parameterNotFoundAction") == "Deny":
+        raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return (yield from converting(lambda: [_served(each, kind) for each in found], attributes.around))
+
+
+def _namespace(reference: Mapping[str, Any], kind: Kind, attributes: Attributes) -> str:
+    named: str = reference.get("namespace") or ""
+    if not kind.namespaced:
+        if named:
+            raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        return ""
+    if not named and not attributes.namespace:
+        raise NotConfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+    return named or attributes.namespace
+
+
+def _found(reference: Mapping[str, Any], kind: Kind, namespace: str, attributes: Attributes) -> Sequence[Object]:
+    if name := reference.get("name"):
+        found = attributes.view.get(kind.storage, Key(namespace, name))
+        return [found] if found is not None else []
+    selector = selector_of(reference.get("selector") or {})
+    if selector is None:
+        raise NotConfigured("the selector of paramRef is not valid")
+    objects = attributes.view.list(kind.storage, namespace if kind.namespaced else None)
+    return [each for each in objects if selector.matches(each.labels)]
+
+
+def _served(obj: Object, kind: Kind) -> Unstructured:
+    return (kind.from_storage(obj) if kind.from_storage is not None else obj).to_dict()

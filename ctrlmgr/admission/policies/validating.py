@@ -1,0 +1,155 @@
+"""Validating policies: reading one, and what it says of a write.
+
+Guarantees: a failure is told by its message expression, else its message, else its expression. An expression without a
+value is a failure, unless the policy lets writes go on then.
+
+Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.admission.expressions.conditions import (
+    Budget,
+    Condition,
+    ConditionsFailed,
+    NoValue,
+    OutOfBudget,
+    condition_of,
+    met,
+    value_of,
+)
+from ctrlmgr.admission.policies.reading import PolicyBase, base_of
+from ctrlmgr.admission.policies.variables import Variables
+from ctrlmgr.api.object import Object
+from ctrlmgr.expressions.costs import MATCH_LIMIT, TOTAL_LIMIT
+from ctrlmgr.expressions.types import BOOL, NULL, STRING
+from ctrlmgr.kinds.admissionregistration.expressions import Scopes
+
+_LONGEST_MESSAGE: Final = 5 * 1024
+_LONGEST_ANNOTATION: Final = 10 * 1024
+
+
+class Validation(NamedTuple):
+    """One rule of a policy."""
+
+    rule: Condition
+    message: str
+    telling: Condition | None
+    """The expression of the message, where there is one."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatingPolicy(PolicyBase):
+    """A ValidatingAdmissionPolicy."""
+
+    validations: tuple[Validation, ...]
+    annotations: tuple[tuple[str, Condition], ...]
+    """Keys of audit annotations, and what they are told."""
+
+
+class Failure(NamedTuple):
+    """What a policy has against a write."""
+
+    message: str
+    reason: str
+    place: int
+    """The place of the validation in the policy."""
+
+
+class Opinion(NamedTuple):
+    """What a policy says of a write."""
+
+    failures: Sequence[Failure] = ()
+    annotations: Mapping[str, str] = {}
+    errors: Sequence[str] = ()
+    """Annotations that have no value, which refuse the write."""
+
+
+def read_validating(obj: Object) -> ValidatingPolicy:
+    """Read a policy; expressions that do not compile fail when they are evaluated."""
+    spec = obj.to_dict().get("spec") or {}
+    scopes = Scopes.of(spec)
+    validations = tuple(_validation(each, scopes) for each in spec.get("validations") or ())
+    annotations = tuple(
+        (
+            each.get("key") or "",
+            condition_of(
+                {"expression": each.get("valueExpression")}, lambda text: scopes.rules.compile(text, (STRING, NULL))
+            ),
+        )
+        for each in spec.get("auditAnnotations") or ()
+    )
+    return ValidatingPolicy(**base_of(obj, spec, scopes), validations=validations, annotations=annotations)
+
+
+def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
+    telling = fields.get("messageExpression")
+    return Validation(
+        condition_of(fields, scopes.rules.compiler(BOOL)),
+        (fields.get("message") or "").strip(),
+        condition_of({"expression": telling}, scopes.messages.compiler(STRING)) if telling else None,
+        fields.get("reason") or "",
+    )
+
+
+def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> Opinion:
+    """Return what a policy says of a write, given what its expressions see (`params` included)."""
+    try:
+        if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):
+            return Opinion()
+    except ConditionsFailed as problem:
+        return Opinion([Failure(str(problem), "", 0)])
+    budget = Budget(TOTAL_LIMIT)
+    variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
+    try:
+        failures = _failures(policy, variables, budget)
+    except OutOfBudget as problem:
+        return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+    return _annotated(policy, seen, failures)
+
+
+def _failures(policy: ValidatingPolicy, seen: Mapping[str, Any], budget: Budget) -> list[Failure]:
+    failures: list[Failure] = []
+    for index, validation in enumerate(policy.validations):
+        try:
+            if value_of(validation.rule, seen, budget) is not True:
+                failures.append(Failure(_message(validation, seen, budget), validation.reason, index))
+        except NoValue as error:
+            if not policy.fails_open:
+                failures.append(Failure(str(error), "", index))
+    return failures
+
+
+def _message(validation: Validation, seen: Mapping[str, Any], budget: Budget) -> str:
+    told = ""
+    if validation.telling is not None:
+        try:
+            told = str(value_of(validation.telling, seen, budget) or "").strip()
+        except NoValue:
+            told = ""
+    if not told or len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
+        told = validation.message
+    return told or f"failed expression: {validation.rule.source.strip()}"
+
+
+def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequence[Failure]) -> Opinion:
+    budget = Budget(TOTAL_LIMIT)
+    variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
+    annotations: dict[str, str] = {}
+    errors: list[str] = []
+    for key, expression in policy.annotations:
+        try:
+            value = value_of(expression, variables, budget)
+        except NoValue as error:
+            errors += [] if policy.fails_open else [str(error)]
+            continue
+        except OutOfBudget as problem:
+            return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+        if value and value.strip():
+            annotations[key] = value.strip().encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")
+    return Opinion(failures, annotations, errors)

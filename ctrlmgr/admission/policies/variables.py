@@ -1,0 +1,49 @@
+"""The variables of a policy, each evaluated when it is first asked for.
+
+Source: apiserver `pkg/admission/plugin/cel/composition.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.admission.expressions.conditions import Budget, Condition
+from ctrlmgr.expressions.costs import PER_CALL_LIMIT
+from ctrlmgr.expressions.evaluation import Lazy
+from ctrlmgr.expressions.values import EvalError
+
+
+class Variables(Lazy):
+    """The variables of one evaluation; each has one value, or one error."""
+
+    def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:
+        """Evaluate `expressions` with what there is to see, and these variables; `budget` pays."""
+        self._expressions = expressions
+        self._seen = {**seen, "variables": self}
+        self._budget = budget
+        self._known: dict[str, Any] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the policy declares it."""
+        return name in self._expressions
+
+    def field(self, name: str) -> Any:
+        """Return a variable's value; raises `EvalError`, `OutOfBudget`."""
+        if name not in self._known:
+            self._known[name] = self._evaluated(name)
+        value = self._known[name]
+        if isinstance(value, EvalError):
+            raise value
+        return value
+
+    def _evaluated(self, name: str) -> Any:
+        declared = self._expressions[name]
+        try:
+            if declared.expression is None:
+                raise EvalError(declared.problem)
+            value, cost = declared.expression.evaluate(self._seen, PER_CALL_LIMIT)
+        except EvalError as error:
+            return EvalError(f'composited variable "{name}" fails to evaluate: {error}')
+        self._budget.spend(cost)
+        return value

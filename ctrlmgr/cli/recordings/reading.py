@@ -1,0 +1,26 @@
+"""Reading a recording so that Ctrl-C ends it between two of its lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctrlmgr.cli.stopping import Stopped
+from ctrlmgr.recording.format import Entry, RecordingReader
+
+
+class StoppableReader(RecordingReader):
+    """A reader that ends with `Stopped` between two lines once it is asked to."""
+
+    def __init__(self, path: Path, stop: threading.Event) -> None:
+        """Read the recording at `path` until `stop` is set."""
+        super().__init__(path)
+        self._stop = stop
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries; raises `Stopped`, and what reading a recording raises."""
+        for entry in super().__iter__():
+            if self._stop.is_set():
+                raise Stopped
+            yield entry

@@ -1,0 +1,39 @@
+"""The ephemeral volume controller: makes the claims of pods' ephemeral volumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the ephemeral volume controller can be told."""
+
+    concurrent_ephemeralvolume_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many pods with ephemeral volumes are seen to at the same time.",
+            flag="--concurrent-ephemeralvolume-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="ephemeral-volume-controller",
+    aliases=("ephemeral-volume",),
+    component="ephemeral_volume",
+    does="the claims of pods' ephemeral volumes",
+    watches=(PODS, Resource("", "persistentvolumeclaims")),
+    owns=(Resource("", "persistentvolumeclaims"),),
+    builder="ctrlmgr.controllers.ephemeral_volume.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

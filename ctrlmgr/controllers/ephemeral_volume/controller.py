@@ -1,0 +1,107 @@
+"""The ephemeral volume controller: each ephemeral volume of a pod has a claim of its own, which goes with the pod.
+
+Guarantees, Kubernetes' (`pkg/controller/volume/ephemeral/controller.go`): the claim is called `POD-VOLUME` and owned by
+the pod; a claim of that name that is another's is left alone, an Event says so, and what comes after it waits. A claim
+that is deleted while its pod is there is made anew. A pod that is being deleted gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.claim_protection.controller import CLAIMS, claims_of
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.ephemeral_volume import DESCRIPTOR, Options
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.errors import ApiError, CtrlmgrError
+from ctrlmgr.informer import Change, Informer, Lister
+from ctrlmgr.manager import Controller, Watch
+
+_INDEX: Final = "ephemeral claim"
+
+
+def claim_for(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claim of an ephemeral volume of a pod."""
+    meta, template = pod["metadata"], volume["ephemeral"]["volumeClaimTemplate"]
+    given = {key: each for key, each in (template.get("metadata") or {}).items() if key in ("annotations", "labels")}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    name = f"{meta['name']}-{volume['name']}"
+    metadata = {"name": name, "namespace": meta["namespace"], **given, "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": template["spec"]}
+
+
+class EphemeralVolumes:
+    """The reconciler of one pod."""
+
+    def __init__(self, pods: Lister, claims: Lister, recorder: Recorder) -> None:
+        """Read from these caches; pods are indexed by the claims of their ephemeral volumes."""
+        self._pods, self._claims, self._recorder = pods, claims, recorder
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Make the claims that are not there; raises what the API refuses, or that a claim is another's."""
+        pod = self._pods.get(key)
+        if pod is None or pod.is_terminating:
+            return
+        fields = pod.to_dict()
+        for volume in fields["spec"].get("volumes") or ():
+            if volume.get("ephemeral") is not None:
+                self._see_to(pod, fields, volume, client)
+
+    def _see_to(self, pod: Object, fields: Mapping[str, Any], volume: Mapping[str, Any], client: EngineClient) -> None:
+        wanted = claim_for(fields, volume)
+        key = Key(pod.namespace, wanted["metadata"]["name"])
+        found = self._claims.get(key)
+        if found is not None:
+            if not is_controlled_by(found, pod):
+                problem = f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
+                self._tell(pod, volume, problem)
+                raise CtrlmgrError(problem)  # its other volumes wait, as in Kubernetes
+            return
+        try:
+            client.create(Object.from_dict(wanted))
+        except ApiError as error:
+            self._tell(pod, volume, f"create PVC {key.name}: {error}")
+            raise
+
+    def _tell(self, pod: Object, volume: Mapping[str, Any], problem: str) -> None:
+        self._recorder.event(pod, WARNING, "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
+
+    def claim_keys(self, change: Change) -> Iterator[Key]:
+        """Yield the pods that a claim which is gone was for."""
+        if change.new is None:
+            yield from (each.key for each in self._pods.by_index(_INDEX, str(change.object.key)))
+
+
+def pod_keys(change: Change) -> Iterator[Key]:
+    """Yield a pod that comes, if it has ephemeral volumes: what it asks for does not change."""
+    pod = change.new
+    if pod is None or pod.is_terminating or (change.old is not None and change.old.uid == pod.uid):
+        return
+    if any(each.is_ephemeral for each in claims_of(pod)):
+        yield pod.key
+
+
+def _index(pods: Informer) -> None:
+    pods.add_index(_INDEX, lambda pod: [f"{pod.namespace}/{each.name}" for each in claims_of(pod) if each.is_ephemeral])
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
+    _index(pods)
+    reconciler = EphemeralVolumes(pods.lister, claims.lister, context.recorder(DESCRIPTOR))
+    watches = [Watch(pods, pod_keys), Watch(claims, reconciler.claim_keys)]
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=options.concurrent_ephemeralvolume_syncs)

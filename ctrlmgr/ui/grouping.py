@@ -1,0 +1,74 @@
+"""Nodes of a graph that are alike, drawn as one: nine pods that became unready, with what led to each of them.
+
+Two nodes are alike if they say the same (but for which object it was, and when), and stand between nodes that are
+alike: the coarsest division of the nodes for which that holds. As nothing leads back in time, no node is alike to one
+that led to it, so what is drawn as one has edges forward in time only, too.
+
+Guarantees: the middle of the graph, what may not be seen, and what says that more would hang from it, stand alone; no
+node is lost: each stands for itself or is named by the one that stands for it (`alike`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Node: TypeAlias = dict[str, Any]
+Edge: TypeAlias = tuple[str, str]
+
+_ALONE = ("forbidden", "compacted", "hidden")
+_EVENT = ("resource", "namespace", "type", "actor", "said")
+_RUN = ("controller", "attempt", "outcome", "message", "inferred", "reason")
+
+
+def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[list[Node], list[Edge]]:
+    """Return what is to be drawn: of nodes that are alike the first, with all of them in its field `alike`."""
+    edges = list(edges)
+    classes = _divided(nodes, edges, root)
+    first: dict[int, Node] = {}
+    alike: dict[int, list[Node]] = {}
+    for node in nodes:
+        first.setdefault(classes[node["id"]], node)
+        alike.setdefault(classes[node["id"]], []).append(node)
+    drawn = [{**node, "alike": _named(alike[number])} for number, node in first.items()]
+    ends = {name: first[number]["id"] for name, number in classes.items()}
+    return drawn, sorted({(ends[start], ends[end]) for start, end in edges})
+
+
+def _named(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    """Return what tells nodes that are alike apart; nothing of one that stands alone."""
+    if len(nodes) == 1:
+        return []
+    return [{name: node[name] for name in ("id", "revision", "name", "key") if name in node} for node in nodes]
+
+
+def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping[str, int]:
+    """Return the class of each node: told apart by what they say, then by what stands beside them, again and again."""
+    beside: dict[str, tuple[list[str], list[str]]] = {node["id"]: ([], []) for node in nodes}
+    for start, end in edges:
+        beside[start][1].append(end)
+        beside[end][0].append(start)
+    classes = _numbered({node["id"]: _said(node, root) for node in nodes})
+    while True:
+        finer = _numbered(
+            {
+                name: (classes[name], *(frozenset(classes[each] for each in side) for side in sides))
+                for name, sides in beside.items()
+            }
+        )
+        if len(set(finer.values())) == len(set(classes.values())):
+            return classes
+        classes = finer
+
+
+def _numbered(keys: Mapping[str, object]) -> dict[str, int]:
+    numbers: dict[object, int] = {}
+    return {name: numbers.setdefault(key, len(numbers)) for name, key in keys.items()}
+
+
+def _said(node: Node, root: str) -> object:
+    """Return what a node says, but for which object it was, and when."""
+    if node["id"] == root or any(node.get(name) for name in _ALONE):
+        return node["id"]
+    fields = _EVENT if "revision" in node else _RUN
+    return tuple(str(node.get(name)) for name in fields)

@@ -1,0 +1,109 @@
+"""A handler that raises is taken out: the others hear of everything, the process goes on, and health checks tell."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.errors import LogCorrupt
+from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer.quarantine import Quarantine
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.server.pages.health import Check, Health
+from ctrlmgr.testing import FakeClock
+from tests.informer.shared_log import SharedLog, thing
+
+
+class Raising:
+    """A handler that raises over one object."""
+
+    def __init__(self, over: str, error: Exception) -> None:
+        self.told: list[str] = []
+        self._over = over
+        self._error = error
+
+    def __call__(self, change: Change) -> None:
+        self.told.append(change.object.name)
+        if change.object.name == self._over:
+            raise self._error
+
+
+@pytest.fixture
+def log() -> SharedLog:
+    return SharedLog(clock=FakeClock())
+
+
+def informers_of(log: SharedLog, quarantine: Quarantine | None) -> Informers:
+    clock = FakeClock()
+    return Informers(log, WatchCache(log, capacity=4, clock=clock), clock=clock, quarantine=quarantine)
+
+
+def test_a_handler_that_raises_hears_of_nothing_more_and_the_others_of_everything(log: SharedLog) -> None:
+    informers = informers_of(log, Quarantine())
+    before, raising, after = (Raising(over, ValueError("a bug")) for over in ("", "b", ""))
+    for name, handler in (("first", before), ("second", raising), ("third", after)):
+        informers.informer(PODS).add_handler(handler, name=name)
+    informers.sync()
+    assert informers.problem() is None
+    with capture_logs() as logged:
+        for name in ("a", "b", "c"):
+            log.put(thing(name))
+            informers.step()
+    assert (before.told, raising.told, after.told) == (["a", "b", "c"], ["a", "b"], ["a", "b", "c"])
+    assert informers.problem() == "second (pods) raised and hears of nothing any more; the log says what it raised"
+    health = Health("readyz", [Check("informer-handlers", informers.problem)])
+    assert health.report(verbose=True)[1].startswith("[-]informer-handlers failed: reason withheld\n")
+    (entry,) = [each for each in logged if each["log_level"] == "error"]
+    assert (entry["handler"], entry["object"], str(entry["exc_info"])) == ("second", str(Key("default", "b")), "a bug")
+    series = {"resource": "pods", "handler": "second"}
+    assert REGISTRY.get_sample_value("informer_quarantined_handlers", series) == 1
+    assert informers.informer(PODS).lister.get(Key("default", "c")) is not None
+
+
+def test_what_is_there_from_the_start_takes_a_handler_out_too(log: SharedLog) -> None:
+    informers = informers_of(log, Quarantine())
+    raising, other = Raising("a", KeyError("spec")), Raising("", ValueError())
+    informers.informer(PODS).add_handler(raising, name="raising")
+    informers.informer(PODS).add_handler(other)
+    for name in ("a", "b"):
+        log.put(thing(name))
+    informers.sync()
+    assert (raising.told, other.told) == (["a"], ["a", "b"])
+    assert informers.problem() is not None
+    assert informers.has_synced()
+
+
+def test_a_handler_of_resyncs_is_taken_out_by_itself(log: SharedLog) -> None:
+    informers = informers_of(log, Quarantine())
+    heard: list[str] = []
+
+    def raising() -> None:
+        heard.append("raising")
+        raise ValueError("a bug")
+
+    informers.informer(PODS).add_sync_handler(raising, name="raising")
+    informers.informer(PODS).add_sync_handler(lambda: heard.append("other"))
+    for _ in range(3):
+        informers.sync()
+    assert heard == ["raising", "other", "other"]
+
+
+@pytest.mark.parametrize(
+    ("quarantine", "vital", "error"),
+    [
+        (None, False, ValueError("a bug")),  # a test, or a replay: what raises is to be seen
+        (Quarantine(), True, ValueError("a bug")),  # others would do wrong without what it keeps
+        (Quarantine(), False, LogCorrupt("the log")),  # which no handler is to blame for
+    ],
+)
+def test_what_a_handler_raises_goes_on(
+    log: SharedLog, quarantine: Quarantine | None, vital: bool, error: Exception
+) -> None:
+    informers = informers_of(log, quarantine)
+    informers.informer(PODS).add_handler(Raising("a", error), vital=vital)
+    informers.sync()
+    log.put(thing("a"))
+    with pytest.raises(type(error)):
+        informers.step()
+    assert informers.problem() is None
