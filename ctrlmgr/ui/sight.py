@@ -37,6 +37,15 @@ class Sight:
         """Whether all objects of a resource in a namespace may be seen; of all namespaces without one."""
         return any(self._may(_about(verb, resource, namespace)) for verb in ("list", "get"))
 
+    def gets(self, resource: Resource, namespace: str) -> bool:
+        """Whether all objects of a resource in a namespace may be read; of all namespaces without one."""
+        return self._may(_about("get", resource, namespace))
+
+    @property
+    def user(self) -> User:
+        """Who sees."""
+        return self._user
+
     def sees(self, resource: Resource, key: Key) -> bool:
         """Whether one object may be seen."""
         place = _namespace(resource, key)

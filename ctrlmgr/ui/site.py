@@ -10,6 +10,7 @@
 | `/ui/api/cluster` | what ran where, and what waited |
 | `/ui/api/change` | why |
 | `/ui/api/rollout` | how a workload was rolled out |
+| `/ui/api/log` | the log, page by page, as lines of JSON |
 
 Who asks is told of objects that they may `get` or `list`, and of no others (`sight`).
 
@@ -36,6 +37,7 @@ from ctrlmgr.ui.assets import SECURITY, Assets
 from ctrlmgr.ui.cluster import Cluster
 from ctrlmgr.ui.graph import Graphs
 from ctrlmgr.ui.listing import Listing
+from ctrlmgr.ui.log_pages import LogPages
 from ctrlmgr.ui.objects import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
@@ -48,9 +50,12 @@ from ctrlmgr.ui.timeline import Timeline
 
 _WORTH_PACKING = 1400
 _PACKING_LEVEL = 4
-_TOLD: tuple[Header, ...] = (JSON_TYPE, (b"cache-control", b"no-store"), NO_SNIFFING)
+_KEPT: tuple[Header, ...] = ((b"cache-control", b"no-store"), NO_SNIFFING)
+_TOLD: tuple[Header, ...] = (JSON_TYPE, *_KEPT)
+_LINES: tuple[Header, ...] = ((b"content-type", b"application/x-ndjson"), *_KEPT)
 
-Question = Callable[[Parameters], dict[str, Any]]
+Question = Callable[[Parameters], dict[str, Any] | bytes]
+"""Answers with what becomes a document of JSON, or with lines of it."""
 
 
 class Site:
@@ -90,6 +95,7 @@ class Site:
             "cluster": Cluster(reader).cluster,
             "change": graphs.change,
             "rollout": Rollouts(reader).rollout,
+            "log": LogPages(reader).page,
         }
 
     async def __call__(self, request: Request) -> Response:
@@ -115,8 +121,9 @@ class Site:
 
 
 def _answer(question: Question, parameters: Parameters, *, packs: bool) -> Response:
-    body = msgspec.json.encode(question(parameters))
+    told = question(parameters)
+    body, headers = (told, _LINES) if isinstance(told, bytes) else (msgspec.json.encode(told), _TOLD)
     if packs and len(body) > _WORTH_PACKING:
         packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
-        return Response(200, packed, (*_TOLD, (b"content-encoding", b"gzip")))
-    return Response(200, body, _TOLD)
+        return Response(200, packed, (*headers, (b"content-encoding", b"gzip")))
+    return Response(200, body, headers)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show who set each field of an object last.")
 @arguments.takes_object
-@takes_settings(*DATABASE)
+@takes_log
 @arguments.at_option("As it was then")
 @click.option("--history", "every", is_flag=True, help="Every value that each field has had, not only the last.")
 @click.option("--show-managed-fields", is_flag=True, help="Tell of metadata.managedFields, too.")

@@ -6,14 +6,15 @@ import click
 
 from ctrlmgr.cli import completing
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show what differs between two revisions.")
 @click.argument("kind", required=False, shell_complete=completing.kinds)
 @click.argument("name", required=False, shell_complete=completing.object_names)
-@takes_settings(*DATABASE)
+@takes_log
 @click.option(
     "-n",
     "--namespace",

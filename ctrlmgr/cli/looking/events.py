@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli import completing
-from ctrlmgr.cli.options import DATABASE, ResourceName, opened_log, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import is_copy, takes_log
+from ctrlmgr.cli.options import ResourceName, opened_for_reading, opened_log, output_option
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _LOOK_UP = 1.0
 
 
 @click.command(short_help="Print the events of the log.")
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="REV", help="Only events after this revision.")
 @click.option(
     "--since",
@@ -77,13 +78,16 @@ def events(
 
     if follow and output == "json":
         raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
+    if follow and is_copy(loaded):
+        raise click.UsageError("--follow is for a database; of a server look again, which brings what is new alone")
     if limit and tail:
         raise click.UsageError("--limit stops after the first, --tail begins with the last: they exclude each other")
 
     def is_wanted(event: Event) -> bool:
         return (namespace is None or event.object.namespace == namespace) and name in (None, event.object.name)
 
-    with opened_log(loaded) as log:
+    opened = opened_for_reading if is_copy(loaded) else opened_log
+    with opened(loaded) as log:
         after = max(after, _before(loaded, since)) if since else after
         if tail:
             after = _before_the_last(

@@ -11,7 +11,8 @@ from ctrlmgr.cli import completing
 from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
 from ctrlmgr.cli.looking.arguments import at_option, moment, namespace_option, opened
 from ctrlmgr.cli.looking.chosen import Chosen, chosen
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     shell_complete=completing.kinds_and_names,
 )
 @namespace_option
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
 @at_option("As it was then")
 @click.option("--show-managed-fields", is_flag=True, help="Leave metadata.managedFields in what is printed.")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show who changed an object, when, and what.")
 @arguments.takes_object
-@takes_settings(*DATABASE)
+@takes_log
 @arguments.at_option("What came of it until then")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest so many changes.")
 @click.option("--show-managed-fields", is_flag=True, help="Tell changes of metadata.managedFields, too.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show a rollout as a timeline: which pod when, and what was waited for.")
 @arguments.takes_object
-@takes_settings(*DATABASE)
+@takes_log
 @arguments.at_option("The rollout that was under way then")
 @output_option("text", "json")
 def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, at: str | None, output: str) -> None:

@@ -10,7 +10,8 @@ import click
 
 from ctrlmgr.cli import completing
 from ctrlmgr.cli.looking import asking
-from ctrlmgr.cli.options import DATABASE, configure_logging, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import is_copy, takes_log
+from ctrlmgr.cli.options import configure_logging, output_option
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Ask the log in SQL; nothing can be written.")
 @click.argument("question", required=False, shell_complete=completing.questions)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completing.question_parameters)
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
 @click.option(
     "-f",
@@ -72,6 +73,8 @@ def sql(
         _list(output)
         return
     audit = audit or question in audit_questions()
+    if audit and is_copy(loaded):
+        raise click.UsageError("audited requests are kept beside the server and are not part of its log: ask there")
     opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
     with opened as database:
         database.refuse_power()

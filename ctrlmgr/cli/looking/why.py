@@ -8,7 +8,8 @@ import sys
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 _PROMPT = 2
@@ -19,7 +20,7 @@ _FEWEST = 10
 
 @click.command(short_help="Show why an object is as it is: the causes of a change.")
 @arguments.takes_object
-@takes_settings(*DATABASE)
+@takes_log
 @arguments.at_option("Why it was as it was then")
 @click.option("--effects", is_flag=True, help="The other way: what the change led to.")
 @click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")

@@ -1,0 +1,192 @@
+"""The log of a server elsewhere: the options that name one, and the copy that a command then looks at.
+
+Guarantees: what a command says of a server's log is what it would say on the server's machine, of what the user may
+see. The copy is below the data directory, one for each server and way to log in, and for its user's eyes alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+
+from ctrlmgr.cli.options import DATABASE, configure_logging, takes_settings
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Revision
+    from ctrlmgr.inspection.copying import Fetch, Tell
+    from ctrlmgr.settings.kubeconfig import Access
+
+FOLDER = "copies"
+"""Where in the data directory the copies are."""
+_PATH = "/ui/api/log"
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class Named(NamedTuple):
+    """A server as the options name it, and how to log in."""
+
+    server: str
+    token_file: Path | None
+    kubeconfig: Path | None
+    context: str
+
+
+def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that name a log: a database, or a server; it is handed `Loaded` settings first.
+
+    With a server these settings name the copy of its log, and the copy's folder as the data directory.
+    """
+
+    @functools.wraps(function)
+    def command(
+        loaded: Loaded,
+        *,
+        server: str | None,
+        token_file: Path | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        **arguments: Any,
+    ) -> Any:
+        if server is None:
+            if token_file or kubeconfig or context:
+                raise click.UsageError(
+                    "--token-file, --kubeconfig and --context say how to log in to --server; name it"
+                )
+            return function(loaded, **arguments)
+        if click.get_current_context().params.get("flag_database_url"):
+            raise click.UsageError("--database and --server name two logs; give one of them")
+        named = Named(_checked(server), token_file, kubeconfig, context or "")
+        return function(_copied(loaded, named), **arguments)
+
+    decorated: Callable[..., Any] = command
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return takes_settings(*DATABASE)(decorated)
+
+
+_OPTIONS = (
+    click.option("--server", metavar="URL", help="Look at the log of this server, as far as you may see it."),
+    click.option("--token-file", type=_FILE, metavar="FILE", help="The token to log in to the server with."),
+    click.option(
+        "--kubeconfig", type=_FILE, metavar="FILE", help="How to log in to the server; by default as kubectl does."
+    ),
+    click.option("--context", metavar="NAME", help="Which context of the kubeconfig; by default its current."),
+)
+
+
+def is_copy(loaded: Loaded) -> bool:
+    """Whether settings name a copy of a server's log."""
+    return loaded.origins.get("database.url") == "--server"
+
+
+def _checked(server: str) -> str:
+    parts = urlsplit(server)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise click.UsageError(f"--server is a URL such as https://10.0.0.1:6443, not {server!r}")
+    if parts.scheme == "http" and parts.hostname not in _LOCAL:
+        raise click.UsageError("--server: who logs in to another machine without TLS is overheard; write https://")
+    return server.rstrip("/")
+
+
+def _copied(loaded: Loaded, named: Named) -> Loaded:
+    """Bring the copy of a server's log up to date, and return settings that name it."""
+    from random import SystemRandom
+
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection.copying import bring_up
+
+    configure_logging(loaded.settings)
+    place = hashlib.sha256("\0".join(map(str, named)).encode()).hexdigest()[:32]
+    folder = loaded.settings.data_path / FOLDER / place
+    path = folder / "log.db"
+    with _progress(named.server) as tell:
+        hidden = bring_up(path, _fetch(named), clock=SystemClock(), random=SystemRandom(), tell=tell)
+    if hidden:
+        click.echo(f"note: {hidden:,} events on objects that you may not list are left out", err=True)
+    database = replace(loaded.settings.database, url=f"sqlite:///{path}", anchor="", anchor_key="")
+    settings = replace(loaded.settings, database=database, data_dir=str(folder))
+    return loaded._replace(settings=settings, origins={**loaded.origins, "database.url": "--server"})
+
+
+def _fetch(named: Named) -> Fetch:
+    """Return what asks the server for a page; its refusals say what to do."""
+    from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
+    from ctrlmgr.recording.capture.cluster import Cluster
+
+    cluster = Cluster(_access(named), program="ctrlmgr")
+
+    def fetch(query: Mapping[str, str]) -> bytes:
+        try:
+            return cluster.request("GET", _PATH, query)
+        except Unauthorized as error:
+            raise Unauthorized(
+                f"{named.server} does not take these credentials; --token-file, --kubeconfig or --context name others"
+            ) from error
+        except Forbidden as error:
+            needed = f'a ClusterRole with verbs ["get"] on nonResourceURLs ["{_PATH}"] allows it'
+            raise Forbidden(f"{error}; {needed}") from error
+        except NotFound as error:
+            raise NotFound(f"{named.server} has no {_PATH}: it is no ctrlmgr, or an older one") from error
+        except ServiceUnavailable as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise ServiceUnavailable(
+                    f"{named.server} is not who it should be by the authority of the kubeconfig: its certificate is "
+                    "another's; --kubeconfig names the one that the server wrote"
+                ) from error
+            raise
+
+    return fetch
+
+
+def _access(named: Named) -> Access:
+    """Return how to reach the server: the kubeconfig's trust, and its user or the token's; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import Access, default_files, load, trusting
+
+    files = [named.kubeconfig] if named.kubeconfig else default_files(os.environ, Path.home())
+    is_tls = named.server.startswith("https:")
+    if named.kubeconfig or any(file.exists() for file in files):
+        access = load(files, named.context)
+    elif named.token_file:
+        access = Access(named.server, "", None, "", {})
+    else:
+        raise SettingsError("there is no kubeconfig to log in with; --kubeconfig or --token-file names one")
+    certificate = b"" if named.token_file else access.certificate
+    trust = trusting(access.authority, certificate, access.is_checked) if is_tls else None
+    user = {"token": _token(named.token_file)} if named.token_file else access.user
+    return replace(access, server=named.server, context=trust, user=user, certificate=certificate)
+
+
+def _token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--token-file: {file} cannot be read: {error}") from error
+
+
+@contextmanager
+def _progress(server: str) -> Iterator[Tell]:
+    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    if not sys.stderr.isatty():
+        yield lambda revision, head: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"copying the log of {server} …") as line:
+
+        def tell(revision: Revision, head: Revision) -> None:
+            line.update(f"copying the log of {server}: revision {revision:,} of {head:,}")
+
+        yield tell

@@ -1,0 +1,244 @@
+"""The log itself, page by page, for copies that are asked elsewhere: `inspection.copying` reads what is written here.
+
+A page is lines of JSON, each `{"WHAT": {…}}`: first `log`, which says where the page ends (`next`) and where the log
+does (`head`); then rows of the log's tables, as they are there: `epoch`, `import`, `floor`, `object`, `event`,
+`reconcile` (with its `triggers`) and `term`.
+
+Guarantees:
+- A page has no more than `_MOST` events, and no more of them than fit in `_ROOM` bytes, unless a single one is larger.
+- An event is in it only for who may `list` (or `get`) all objects of its resource in its namespace; how many others
+  there were is said (`hidden`). A reconcile beside one of those says neither what it looked at nor its message.
+- What a Secret holds is in it only for who may `get` the Secrets of its namespace.
+- Hashes, by which what is hidden could be guessed, are in it only for who may see everything.
+- `rights` is another text whenever who asks may see more or less of what there is, or is another user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.resource import LEASES, NAMESPACES, SECRETS, Resource, Revision
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.secrecy import masked
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.sight import Sight
+
+_MOST: Final = 2000
+_ROOM: Final = 4 << 20
+_ASKED: Final = 50
+"""Reconciles whose ends may be asked for at a time."""
+
+_PLACE = "CASE WHEN o.resource = 'namespaces' THEN o.name ELSE o.namespace END"
+_PLACES = f"SELECT DISTINCT o.resource, {_PLACE} FROM object AS o ORDER BY 1, 2"
+_SIZES = """
+SELECT e.revision, length(e.body) FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision > :after AND e.revision <= :until AND (:resource = '' OR o.resource = :resource)
+ORDER BY e.revision LIMIT :most"""
+_EVENT_FIELDS = (
+    "revision",
+    "object_id",
+    "previous",
+    "type",
+    "recorded_at",
+    "actor",
+    "user_agent",
+    "term",
+    "reconcile_id",
+    "append_id",
+    "parent_hash",
+    "hash",
+    "body",
+)
+_OBJECT_FIELDS = ("id", "resource", "namespace", "name", "create_revision")
+_EVENTS = f"""
+SELECT {", ".join(f"e.{name}" for name in _EVENT_FIELDS)}, {", ".join(f"o.{name}" for name in _OBJECT_FIELDS)}
+FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision > :after AND e.revision <= :until AND (:resource = '' OR o.resource = :resource)
+ORDER BY e.revision"""
+_RUN_FIELDS = ("id", "controller", "key", "attempt", "started_at", "duration", "outcome", "message")
+_RUNS = f"SELECT {', '.join(_RUN_FIELDS)} FROM reconcile WHERE id IN ({{ids}}) ORDER BY id"
+_TRIGGERS = "SELECT reconcile_id, revision FROM reconcile_trigger WHERE reconcile_id IN ({ids}) ORDER BY 1, 2"
+_BESIDE = f"""
+SELECT DISTINCT e.reconcile_id, o.resource, {_PLACE}, 1 FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.reconcile_id IN ({{ids}}) AND e.reconcile_id <> 0 AND e.revision <= {{until}}
+UNION
+SELECT DISTINCT t.reconcile_id, o.resource, {_PLACE}, 0 FROM reconcile_trigger AS t
+JOIN event AS e ON e.revision = t.revision JOIN object AS o ON o.id = e.object_id WHERE t.reconcile_id IN ({{ids}})"""
+_EPOCHS = "SELECT uuid, after_revision, parent_hash, started_at, reason FROM log_epoch ORDER BY after_revision"
+_EPOCH_FIELDS = ("uuid", "after_revision", "parent_hash", "started_at", "reason")
+
+_encode = msgspec.json.encode
+
+
+class _Asked(NamedTuple):
+    """A stretch of the log that is asked for, of one resource or (an empty text) of all."""
+
+    after: Revision
+    until: Revision
+    resource: str
+
+
+class LogPages:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def page(self, parameters: Parameters) -> bytes:
+        """Return the page `after` a revision, of one `resource` `until` another if these are given.
+
+        `reconciles` are numbers of those that had not ended when they were told of; they are told of again.
+        """
+        after = parameters.number("after", 0)
+        resource, until = parameters.text("resource", ""), parameters.number("until", (1 << 63) - 1)
+        again = _numbers(parameters.text("reconciles", ""))
+
+        def answer(database: Database) -> bytes:
+            head = self._reader.head(database)
+            view = _View(database, parameters.sight, head)
+            lines = view.lines(_Asked(after, min(until, head), resource), again)
+            return b"".join(_encode(line) + b"\n" for line in lines)
+
+        return self._reader.ask(answer)
+
+
+class _View:
+    """What one user is told of a log that ends at a revision; made for one page."""
+
+    def __init__(self, database: Database, sight: Sight, head: Revision) -> None:
+        self._database = database
+        self._sight = sight
+        self._head = head
+        self._whole = not sight.limit and sight.gets(SECRETS, "")
+
+    def lines(self, asked: _Asked, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+        """Return the lines of a page; what compaction may take is read before what says how far it went."""
+        last, is_full = self._last(asked)
+        found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
+        seen = [row for row in found if self._sees(row["resource"], _place_of(row))]
+        runs = {row["reconcile_id"] for row in seen} - {0}
+        reconciles = list(self._reconciles(runs, again))
+        yield {"log": self._place(last if is_full else asked.until, len(found) - len(seen))}
+        yield from ({"epoch": row} for row in self._epochs())
+        yield from self._floors()
+        yield from ({"object": {name: row[name] for name in _OBJECT_FIELDS}} for row in seen)
+        yield from ({"event": self._event(row)} for row in seen)
+        yield from reconciles
+        yield from self._terms()
+
+    def _rows(self, statement: str, names: Sequence[str], **parameters: Any) -> list[dict[str, Any]]:
+        return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]
+
+    def _last(self, asked: _Asked) -> tuple[Revision, bool]:
+        """Return the last revision that there is room for, and whether there may be more behind it."""
+        rows = self._database.query(_SIZES, {**asked._asdict(), "most": _MOST}).rows
+        size = last = 0
+        for revision, length in rows:
+            size += length
+            if last and size > _ROOM:
+                return last, True
+            last = revision
+        return last or asked.after, len(rows) == _MOST
+
+    def _sees(self, resource: str, place: str) -> bool:
+        return self._whole or self._sight.lists(Resource.parse(resource), place)
+
+    def _place(self, last: Revision, hidden: int) -> Mapping[str, Any]:
+        rows = self._database.query("SELECT uuid, revision, hash FROM log_head WHERE id = 1").rows
+        uuid, newest, hash_ = rows[0]
+        is_its = self._whole and newest == last
+        return {
+            "uuid": uuid,
+            "head": self._head,
+            "next": last,
+            "rights": self._rights(),
+            "hidden": hidden,
+            "hash": bytes(hash_).hex() if is_its else "",
+        }
+
+    def _rights(self) -> str:
+        """Return what differs when the rights of who asks do, as far as there is something that they are about."""
+        told = hashlib.sha256(_encode(self._sight.user.name))
+        if self._whole:
+            return told.hexdigest()
+        for resource, place in self._database.query(_PLACES).rows:
+            everywhere = self._sees(resource, "")
+            if everywhere or self._sees(resource, place):
+                values = resource == str(SECRETS) and self._sight.gets(SECRETS, place)
+                told.update(_encode((resource, "*" if everywhere and not values else place, values)))
+        return told.hexdigest()
+
+    def _epochs(self) -> Iterator[Mapping[str, Any]]:
+        for row in self._rows(_EPOCHS, _EPOCH_FIELDS):
+            if row["after_revision"] <= self._head:
+                yield {**row, "parent_hash": self._hash(row["parent_hash"])}
+
+    def _floors(self) -> Iterator[Mapping[str, Any]]:
+        for resource, floor in self._database.query("SELECT resource, floor FROM compaction_floor").rows:
+            yield {"floor": {"resource": resource, "floor": min(floor, self._head)}}
+        for after, last in self._database.query("SELECT after_revision, last_revision FROM log_import").rows:
+            if after < self._head:
+                yield {"import": {"after_revision": after, "last_revision": min(last, self._head)}}
+
+    def _terms(self) -> Iterator[Mapping[str, Any]]:
+        for lease, term in self._database.query("SELECT lease, term FROM lease_term").rows:
+            resource, _, place = lease.partition("/")
+            if self._whole or (resource == str(LEASES) and self._sees(resource, place.partition("/")[0])):
+                yield {"term": {"lease": lease, "term": term}}
+
+    def _event(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        body = row["body"]
+        if row["resource"] == str(SECRETS) and not (self._whole or self._sight.gets(SECRETS, row["namespace"])):
+            body = _encode(masked(SECRETS, msgspec.json.decode(body))).decode()
+        told = {name: row[name] for name in _EVENT_FIELDS}
+        parent = row["parent_hash"]
+        hashes = {"hash": self._hash(row["hash"]), "parent_hash": None if parent is None else self._hash(parent)}
+        return {**told, **hashes, "body": body}
+
+    def _hash(self, value: Any) -> str:
+        return bytes(value).hex() if self._whole else ""
+
+    def _reconciles(self, runs: Iterable[int], again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+        numbers = sorted({*runs, *again})
+        if not numbers:
+            return
+        ids = ", ".join(map(str, numbers))
+        shown, unseen = self._seen_of(ids, numbers)
+        triggers: dict[int, list[Revision]] = {}
+        for run, revision in self._database.query(_TRIGGERS.format(ids=ids)).rows:
+            triggers.setdefault(run, []).append(revision)
+        for row in self._rows(_RUNS.format(ids=ids), _RUN_FIELDS):
+            if row["id"] in shown:
+                told = {**row, "key": "", "message": ""} if row["id"] in unseen else row
+                yield {"reconcile": {**told, "triggers": triggers.get(row["id"], [])}}
+
+    def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
+        """Return which reconciles wrote something that is seen, and which are beside something that is not."""
+        if self._whole:
+            return set(numbers), set()
+        shown, unseen = set(), set()
+        for run, resource, place, is_written in self._database.query(_BESIDE.format(ids=ids, until=self._head)).rows:
+            if not self._sees(resource, place):
+                unseen.add(run)
+            elif is_written:
+                shown.add(run)
+        return shown, unseen
+
+
+def _place_of(row: Mapping[str, Any]) -> str:
+    """Return the namespace in which rights to an object are given: a namespace is in itself."""
+    return str(row["name"] if row["resource"] == str(NAMESPACES) else row["namespace"])
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = text.split(",") if text else []
+    if len(numbers) > _ASKED or not all(each.isascii() and each.isdecimal() and len(each) < 20 for each in numbers):
+        raise BadRequest(f"reconciles is no list of up to {_ASKED} numbers")
+    return [int(each) for each in numbers if int(each) < 1 << 63]

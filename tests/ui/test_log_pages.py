@@ -1,0 +1,143 @@
+"""The log as it is told to copies: who is told what of it, and in pages of what size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.eventlog import Author, Cause, EventType, Outcome, Proposal, open_log
+from ctrlmgr.testing import FakeClock
+from ctrlmgr.ui import log_pages
+from ctrlmgr.ui.log_pages import LogPages
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import HistoryUnavailable, Reader
+from ctrlmgr.ui.sight import Sight
+
+VALUE = "aHVzaC1odXNo"
+Right = Callable[[Attributes], bool]
+
+
+def made(kind: str, name: str, namespace: str = "shop", **more: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "annotations": {}}
+    if kind == "Secret":
+        metadata["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": VALUE}
+    return Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": metadata, **more})
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[LogPages]:
+    url = f"sqlite:///{tmp_path}/log.db"
+    log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
+    cause = Cause(7, "minder", "shop/hush", 1, 1, (2,))
+    for obj, by in (
+        (made("Pod", "web"), None),
+        (made("Secret", "hush", data={"password": VALUE}, stringData={"again": VALUE}), None),
+        (made("Pod", "ledger", "payments"), cause),
+    ):
+        log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("alice"), cause=by)
+    log.finish(7, Outcome(1, "error", "hush is odd"))
+    log.close()
+    reader = Reader(url)
+    yield LogPages(reader)
+    reader.close()
+
+
+def asked(pages: LogPages, right: Right, **query: object) -> bytes:
+    def decide(user: User, attributes: Attributes) -> Verdict:
+        return ALLOWED if right(attributes) else NO_OPINION
+
+    sight = Sight(User("ann"), decide)
+    return pages.page(Parameters({name: [str(value)] for name, value in query.items()}, sight))
+
+
+def rows(page: bytes, what: str) -> list[dict[str, Any]]:
+    return [line[what] for line in map(json.loads, page.splitlines()) if what in line]
+
+
+def everything(asked: Attributes) -> bool:
+    return True
+
+
+def lists(*resources: str, verb: str = "list", namespace: str = "") -> Right:
+    return lambda asked: (
+        asked.verb == verb and asked.resource in resources and namespace in ("", asked.namespace) and not asked.name
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "seen", "tells_values"),
+    [
+        pytest.param(everything, [1, 2, 3], True, id="an administrator"),
+        pytest.param(lambda asked: asked.verb == "list", [1, 2, 3], False, id="list of everything"),
+        pytest.param(lists("pods"), [1, 3], False, id="list of pods"),
+        pytest.param(lists("pods", namespace="shop"), [1], False, id="list of pods of a namespace"),
+        pytest.param(lists("secrets"), [2], False, id="list of secrets"),
+        pytest.param(lists("secrets", verb="get"), [2], True, id="get of secrets"),
+        pytest.param(lists("secrets", verb="get", namespace="payments"), [], False, id="get of other secrets"),
+        pytest.param(lambda asked: asked.name == "web", [], False, id="a right to one name"),
+        pytest.param(lambda asked: False, [], False, id="nothing"),
+    ],
+)
+def test_a_user_is_told_what_they_may_list(pages: LogPages, right: Right, seen: list[int], tells_values: bool) -> None:
+    page = asked(pages, right)
+    assert [row["revision"] for row in rows(page, "event")] == seen
+    [place] = rows(page, "log")
+    assert (place["hidden"], place["next"], place["head"]) == (3 - len(seen), 3, 3)
+    assert (VALUE.encode() in page) is tells_values
+    assert (b"hush" in page) is (2 in seen)
+    assert any(row["hash"] for row in rows(page, "event")) is (right is everything)
+
+
+def test_rights_that_differ_are_told_apart(pages: LogPages) -> None:
+    given = (
+        everything,
+        lists("pods"),
+        lists("pods", namespace="shop"),
+        lists("secrets"),
+        lists("secrets", verb="get"),
+        lists("pods", "secrets"),
+    )
+    told = [rows(asked(pages, right), "log")[0]["rights"] for right in given]
+    assert len(set(told)) == len(given)
+    assert told == [rows(asked(pages, right, after=3), "log")[0]["rights"] for right in given]
+
+
+def test_an_end_is_told_again_to_who_may_see_what_it_wrote(pages: LogPages) -> None:
+    for right, ids in ((everything, [7]), (lists("pods"), [7]), (lists("secrets"), [])):
+        again = rows(asked(pages, right, after=3, reconciles="7"), "reconcile")
+        assert [row["id"] for row in again] == ids
+    with pytest.raises(BadRequest, match="no list of up to 50 numbers"):
+        asked(pages, everything, reconciles="7 OR 1")
+
+
+@pytest.mark.parametrize("limit", ["_MOST", "_ROOM"])
+def test_pages_are_bounded_and_follow_each_other(pages: LogPages, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(log_pages, limit, 1)
+    after, found = 0, []
+    while after < 3:
+        page = asked(pages, everything, after=after)
+        assert len(rows(page, "event")) == 1
+        found += rows(page, "event")
+        after = rows(page, "log")[0]["next"]
+    assert [row["revision"] for row in found] == [1, 2, 3]
+
+
+def test_one_resource_up_to_a_revision(pages: LogPages) -> None:
+    page = asked(pages, everything, resource="pods", until=2)
+    assert [row["revision"] for row in rows(page, "event")] == [1]
+    assert rows(page, "log")[0]["next"] == 2
+
+
+def test_a_log_in_memory_has_no_past_to_tell() -> None:
+    with pytest.raises(HistoryUnavailable, match="kept in memory"):
+        asked(LogPages(Reader("memory:")), everything)
