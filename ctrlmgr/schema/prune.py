@@ -40,10 +40,10 @@ class _Place(NamedTuple):
         return _Place(_join(self.path, name), struct, _join(self.fields, name))
 
     def key(self, name: str) -> _Place:
-        return self._replace(path=_join(self.path, name))
+        return _Place(_join(self.path, name), self.struct, self.fields)
 
     def item(self, index: int) -> _Place:
-        return self._replace(path=f"{self.path}[{index}]")
+        return _Place(f"{self.path}[{index}]", self.struct, self.fields)
 
 
 def _join(path: str, name: str) -> str:
@@ -65,9 +65,11 @@ class _Walk:
         self.problems: dict[str, None] = {}
 
     def struct(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        if not value:
+            return kept
         properties = schema.properties
         name = schema.definition.rpartition(".")[2]
-        kept: dict[str, Any] = {}
         seen: set[str] = set()
         for key, each in _pairs(value):
             known = properties.get(key)

@@ -50,8 +50,8 @@ NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63),
 SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 70_000)
 """Bytes of an input, about; beyond 64 KiB work is done elsewhere."""
 
-USUAL_SIZES = (100, 300, 1_000)
-"""Of what a server gets every day."""
+USUAL_SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000)
+"""Of what a server gets every day: most objects have one to three thousand bytes, some files in ConfigMaps ten."""
 
 LARGE_SIZES = (*SIZES, *SIZES, *SIZES, 200_000, 600_000, 1_500_000)
 """The same for a long run."""

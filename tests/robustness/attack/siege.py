@@ -7,8 +7,9 @@
   long the same GET waited before the attack, in `QUIET`, where that was slower.
 - Afterwards the server has at most `GROWTH` times the resident memory (VmRSS, all that the system has given it) that
   it had before the attack, when it had been in use: it had answered `USED_FOR` requests of `USUAL_SIZES`, of each
-  family, so that what it makes at first use was made. It holds the same objects before and after, since what is
-  written is a dry run, and the same changes of the past (`SETTINGS`).
+  family, so that what it makes at first use was made, and what such requests leave between their objects was left. It
+  holds the same objects before and after, since what is written is a dry run, and as many changes of the past
+  (`SETTINGS`).
 - The controllers go on, led as before.
 
 Prints how it went, and ends with 1 if one of these did not hold.
@@ -47,7 +48,7 @@ GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
 """So that what the server keeps of the past by design is kept soon, and small."""
 
-USED_FOR = 2_000
+USED_FOR = 4_000
 """Requests before the attack."""
 
 _TRIES = 3

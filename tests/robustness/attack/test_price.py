@@ -50,6 +50,13 @@ def properties(one: dict[str, Any]) -> dict[str, Any]:
     return {f"k{at}": one for at, one in enumerate(many(one)[: SIZE // (len(json.dumps(one)) + 8)])}
 
 
+def owners(owner: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """Return a namespace with so many owners."""
+    fields = json.loads(json.dumps(SPECIMENS["/api/v1/namespaces"]))
+    fields["metadata"]["ownerReferences"] = many(owner)
+    return "/api/v1/namespaces", fields
+
+
 def spec(resource: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     """Return an object whose spec has these fields besides."""
     path = next(each for each in SPECIMENS if each.endswith(f"/{resource}"))
@@ -71,6 +78,8 @@ BODIES: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
     "versions that are null": lambda: versions(None),
     "versions without names": lambda: versions({"schema": {"openAPIV3Schema": {}}}),
     "families of a service": lambda: spec("services", ipFamilies=many("a")),
+    "owners that say nothing": lambda: owners({}),
+    "owners that are null": lambda: owners(None),
     "containers": lambda: spec("pods", containers=many({})),
     "containers that are null": lambda: spec("pods", containers=many(None)),
     "containers of a template": lambda: spec("statefulsets", template={"spec": {"containers": many({})}}),
