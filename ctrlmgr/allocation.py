@@ -73,8 +73,11 @@ def _switch(domain: int, before: _Allocator, after: _Allocator) -> None:
 
 
 def _is_plain() -> bool:
-    """Say whether this is a CPython whose objects come from its arenas, without checks of its own around them."""
-    if sys.implementation.name != "cpython" or sys.flags.dev_mode or "d" in sys.abiflags:
+    """Say whether this is a CPython whose objects come from its arenas, without checks of its own around them.
+
+    One for debugging (`d`) has checks, one without the interpreter's lock (`t`) has other arenas.
+    """
+    if sys.implementation.name != "cpython" or sys.flags.dev_mode or not {"d", "t"}.isdisjoint(sys.abiflags):
         return False
     return os.environ.get("PYTHONMALLOC", "") in _PLAIN
 
