@@ -1,8 +1,9 @@
-"""What the conformance tests of chunking and of the latency of Services ask, in their words."""
+"""What the conformance tests of chunking, webhooks' configurations and Services' latency ask, in their words."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,52 @@ def test_service_endpoints_latency_should_not_be_very_high(cluster: Cluster) -> 
         cluster.until(partial(has_endpoints, cluster, name), within=20)
         took.append(cluster.clock.monotonic() - began)
     assert max(took) <= 1.0
+
+
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+KINDS = ("mutating", "validating")
+
+
+def configuration(**condition: str) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    hook = {
+        "name": "hook.example.com",
+        "clientConfig": {"service": {"namespace": "default", "name": "e2e-test-webhook", "path": "/never"}},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "matchConditions": [condition],
+    }
+    return {"metadata": {"name": "with-conditions"}, "webhooks": [hook]}
+
+
+def conditions(answer: Any) -> list[dict[str, str]]:
+    assert answer.code in (200, 201), answer.body
+    found: list[dict[str, str]] = answer.body["webhooks"][0]["matchConditions"]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_admission_webhook_should_be_able_to_create_and_update_webhook_configurations_with_match_conditions(
+    cluster: Cluster, kind: str
+) -> None:
+    where = f"{HOOKS}/{kind}webhookconfigurations"
+    first = {"name": "expression-1", "expression": "object.metadata.namespace == 'production'"}
+    assert conditions(cluster.send("POST", where, configuration(**first))) == [first]
+    read = cluster.send("GET", f"{where}/with-conditions")
+    assert conditions(read) == [first]
+    second = {"name": "expression-2", "expression": "object.metadata.namespace == 'staging'"}
+    read.body["webhooks"][0]["matchConditions"] = [first, second]
+    assert conditions(cluster.send("PUT", f"{where}/with-conditions", read.body)) == [first, second]
+    assert conditions(cluster.send("GET", f"{where}/with-conditions")) == [first, second]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_admission_webhook_should_reject_webhook_configurations_with_invalid_match_conditions(
+    cluster: Cluster, kind: str
+) -> None:
+    wrong = configuration(name="invalid-expression-1", expression="... [] bad expression")
+    refused = cluster.send("POST", f"{HOOKS}/{kind}webhookconfigurations", wrong)
+    assert (refused.code, refused.body["reason"]) == (422, "Invalid")
+    assert "compilation failed" in refused.body["message"]
+    assert refused.body["details"]["causes"][0]["field"] == "webhooks[0].matchConditions[0].expression"
