@@ -69,6 +69,16 @@ _FORGET_RECONCILES = (
     "DELETE FROM reconcile WHERE id NOT IN (SELECT reconcile_id FROM event WHERE reconcile_id <> 0)",
     "DELETE FROM reconcile_trigger WHERE reconcile_id NOT IN (SELECT id FROM reconcile)",
 )
+_EPOCHS = (
+    "DELETE FROM log_epoch",
+    """INSERT INTO log_epoch (uuid, after_revision, parent_hash, started_at, reason)
+    VALUES (:uuid, :after_revision, :parent_hash, :started_at, :reason)""",
+)
+_IMPORTS = (
+    "DELETE FROM log_import",
+    "INSERT INTO log_import (after_revision, last_revision) VALUES (:after_revision, :last_revision)",
+)
+_TERMS = ("DELETE FROM lease_term", "INSERT INTO lease_term (lease, term) VALUES (:lease, :term)")
 _UNENDED = "SELECT id FROM reconcile WHERE outcome IS NULL ORDER BY started_at DESC LIMIT ?"
 
 
@@ -216,21 +226,20 @@ class _Copy:
         with self._transaction():
             self._put(page)
             self._connection.executemany(_FLOOR, floors.items())
-            self._replace("log_epoch", page.rows.get("epoch", []), hashed="parent_hash")
-            self._replace("log_import", page.rows.get("import", []))
-            self._replace("lease_term", page.rows.get("term", []))
+            epochs = page.rows.get("epoch", [])
+            self._replace(_EPOCHS, [{**row, "parent_hash": bytes.fromhex(row["parent_hash"])} for row in epochs])
+            self._replace(_IMPORTS, page.rows.get("import", []))
+            self._replace(_TERMS, page.rows.get("term", []))
             end = (place.uuid, place.next, bytes.fromhex(place.hash))
             self._connection.execute("UPDATE log_head SET uuid = ?, revision = ?, hash = ?", end)
             told = (place.rights, place.hidden)
             more = "INSERT INTO copied VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET hidden = hidden + excluded.hidden"
             self._connection.execute(more, told)
 
-    def _replace(self, table: str, rows: list[dict[str, Any]], *, hashed: str = "") -> None:
-        self._connection.execute(f"DELETE FROM {table}")
-        for row in rows:
-            values = {**row, hashed: bytes.fromhex(row[hashed])} if hashed else row
-            marks = ", ".join(f":{name}" for name in values)
-            self._connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", values)
+    def _replace(self, statements: tuple[str, str], rows: list[dict[str, Any]]) -> None:
+        empty, fill = statements
+        self._connection.execute(empty)
+        self._connection.executemany(fill, rows)
 
     def _put(self, page: _Page) -> None:
         objects = {row["id"]: row for row in page.rows.get("object", ())}
