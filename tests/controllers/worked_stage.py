@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -102,3 +102,15 @@ class WorkedStage(Stage):
         """Return what the controller has written, as (ADDED and so on, namespace/name)."""
         events = self.log.events_after(0, limit=100_000)
         return [(EventType(each.type).name, str(each.key)) for each in events if each.actor == self.ACTOR]
+
+
+def work_all(stage: WorkedStage, controllers: Sequence[Controller]) -> None:
+    """Let controllers work, one after the other, until none has anything to do at this moment."""
+    busy = True
+    while busy:
+        busy = False
+        for each in controllers:
+            stage.hear()
+            while each.process_next(timeout=0):
+                busy = True
+                stage.hear()

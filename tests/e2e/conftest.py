@@ -60,13 +60,8 @@ def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     server = Server(
         folder, *flags, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0"
     )  # Kubernetes' five seconds serve no test
-    try:
-        server.start()
+    with server.running():
         yield server
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -70,13 +70,8 @@ class MockCluster(Server):
 def mock_cluster(folder: Path, recording: Path, *arguments: str) -> Iterator[MockCluster]:
     """Serve a recording while the block runs; it must not complain of anything, and stop in order."""
     server = MockCluster(folder, recording, *arguments)
-    try:
-        server.start()
+    with server.running():
         yield server
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
 
 
 @cache

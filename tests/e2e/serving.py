@@ -11,6 +11,8 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,6 +67,17 @@ class Server:
         """Stop it in order."""
         code = self._end(signal.SIGTERM)
         assert code == 0, self.log
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run it for as long as a block does; it must not complain of anything, and stop in order."""
+        try:
+            self.start()
+            yield
+            self.stop()
+            assert "Traceback" not in self.log, self.log
+        finally:
+            self.close()
 
     def kill(self) -> None:
         """Stop it as a crash would."""

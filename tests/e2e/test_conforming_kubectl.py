@@ -22,13 +22,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two simulated nodes."""
     folder = tmp_path_factory.mktemp("conforming")
     server = Server(folder, "--database", f"sqlite:///{folder / 'ctrlmgr.db'}", "--nodes", "2")
-    try:
-        server.start()
+    with server.running():
         yield server
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,8 +77,8 @@ def widen() -> dict[str, Any]:
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("then")
     url, exported, watched = f"sqlite:///{folder / 'log.db'}", folder / "log.jsonl.gz", folder / "watched.jsonl"
-    with closing(Server(folder, "--database", url, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0")) as server:
-        server.start()
+    server = Server(folder, "--database", url, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0")
+    with server.running():
         recorder = subprocess.Popen(
             ctrlmgr("record", "--kubeconfig", str(server.kubeconfig), "--resources", "*", "-o", str(watched)),
             stderr=subprocess.PIPE,
@@ -94,8 +93,6 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         finally:
             recorder.kill()
             recorder.communicate()
-        server.stop()
-        assert "Traceback" not in server.log, server.log
     run("record", "--database", url, "-o", str(exported))
     return Story(folder, url, exported, watched, *moments)
 
@@ -146,12 +143,10 @@ def run(*arguments: str) -> str:
 @pytest.mark.parametrize("moment", ["first", "second", "gone"])
 def test_the_past_is_served_by_the_schema_of_then(story: Story, moment: str, tmp_path: Path) -> None:
     at = str(getattr(story, moment))
-    with closing(Server(tmp_path, "--database", story.url, "--at", at)) as past:
-        past.kubeconfig = tmp_path / f"kubeconfig-at-{at}"
-        past.start()
+    past = Server(tmp_path, "--database", story.url, "--at", at)
+    past.kubeconfig = tmp_path / f"kubeconfig-at-{at}"
+    with past.running():
         assert shown(past) == SHOWN[moment]
-        past.stop()
-        assert "Traceback" not in past.log, past.log
 
 
 @pytest.fixture(scope="module")

@@ -48,13 +48,8 @@ def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
     kubectl("create -f -", {**CONFIG_MAP, "metadata": {"name": "two"}})
     kubectl("delete configmap one")
     past = Past(tmp_path / "past", database, int(at), before)
-    try:
-        past.start()
+    with past.running():
         yield past
-        past.stop()
-        assert "Traceback" not in past.log, past.log
-    finally:
-        past.close()
 
 
 @pytest.mark.parametrize("database", DATABASES, indirect=True)
@@ -122,18 +117,13 @@ def test_an_imported_recording_goes_on(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'incident.db'}"
     ctrlmgr("import", str(SMALL), "--database", url)
     server = Server(tmp_path, "--database", url)
-    try:
-        server.start()
+    with server.running():
         made = server.create("/api/v1/namespaces/default/configmaps", CONFIG_MAP)
         assert int(made["metadata"]["resourceVersion"]) > 772
         assert "kube-node-lease" in names(server, "/api/v1/namespaces")[1]
         health = server.request("GET", "/ui/api/health")[1]
         assert [each["problem"] for of in health["endpoints"] for each in of["checks"] if each["problem"]] == []
         assert "problem" not in health["log"]
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
     assert "ok: " in ctrlmgr("verify", "--database", url)
     gaps = ctrlmgr("sql", "-c", "SELECT after_revision, last_revision FROM log_import", "-o", "csv", "--database", url)
     assert gaps.split()[1:] == ["0,772"]

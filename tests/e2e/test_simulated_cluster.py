@@ -25,13 +25,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     folder = tmp_path_factory.mktemp("cluster")
     database = f"sqlite:///{folder / 'ctrlmgr.db'}"
     server = Server(folder, "--database", database, *FAST)
-    try:
-        server.start()
+    with server.running():
         yield server, database
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext
-from tests.controllers.worked_stage import WorkedStage
+from tests.controllers.worked_stage import WorkedStage, work_all
 
 NAMES = (
     *("endpoints-controller", "endpointslice-controller", "deployment-controller", "replicaset-controller"),
@@ -63,14 +63,7 @@ class ToldCluster(WorkedStage):
         return self.informers.revision >= revision
 
     def work(self) -> None:
-        busy = True
-        while busy:
-            busy = False
-            for each in self.controllers:
-                self.hear()
-                while each.process_next(timeout=0):
-                    busy = True
-                    self.hear()
+        work_all(self, self.controllers)
 
 
 class ClusterTeller:

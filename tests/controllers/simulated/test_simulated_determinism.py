@@ -20,7 +20,7 @@ from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import RecordingWriter
 from ctrlmgr.testing.replays import Replayer
 from tests.controllers.stage_context import StageContext
-from tests.controllers.worked_stage import WorkedStage
+from tests.controllers.worked_stage import WorkedStage, work_all
 
 NAMES = (
     "deployment-controller",
@@ -62,14 +62,7 @@ class Cluster(WorkedStage):
             each.start()
 
     def work(self) -> None:
-        busy = True
-        while busy:
-            busy = False
-            for each in self.controllers:
-                self.hear()
-                while each.process_next(timeout=0):
-                    busy = True
-                    self.hear()
+        work_all(self, self.controllers)
 
 
 def script(cluster: Cluster) -> None:

@@ -37,14 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
     server = Server(folder, "--controllers", "*,-pod-garbage-collector-controller")
-    server.start()
-    try:
+    with server.running():
         until(lambda: server.request("GET", f"{ACCOUNTS}/default")[0] == 200)
         yield server
-        server.stop()
-        assert "Traceback" not in server.log, server.log
-    finally:
-        server.close()
 
 
 class Line:
