@@ -177,3 +177,17 @@ def test_nothing_is_left_of_what_has_gone() -> None:
     for resource, key in world:
         graph.apply(resource, key, None)
     assert vars(graph) == vars(NodeGraph())
+
+
+def test_of_a_pod_whose_node_does_not_ask_the_newest_is_kept() -> None:
+    key, spec = Key("a", "p"), {"nodeName": "n", "serviceAccountName": "s"}
+    pod = {"apiVersion": "v1", "kind": "Pod"}
+    first, second = (
+        Object.from_dict({**pod, "metadata": {"namespace": "a", "name": "p"}, "spec": spec, "status": {"phase": phase}})
+        for phase in ("Pending", "Running")
+    )
+    graph, fresh_one = NodeGraph(), NodeGraph()
+    for each in (first, second):
+        graph.apply(PODS, key, each)
+    fresh_one.apply(PODS, key, second)
+    assert vars(graph) == vars(fresh_one)
