@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.types import Type
@@ -64,13 +64,6 @@ class Optional:
 NONE: Final = Optional(False)
 
 
-@runtime_checkable
-class Opaque(Protocol):
-    """A value of a library's own type; equality is Python's."""
-
-    cel_type: ClassVar[Type]
-
-
 @dataclass(frozen=True, slots=True)
 class StructValue:
     """An object that an expression has made; fields that were not given are absent."""
@@ -112,11 +105,6 @@ def type_of(value: Any) -> Type:
 
 _NUMBERS: Final = (int, UInt, float)
 _SEQUENCES: Final = (list, tuple)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is an int, a uint or a double."""
-    return type(value) in _NUMBERS
 
 
 def equal(one: Any, other: Any) -> bool:

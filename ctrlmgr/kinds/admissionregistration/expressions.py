@@ -122,11 +122,7 @@ class Scope:
             "request": struct("kubernetes.AdmissionRequest"),
             "namespaceObject": struct("kubernetes.Namespace"),
             **({"params": DYN} if has_params else {}),
-            **(
-                {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
-                if has_authorizer
-                else {}
-            ),
+            **(_RIGHTS if has_authorizer else {}),
             **({"variables": struct(_VARIABLES)} if variables is not None else {}),
         }
         functions = PATCH_FUNCTIONS if mutates else FUNCTIONS

@@ -26,9 +26,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 def _message(table: Mapping[str, Encode], extensions: int, value: Mapping[str, Any]) -> bytes:
     """Write a message: its fields as the table says, extensions as named values with the number `extensions`."""
     return b"".join(
-        write_part(extensions, _named(key, _any(each)))
-        if key.startswith("x-") and key not in table
-        else table[key](each)
+        write_part(extensions, _named(key, _any(each))) if _is_extension(key, table) else table[key](each)
         for key, each in value.items()
     )
 
