@@ -1,10 +1,9 @@
 """The audit log: what it costs a create to be written down, and a read to be let off.
 
 One server is given the same requests by two users in short turns: one whom the policy has written down, and one whom it
-lets off. What is compared is the processor time of the server's process for each request: it is what audit takes from
-the others, and other loads on the machine do not change it as they change a rate. Two processes of the same program
-differ by more than audit takes, and so do two minutes of one; short turns do not. Requests are written down
-at level Metadata, into the log file and into the database that `ctrlmgr sql audit` asks.
+lets off. What is compared is the processor time of the server's process for each request (`bench.support.spending`):
+two processes of the same program differ by more than audit takes. Requests are written down at level Metadata, into the
+log file and into the database that `ctrlmgr sql audit` asks.
 
 What audit does for a request is timed by itself as well, in this process and with its threads, and added to what the
 create takes without; and so is the look at the policy that lets a read off.
@@ -15,7 +14,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
@@ -23,8 +21,9 @@ from typing import cast
 
 from bench.api import SERVICE
 from bench.report import Claim, report
-from bench.support.https_load import Load, measure
-from bench.support.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.served import Served, serving
+from bench.support.spending import Asking, in_turns
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -36,11 +35,6 @@ from ctrlmgr.server.http.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 
-CLIENTS = 16
-SECONDS = 0.6
-AFTER = 0.3
-"""Seconds after which what a turn has left to be done is done."""
-ROUNDS = 16
 TIMES = 5
 USERS = ("written", "let-off")
 WRITTEN = 5000
@@ -57,31 +51,16 @@ POLICY = {
 }
 QUIET = ("--controllers", "namespace-controller")
 """Controllers would write as well, as much as they come to: what is measured is the request."""
+HEADERS = [(b"host", b"127.0.0.1"), (b"user-agent", b"kubectl/v1.36.2 (linux/amd64) kubernetes/0123456")]
 SERVICES = "/api/v1/namespaces/default/services"
 READ = "/api/v1/namespaces/default/configmaps/read"
 
 
-def spent_on(served: Served, request: str, expect: int) -> tuple[float, int]:
-    """Return the seconds of processor time that requests take in a while, and how many they were."""
-    before = served.spent()
-    with on_core(CLIENT_CORE):
-        measured = measure(
-            Load(served.host, served.port, served.authority, CLIENTS, SECONDS, [request], 0.0, expect=expect)
-        )
-    time.sleep(AFTER)
-    return served.spent() - before, measured.answers
-
-
 def compared(served: Served, method: str, path: str, body: str, expect: int) -> tuple[float, float]:
     """Return what a request costs (microseconds of processor time) that is written down, and one that is let off."""
-    totals = {user: [0.0, 0] for user in USERS}
-    for number in range(ROUNDS):
-        for user in USERS if number % 2 else reversed(USERS):
-            request = served._replace(token=user).request(method, path, body)
-            for index, more in enumerate(spent_on(served, request, expect)):
-                totals[user][index] += more
-    written, let_off = (1e6 * seconds / answers for seconds, answers in totals.values())
-    return written, let_off
+    asked = (served._replace(token=user) for user in USERS)
+    written, let_off = (Asking(each, each.request(method, path, body), expect) for each in asked)
+    return in_turns(written, let_off)
 
 
 class Asked:
@@ -93,10 +72,7 @@ class Asked:
     def __init__(self) -> None:
         """Ask for a Service to be created."""
         self.told = Told()
-
-    def header(self, name: bytes) -> bytes:
-        """Return a header."""
-        return b"kubectl/v1.36.2 (linux/amd64) kubernetes/0123456" if name == b"user-agent" else b""
+        self.raw_headers = HeaderLines(HEADERS)
 
 
 def _settings(folder: Path) -> Settings:
@@ -149,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
             body = json.dumps({"metadata": {"name": "read"}, "data": {"a": "b"}}).encode()
             served.open("POST", "/api/v1/namespaces/default/configmaps", body)
             creates = compared(served, "POST", SERVICES, json.dumps(SERVICE), 201)
-            seconds, answers = spent_on(served, served.request("GET", READ), 200)
+            seconds, answers = Asking(served, served.request("GET", READ)).spent()
         alone = min(written_down(folder) for _ in range(TIMES))
         look = min(let_off(folder) for _ in range(TIMES))
     read = 1e6 * seconds / answers

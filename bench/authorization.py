@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from bench.report import Claim, report
-from bench.support.https_load import Load, measure
-from bench.support.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.served import Served, serving
+from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -27,9 +27,8 @@ from ctrlmgr.authorization.rbac.index import RbacIndex
 BINDINGS = 1000
 FEW = 10
 DECISIONS = 2000
-ROUNDS = 5
-CLIENTS = 8
-SECONDS = 1.0
+ROUNDS = 9
+READ = "/api/v1/namespaces/default/configmaps/bench"
 _LIMIT = 15.0
 """Microseconds that a decision may take."""
 _MICROSECONDS = 1e6
@@ -49,31 +48,30 @@ def grants(bindings: int) -> Iterator[Object]:
         yield Object.from_dict({**fields, "roleRef": reference, "subjects": subjects})
 
 
-def decision(bindings: int) -> float:
-    """Return how many microseconds a decision takes that was not made before."""
+def authorizer_of(bindings: int) -> RbacAuthorizer:
+    """Return what decides among so many bindings."""
     index = RbacIndex()
     roles = [Object.from_dict(role.fields) for role in CLUSTER_ROLES]
     bound = [Object.from_dict(binding.fields) for binding in CLUSTER_ROLE_BINDINGS]
     for obj in (*roles, *bound, *grants(bindings)):
         index.apply(obj.resource, obj.key, obj)
-    authorizer = RbacAuthorizer(index)
-    questions = [Attributes("get", "", "", "v1", "configmaps", "", "default", f"c-{n}") for n in range(DECISIONS)]
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for question in questions:
-            assert authorizer.decide(_USER, question).allows
-        times.append((time.perf_counter() - began) / DECISIONS)
-    return median(times) * _MICROSECONDS
+    return RbacAuthorizer(index)
 
 
-def spent_on_gets(served: Served) -> float:
-    """Return the processor time (microseconds) of a GET."""
-    request = served.request("GET", "/api/v1/namespaces/default/configmaps/bench")
-    before = served.spent()
-    with on_core(CLIENT_CORE):
-        measured = measure(Load(served.host, served.port, served.authority, CLIENTS, SECONDS, [request], 0.0))
-    return (served.spent() - before) / measured.answers * _MICROSECONDS
+def decision(authorizer: RbacAuthorizer, turn: int) -> float:
+    """Return how many microseconds a decision takes that was not made before, in this turn."""
+    questions = [Attributes("get", "", "", "v1", "configmaps", "", f"n-{turn}", f"c-{n}") for n in range(DECISIONS)]
+    began = time.process_time()
+    for question in questions:
+        assert authorizer.decide(_USER, question).allows
+    return (time.process_time() - began) / DECISIONS * _MICROSECONDS
+
+
+def decisions() -> tuple[float, float]:
+    """Return what a decision takes among many bindings and among few, taken in turns."""
+    many, few = authorizer_of(BINDINGS), authorizer_of(FEW)
+    turns = [(decision(many, turn), decision(few, turn)) for turn in range(ROUNDS)]
+    return median(turn[0] for turn in turns), median(turn[1] for turn in turns)
 
 
 def prepare(served: Served) -> None:
@@ -96,13 +94,14 @@ def gets() -> tuple[float, float]:
             servers = (guarded, unguarded)
             for served in servers:
                 prepare(served)
-            turns = [[spent_on_gets(served._replace(token="bench-token")) for served in servers] for _ in range(ROUNDS)]
-    return median(turn[0] for turn in turns), median(turn[1] for turn in turns)
+            asked = (served._replace(token="bench-token") for served in servers)
+            with_rbac, without = (Asking(each, each.request("GET", READ)) for each in asked)
+            return in_turns(with_rbac, without)
 
 
 def main() -> int:
     """Measure and report."""
-    many, few = decision(BINDINGS), decision(FEW)
+    many, few = decisions()
     guarded, unguarded = gets()
     claims = [
         Claim(f"a decision among {BINDINGS:,} bindings", many, _LIMIT, 1.0, "us", at_most=True),

@@ -55,7 +55,7 @@ def bare(folder: Path, work: Work, batch: int) -> float:
     url = f"sqlite:///{folder}/bare.db"
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 10000"):
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 5000"):
         connection.execute(f"PRAGMA {pragma}")
     flat = [
         proposal.object for turn in zip(*work, strict=True) for proposal in turn

@@ -1,6 +1,8 @@
-"""Turns the reports of the benchmarks into a page: `python -m bench.table bench/results >docs/benchmarks.md`.
+"""Puts the reports of the benchmarks on a page: `python -m bench.table bench/results docs/benchmarks.md`.
 
-The folder has a file for each benchmark, `name.txt`, with what it printed; lines that are no claims are left out.
+The folder has a file for each benchmark, `name.txt`, with what it printed; lines that are no claims are left out. What
+the page has of benchmarks that are not in the folder stays, unless there are none of that name any more: so a few can
+be run anew, and a page that was made elsewhere is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+_BENCH = Path(__file__).parent
 _CLAIM = re.compile(
     r"(?P<name>.+?) +(?P<value>[\d,.]+) (?P<unit>\D+?) +limit +(?P<limit>[\d,.]+) "
     r"ratio +(?P<ratio>[\d.]+)  goal (?P<goal>[<>]= \S+)  (?P<verdict>ok|MISSED)"
@@ -22,15 +25,19 @@ _INTRODUCTION = """\
 What `scripts/bench` printed last, on {cores} cores with {python}: each claim against a limit that was measured in the
 same run. Trust the ratios; [performance.md](performance.md) says what is behind them.
 """
+_SECTION = re.compile(r"^## python -m bench\.(\w+)\n\n(.*?)\n*(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
 
 
-def page(reports: Iterable[Path]) -> Iterator[str]:
-    """Yield the lines of the page for these reports."""
-    yield _INTRODUCTION.format(cores=os.cpu_count(), python=f"CPython {platform.python_version()}").rstrip()
+def page(former: str, reports: Iterable[Path]) -> Iterator[str]:
+    """Yield the parts of the page that was `former` once these reports are on it."""
+    sections = {name: table for name, table in _SECTION.findall(former) if (_BENCH / f"{name}.py").exists()}
     for report in reports:
-        yield f"\n## python -m bench.{report.stem}\n\n{_HEAD}"
-        yield from filter(None, map(_row, report.read_text().splitlines()))
+        rows = filter(None, map(_row, report.read_text().splitlines()))
+        sections[report.stem] = "\n".join([_HEAD, *rows])
+    yield _INTRODUCTION.format(cores=os.cpu_count(), python=f"CPython {platform.python_version()}").rstrip()
+    for name in sorted(sections):
+        yield f"## python -m bench.{name}\n\n{sections[name]}"
 
 
 def _row(line: str) -> str:
@@ -42,5 +49,11 @@ def _row(line: str) -> str:
     return f"| {found['name']} | {value} | {limit} | {found['ratio']} | {found['goal']} | {verdict} |"
 
 
+def main(folder: Path, kept: Path) -> None:
+    """Bring the page `kept` up to the reports in `folder`."""
+    former = kept.read_text() if kept.exists() else ""
+    kept.write_text("\n\n".join(page(former, sorted(folder.glob("*.txt")))) + "\n")
+
+
 if __name__ == "__main__":
-    print("\n".join(page(sorted(Path(sys.argv[1]).glob("*.txt")))))
+    main(*map(Path, sys.argv[1:]))

@@ -20,6 +20,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 _RAW, _SMALL = 0, (1, 2)
@@ -101,8 +102,22 @@ def _allocator(domain: int) -> _Allocator:
 
 def give_back() -> None:
     """Have the C library return what is free to the system; other threads go on meanwhile."""
-    with suppress(OSError, AttributeError):  # another C library: its own habits will do
-        ctypes.CDLL(None).malloc_trim(0)
+    if _trim is not None:
+        _trim(0)
+
+
+def _found_trim() -> Callable[[int], object] | None:
+    """Return the C library's function; None for another library, whose own habits will do.
+
+    It is looked for once: each `CDLL` is a class of its own, which only the cycle collector takes away again.
+    """
+    with suppress(OSError, AttributeError):
+        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+        return found
+    return None
+
+
+_trim = _found_trim()
 
 
 apart = Apart()

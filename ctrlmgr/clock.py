@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
 from typing import Final, Protocol
 
 _MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -18,6 +19,8 @@ _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of UTC, and written so
 _FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
 _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
 """What RFC 3339 can say, in microseconds since 1970."""
+_SECONDS: Final = 64
+"""Seconds that are kept as they are written."""
 
 
 class Clock(Protocol):
@@ -36,13 +39,15 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
+    def __init__(self) -> None:
+        """Read the machine's own clocks."""
+        # Asked twenty times a request: so there is no function of ours around the system's.
+        self.monotonic: Callable[[], float] = partial(time.clock_gettime, _MONOTONIC)
+        """Return seconds since an arbitrary moment, suspended time included where the system counts it."""
+
     def now(self) -> int:
         """Return the wall clock: microseconds since 1970, UTC."""
         return time.time_ns() // 1000
-
-    def monotonic(self) -> float:
-        """Return seconds since an arbitrary moment, suspended time included where the system counts it."""
-        return time.clock_gettime(_MONOTONIC)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` up to `timeout` seconds."""
@@ -61,17 +66,28 @@ class OtherTime:
 
 def format_time(microseconds: int) -> str:
     """Write a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
-    return f"{_moment(microseconds).isoformat(timespec='microseconds')}Z"
+    if not _FIRST <= microseconds <= _LAST:
+        microseconds = _nearest(microseconds)
+    second, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(second)}.{rest:06d}Z"
 
 
 def format_time_seconds(microseconds: int) -> str:
     """Write a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
-    return f"{_moment(microseconds).isoformat(timespec='seconds')}Z"
+    if not _FIRST <= microseconds <= _LAST:
+        microseconds = _nearest(microseconds)
+    return f"{_second(microseconds // 1_000_000)}Z"
 
 
-def _moment(microseconds: int) -> datetime:
-    """Return a moment in UTC; what lies before the year 1 or after the year 9999 is the first or the last there is."""
-    return _NAIVE_EPOCH + timedelta(microseconds=min(max(microseconds, _FIRST), _LAST))
+def _nearest(microseconds: int) -> int:
+    """Return the first or the last time there is, for what lies before the year 1 or after the year 9999."""
+    return min(max(microseconds, _FIRST), _LAST)
+
+
+@lru_cache(_SECONDS)
+def _second(second: int) -> str:
+    """Return the beginning of all times within a second: most of what is written at a time is of one or two."""
+    return (_NAIVE_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")
 
 
 def parse_time(text: str) -> int:

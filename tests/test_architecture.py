@@ -23,6 +23,18 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for folder in OURS for path i
 SHIPPED = [module for module in MODULES if module.startswith("ctrlmgr/")]
 RUNNING = [module for module in SHIPPED if not module.startswith("ctrlmgr/testing/")]
 
+WRITES_INTERNAL_OBJECTS = {
+    "ctrlmgr/client/__init__.py",
+    "ctrlmgr/controllers/bootstrap/assembly.py",  # leases of serving processes
+    "ctrlmgr/controllers/repair/controller.py",  # claims on node ports
+    "ctrlmgr/serve/controllers.py",
+    "ctrlmgr/cli/upkeep/repair.py",
+}
+"""Who uses `LogClient`, which passes the engine and its admission by."""
+ONLY_ASKS = tuple(f"ctrlmgr/{each}/" for each in ("controllers", "manager", "scheduling", "simulation", "ui"))
+"""What leaves it to a client to propose anything to the log."""
+PROPOSALS = {f"ctrlmgr.eventlog{module}.Proposal" for module in ("", ".event")}
+
 MAY_READ_THE_MACHINE = ("ctrlmgr/clock.py", "ctrlmgr/serve/", "ctrlmgr/cli/", "ctrlmgr/randomness.py")
 CLOCKS = {"time.time", "time.time_ns", "time.sleep", "time.monotonic", "time.monotonic_ns"}
 CLOCKS |= {f"{owner}.{name}" for owner in ("datetime", "datetime.datetime") for name in ("now", "utcnow", "today")}
@@ -79,6 +91,13 @@ def is_random(name: str) -> bool:
 def test_threads_start_in_one_place(module: str) -> None:
     started = {"threading.Thread", "threading.Timer", "concurrent.futures.ThreadPoolExecutor"} & set(calls(module))
     assert not started or module == "ctrlmgr/threads.py"
+
+
+def test_objects_of_the_api_are_written_through_the_engine() -> None:
+    names = {module: {name for _, name in imported(module)} for module in RUNNING}
+    past = {module for module, found in names.items() if any(name.endswith(".LogClient") for name in found)}
+    assert past == WRITES_INTERNAL_OBJECTS
+    assert not [module for module, found in names.items() if module.startswith(ONLY_ASKS) and found & PROPOSALS]
 
 
 @pytest.mark.parametrize("module", RUNNING)

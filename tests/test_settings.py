@@ -187,6 +187,7 @@ VALUES = {
     "controllers.resource_quota_sync_period": "1m",
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",
+    "controllers.concurrent_validating_admission_policy_status_syncs": "9",
     "controllers.concurrent_cron_job_syncs": "9",
     "controllers.concurrent_daemonset_syncs": "3",
     "controllers.concurrent_deployment_syncs": "9",

@@ -1,7 +1,8 @@
 """The admission chain: plugins in their order, first those that change a write, then those that only judge it.
 
 Guarantees:
-- A write that no plugin handles costs one look into a table.
+- A write that no plugin handles costs one look into a table; where nothing is registered that a plugin goes by, the
+  plugin is not called.
 - Plugins see what those before them made of the object. If one asks for it (`Attributes.should_reinvoke`), all that
   change objects are called once more, never twice more (apiserver `pkg/admission/reinvocation.go`).
 - What one plugin refuses is refused: those after it are not asked.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration, registered
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -28,13 +29,27 @@ class _Link(NamedTuple):
     decide: Callable[[Attributes], Decision]
     times: AdmissionTimes
     plugin: str
+    goes_by: Registration | None
 
 
-class _Step(NamedTuple):
+class _Step:
     """The hooks of one half of admission that one kind of write meets."""
 
-    links: tuple[_Link, ...]
-    times: AdmissionTimes
+    def __init__(self, links: Sequence[_Link], times: AdmissionTimes) -> None:
+        """Call `links` in their order."""
+        self.links = tuple(links)
+        self.times = times
+        self._registrations = tuple(dict.fromkeys(each.goes_by for each in links if each.goes_by is not None))
+        self._awake: dict[tuple[Registration, ...], tuple[_Link, ...]] = {}
+
+    def awake(self, attributes: Attributes) -> tuple[_Link, ...]:
+        """Return those that have something to do: what they go by is there."""
+        there = registered(self._registrations, attributes)
+        links = self._awake.get(there)
+        if links is None:
+            links = tuple(each for each in self.links if each.goes_by is None or each.goes_by in there)
+            self._awake[there] = links
+        return links
 
 
 class _Route(NamedTuple):
@@ -61,7 +76,10 @@ class Chain:
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether any plugin that looks at this write needs its object."""
         route = self._route(attributes.resource, attributes.subresource, attributes.operation)
-        return any(plugin.wants_object(attributes) for plugin in route.plugins)
+        return any(
+            (plugin.goes_by is None or registered([plugin.goes_by], attributes)) and plugin.wants_object(attributes)
+            for plugin in route.plugins
+        )
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
@@ -82,7 +100,7 @@ class Chain:
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
         now = self._clock.monotonic
         start = began = now()
-        for decide, times, plugin in step.links:
+        for decide, times, plugin, _ in step.awake(attributes):
             try:
                 waiting = decide(attributes)
                 if waiting is not None:
@@ -107,8 +125,8 @@ class Chain:
         route = self._routes.get(key)
         if route is None:
             asked = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
-            mutating = [(plugin.name, plugin.admit) for plugin in asked if plugin.mutates()]
-            validating = [(plugin.name, plugin.validate) for plugin in asked if plugin.validates()]
+            mutating = [(plugin, plugin.admit) for plugin in asked if plugin.mutates()]
+            validating = [(plugin, plugin.validate) for plugin in asked if plugin.validates()]
             route = _Route(
                 self._step("admit", operation, mutating),
                 self._step("validate", operation, validating),
@@ -118,9 +136,12 @@ class Chain:
         return route
 
     def _step(
-        self, type_: str, operation: Verb, hooks: Sequence[tuple[str, Callable[[Attributes], Decision]]]
+        self, type_: str, operation: Verb, hooks: Sequence[tuple[Plugin, Callable[[Attributes], Decision]]]
     ) -> _Step:
-        links = tuple(_Link(decide, self._timed(name, type_, operation), name) for name, decide in hooks)
+        links = [
+            _Link(decide, self._timed(plugin.name, type_, operation), plugin.name, plugin.goes_by)
+            for plugin, decide in hooks
+        ]
         return _Step(links, self._timed("", type_, operation))
 
     def _timed(self, name: str, type_: str, operation: Verb) -> AdmissionTimes:

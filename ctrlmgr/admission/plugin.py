@@ -1,13 +1,15 @@
 """What an admission plugin is: a name, the writes it looks at, and two hooks of which it overrides what it needs.
 
 Guarantees: a plugin is called only for writes it `handles`; what it handles never changes, so that the chain asks once
-for each kind of write. A hook that can decide at once is a plain method that returns None; one that must wait returns
-a generator of commands (`engine.operations`).
+for each kind of write. A plugin that goes by objects which users register (`goes_by`) is called only where there are
+any. A hook that can decide at once is a plain method that returns None; one that must wait returns a generator of
+commands (`engine.operations`).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -17,18 +19,34 @@ Decision: TypeAlias = Operation[None] | None
 """None: decided. Otherwise what has to be run to decide."""
 
 
+class Registration(NamedTuple):
+    """Which objects give a plugin something to do."""
+
+    resource: Resource
+    of_namespace: bool = False
+    """Whether only those in the namespace of the write do."""
+
+
+def registered(wanted: Sequence[Registration], attributes: Attributes) -> tuple[Registration, ...]:
+    """Return those of which there is any object for a write; asked at each, for as many kinds as plugins go by."""
+    objects, namespace = attributes.view.list, attributes.namespace
+    return tuple([each for each in wanted if objects(each.resource, namespace if each.of_namespace else None)])
+
+
 class Plugin:
     """The base of all plugins; by itself it does nothing."""
 
     name: ClassVar[str]
     """What `--enable-admission-plugins` calls it."""
+    goes_by: Registration | None = None
+    """What it does nothing without; None: it always has something to do."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Whether the plugin looks at such writes."""
         raise NotImplementedError
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether the plugin needs the object to decide on this write: False where nothing is registered for it.
+        """Whether the plugin, were it called, would need the object to decide on this write.
 
         `attributes` may be without the object. Where no plugin wants it, a controller's write is spared the decoding.
         """

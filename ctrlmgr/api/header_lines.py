@@ -15,6 +15,11 @@ HeaderLine: TypeAlias = tuple[bytes, bytes]
 T = TypeVar("T")
 
 
+def by_name(lines: Sequence[HeaderLine]) -> dict[bytes, bytes]:
+    """Return each header's value; of several lines of a name the first counts, as in Go."""
+    return dict(reversed(lines))
+
+
 class HeaderLines(list[HeaderLine]):
     """Headers in the order in which they came; a connection hands on the same lines for each request that has them."""
 

@@ -179,6 +179,14 @@ class Object:
         """Return a copy with some metadata fields (named as in `ObjectMeta`) replaced."""
         return Object(self.resource, _encode_again(self.body, **changes), self.revision)
 
+    def with_field(self, name: str, value: Any) -> Object:
+        """Return a copy with one field beside the metadata replaced, or added at the end."""
+        fields: dict[str, Any] = _decode_fields(self.body)
+        fields[name] = value
+        copy = Object(self.resource, _encode(fields), self.revision, self._metadata)
+        copy._key = self._key
+        return copy
+
     def at(self, revision: Revision) -> Object:
         """Return the same content at `revision`, sharing the bytes."""
         same = Object(self.resource, self.body, revision, self._metadata)
@@ -190,6 +198,18 @@ class Object:
         """The bytes as they are stored."""
         body = self._body
         return body if body is not None else self._cut()
+
+    def is_stored_as(self, body: bytes) -> bool:
+        """Whether these are the bytes as they are stored."""
+        if self._body is None and len(self._wire or b"") != len(body) + len(self._version):
+            return False
+        return self.body == body
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in the form in which it is kept."""
+        body = self._body
+        return len(body if body is not None else self._wire or b"")
 
     def _cut(self) -> bytes:
         """Return the body of what is kept as it is on the wire."""

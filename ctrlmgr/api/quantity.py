@@ -31,7 +31,6 @@ _FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes say
 _PATTERN = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 
 
-@remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def parse(text: str) -> int:
     """Return an amount in billionths; raises `ValueError` if `text` is none."""
     return _read(text)[0]
@@ -59,12 +58,19 @@ def total(amounts: list[str]) -> str:
     return _write(sum(parse(each) for each in amounts), suffix)
 
 
+def plus(amount: str, more: str) -> str:
+    """Return the sum of two amounts, in the notation of the first that is not 0."""
+    of, suffix = _read(amount)
+    return _write(of + parse(more), suffix) if of else canonical(more)
+
+
 def difference(amount: str, less: str) -> str:
     """Return an amount less another, in the notation of the first."""
     of, suffix = _read(amount)
     return _write(of - parse(less), suffix)
 
 
+@remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
     match = _PATTERN.fullmatch(text)

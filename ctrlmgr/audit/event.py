@@ -108,8 +108,8 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
         _response_status(record) if is_answered else None,
         _raw(record.request_object) if has_bodies else None,
         _raw(record.response_object) if has_bodies else None,
-        _written(record.received),
-        _written(now),
+        format_time(record.received),
+        format_time(now),
         {**annotations, **_TRUNCATED} if truncated else annotations,
     )
     return _encode(event) + b"\n"
@@ -148,14 +148,3 @@ def _response_status(record: Record) -> _Status | msgspec.Raw:
 @lru_cache(_CODES)
 def _code(code: int) -> msgspec.Raw:
     return msgspec.Raw(_encode(_Status(_NO_ONE, code=code)))
-
-
-def _written(microseconds: int) -> str:
-    second, rest = divmod(microseconds, 1_000_000)
-    return f"{_second(second)}{rest:06d}Z"
-
-
-@lru_cache(8)
-def _second(second: int) -> str:
-    """Return the beginning of all times within a second: most of what is written at a time is of one or two."""
-    return format_time(second * 1_000_000)[: -len("000000Z")]

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ctrlmgr.api.header_lines import HeaderLine, HeaderLines, by_name
 from ctrlmgr.audit.policy import Handling, Level
 from ctrlmgr.audit.sources import sources
 from ctrlmgr.authentication.user import User
@@ -51,8 +52,9 @@ class Sent(Protocol):
     def peer(self) -> str:
         """The address that the client has, empty if it has none."""
 
-    def header(self, name: bytes) -> bytes:
-        """Return a header, empty if it is not there."""
+    @property
+    def raw_headers(self) -> HeaderLines:
+        """Its headers, names in lower case."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -89,10 +91,20 @@ _encode = msgspec.json.Encoder().encode
 _read_anything = msgspec.json.Decoder().decode
 
 
-class Record:
+class Record(msgspec.Struct):
     """What is known of one request; used on one thread."""
 
-    # What most requests leave as it is stands here: an object is made faster the less is set.
+    handling: Handling
+    attributes: Attributes
+    user: User | None
+    """None: it is not known whose it is."""
+    _sent: Sent
+    received: int
+    """When it came: microseconds since 1970."""
+    _told: Mapping[str, str]
+    """Annotations, which may still come."""
+    started: Callable[[Record], None] | None = None
+    """Called when the answer begins."""
     impersonated: User | None = None
     constraint: str = ""
     """The verb of the constrained mode in which that was allowed, if it was."""
@@ -111,29 +123,6 @@ class Record:
     """Whether it may be made, and why."""
     _head: Head | None = None
 
-    def __init__(
-        self,
-        handling: Handling,
-        attributes: Attributes,
-        user: User | None,
-        sent: Sent,
-        received: int,
-        told: Mapping[str, str],
-        *,
-        started: Callable[[Record], None] | None = None,
-    ) -> None:
-        """Tell of a request by `user` (None: it is not known whose) that came at `received` (microseconds since 1970).
-
-        `told` are annotations, which may still come. If `started` is given it is called when the answer begins.
-        """
-        self.handling = handling
-        self.attributes = attributes
-        self.user = user
-        self._sent = sent
-        self.received = received
-        self._told = told
-        self.started = started
-
     @property
     def level(self) -> str:
         """How much is written down, as policies call it."""
@@ -144,10 +133,8 @@ class Record:
         """What it says before its body."""
         if self._head is None:
             sent = self._sent
-            agent = sent.header(b"user-agent").decode("utf-8", "replace")
-            if len(agent) > _AGENT:
-                agent = f"{agent[:_AGENT]}...TRUNCATED"
-            came_from = sources(sent.header(b"x-forwarded-for"), sent.header(b"x-real-ip"), sent.peer)
+            agent, forwarded, real = sent.raw_headers.read(_said)
+            came_from = sources(forwarded, real, sent.peer)
             self._head = Head(sent.id.decode("utf-8", "replace"), sent.uri, agent, came_from)
         return self._head
 
@@ -157,14 +144,24 @@ class Record:
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
-    def annotations(self) -> Mapping[str, str]:
-        """What is said of it beside the fields that every event has."""
+    def ruling(self) -> tuple[str | None, str | None]:
+        """Whether it is allowed, and why; None where that is not known."""
         verdict = self.verdict
         if verdict is None:
-            return self._told
+            return None, None
         if verdict.error and not verdict.allows:  # of what could not be found out no more than that
-            return {REASON: _UNDECIDED, **self._told}
-        return {DECISION: "allow" if verdict.allows else "forbid", REASON: verdict.reason, **self._told}
+            return None, _UNDECIDED
+        return "allow" if verdict.allows else "forbid", verdict.reason
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What is said of it beside the fields that every event has."""
+        decision, reason = self.ruling
+        if reason is None:
+            return self._told
+        if decision is None:
+            return {REASON: reason, **self._told}
+        return {DECISION: decision, REASON: reason, **self._told}
 
     @property
     def wants_request(self) -> bool:
@@ -214,6 +211,15 @@ class Record:
             return msgspec.json.format(body, indent=-1)
         except (ValueError, msgspec.MsgspecError):
             return None
+
+
+def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
+    """Return which program headers name, as far as that is kept, and the headers about where a request came from."""
+    values = by_name(lines)
+    agent = values.get(b"user-agent", b"").decode("utf-8", "replace")
+    if len(agent) > _AGENT:
+        agent = f"{agent[:_AGENT]}...TRUNCATED"
+    return agent, values.get(b"x-forwarded-for", b""), values.get(b"x-real-ip", b"")
 
 
 def _without_managed_fields(fields: Any) -> Any:

@@ -11,6 +11,7 @@ Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/trunca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import msgspec
@@ -23,17 +24,15 @@ from ctrlmgr.clock import format_time
 from ctrlmgr.metrics import AUDIT_ERRORS
 
 
-class Telling:
+class Telling(msgspec.Struct):
     """An event; used on one thread."""
 
-    __slots__ = ("_line", "now", "record", "stage")
-
-    def __init__(self, record: Record, stage: Stage, now: int) -> None:
-        """Tell of a request at a stage that it has reached `now`."""
-        self.record = record
-        self.stage = stage
-        self.now = now
-        self._line: bytes | None = None
+    record: Record
+    stage: Stage
+    """What the request has reached."""
+    now: int
+    """When it did: microseconds since 1970."""
+    _line: bytes | None = None
 
     @property
     def line(self) -> bytes:
@@ -79,7 +78,7 @@ Form: TypeAlias = Callable[[Telling], bytes | None]
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     """Return the form of a backend that takes JSON or the old format, and events of `largest` bytes at most."""
     if largest is None:
-        return (lambda event: event.text()) if legacy else lambda event: event.line
+        return Telling.text if legacy else attrgetter("line")
 
     def fitting(event: Telling) -> bytes | None:
         said = event.fitting(largest)

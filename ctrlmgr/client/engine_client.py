@@ -27,6 +27,7 @@ from ctrlmgr.engine.options import (
     Requester,
     WriteOptions,
 )
+from ctrlmgr.engine.refusals import already_exists
 from ctrlmgr.engine.verbs.together import together
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound, OutcomeUnknown, RequestTimeout
@@ -268,6 +269,21 @@ class EngineClient:
         target = self._target(obj)
         self._check("delete", target)
         self._answer(self.engine.delete(target, None, options, self._requester))
+
+    def recreate(self, read: Object, anew: Object) -> Object:
+        """Delete the object `read`, if it has not changed since, and create `anew` of its name, in one append.
+
+        Returns the new one as stored. Raises `NotFound`, `Conflict`, `Invalid`; `AlreadyExists` if finalizers hold the
+        old one, which is marked as terminating then.
+        """
+        target = self._target(anew)
+        self._check("delete", target)
+        self._check("create", target._replace(name=""))
+        gone = DeleteOptions(uid=read.uid, resource_version=str(read.revision), propagation_policy="Background")
+        stored = self._write(self.engine.recreate(target, _body(anew), gone, self._options, self._requester))
+        if stored.uid == read.uid:
+            raise already_exists(target.kind.resource, read.name, terminating=True)
+        return stored
 
     def expire(self, objects: Sequence[Object]) -> None:
         """Delete all of these in one append, whatever finalizers they have: their time is over.

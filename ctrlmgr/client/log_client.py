@@ -1,4 +1,4 @@
-"""A client for what the log keeps for itself (`internal.ctrlmgr.io`), and for repairing claims when the engine cannot.
+"""A client for what the log keeps for itself: `internal.ctrlmgr.io`, and nothing else.
 
 Objects of the API are written through the engine (`EngineClient`); this client knows neither schemas nor admission.
 

@@ -32,6 +32,7 @@ from ctrlmgr.controllers import (
     node_ipam,
     node_lifecycle,
     pod_garbage_collector,
+    policy_status,
     replicaset,
     replicationcontroller,
     resource_quota,
@@ -78,6 +79,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     node_ipam.DESCRIPTOR,
     node_lifecycle.DESCRIPTOR,
     pod_garbage_collector.DESCRIPTOR,
+    policy_status.DESCRIPTOR,
     replicaset.DESCRIPTOR,
     replicationcontroller.DESCRIPTOR,
     resource_quota.DESCRIPTOR,
@@ -115,7 +117,6 @@ ABSENT: Mapping[str, str] = {
     "selinux-warning-controller": "",
     "storage-version-migrator-controller": "storage-version-migrator",
     "storageversion-garbage-collector-controller": "storage-version-gc",
-    "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status",
     "volumeattributesclass-protection-controller": "",
 }
 """Names and aliases of kube-controller-manager's controllers that nothing here does the work of.

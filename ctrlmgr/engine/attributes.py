@@ -9,13 +9,15 @@ again, admission included, on attributes of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
-from ctrlmgr.api.resource import Resource, Revision
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
@@ -46,8 +48,7 @@ class Changer(NamedTuple):
     """That of the object that asks for it, a webhook's configuration; 0: there is none."""
 
 
-@dataclass(slots=True)
-class Attributes:
+class Attributes(msgspec.Struct):
     """One attempt at a write, as admission sees it."""
 
     kind: Kind
@@ -71,23 +72,23 @@ class Attributes:
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
     """What `object` and `old` are where that is not `kind`: a Scale, a Binding, an Eviction."""
-    options: WriteOptions | DeleteOptions = field(default_factory=WriteOptions)
+    options: WriteOptions | DeleteOptions = WriteOptions()
     dry_run: bool = False
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = []
     """What the caller is told in `Warning` headers."""
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = {}
     """What the audit log is told of the decision."""
-    companions: list[Proposal] = field(default_factory=list)
+    companions: list[Proposal] = []
     """What must be appended together with the object; a lost race for one of them has the write decided again."""
-    late: list[Late] = field(default_factory=list)
+    late: list[Late] = []
     """What is appended together with the object and decided only in that moment."""
     within: Revision | None = None
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = {}
     """What plugins remember from `admit` to a second `admit` of the same attempt."""
-    asked: set[str] = field(default_factory=set)
+    asked: set[str] = set()
     """Which other processes were asked about this write, in whichever attempt: it is not decided again lightly."""
-    changed_by: list[Changer] = field(default_factory=list)
+    changed_by: list[Changer] = []
     """What has changed the object; `ctrlmgr why` names it."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
@@ -95,11 +96,19 @@ class Attributes:
     """Whether it is a creation by a request to update or to apply, which found nothing there."""
     is_reinvocation: bool = False
     """Whether this is the second time that `admit` is called in this attempt."""
+    _home: Object | None = None
 
     @property
     def resource(self) -> Resource:
         """The group and plural of `kind`."""
         return self.kind.resource
+
+    @property
+    def home(self) -> Object | None:
+        """The namespace that it is in, None if there is none; once it has been found it stays the same."""
+        if self._home is None:
+            self._home = self.view.get(NAMESPACES, Key("", self.namespace))
+        return self._home
 
     @property
     def fields(self) -> Unstructured:

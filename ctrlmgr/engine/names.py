@@ -1,14 +1,12 @@
-"""Names that the server gives: generated names, uids, and the time as objects carry it.
+"""Names that the server gives: generated names, and uids.
 
-Guarantees: all randomness is drawn from the source handed in, all time is read from the clock handed in.
+Guarantees: all randomness is drawn from the source handed in.
 """
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
-
-from ctrlmgr.clock import Clock, format_time_seconds
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, nothing that looks like something else
 _LENGTH: Final = 5
@@ -33,23 +31,3 @@ def new_uid(random: Random) -> str:
     bits = random.getrandbits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48
     text = f"{bits:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-class Timestamps:
-    """The clock's time as metadata has it, formatted once a second."""
-
-    __slots__ = ("_clock", "_second", "_text")
-
-    def __init__(self, clock: Clock) -> None:
-        """Read `clock`."""
-        self._clock = clock
-        self._second = -1
-        self._text = ""
-
-    def now(self) -> str:
-        """Return the time as RFC 3339, whole seconds."""
-        now = self._clock.now()
-        second = now // 1_000_000
-        if second != self._second:
-            self._second, self._text = second, format_time_seconds(now)
-        return self._text

@@ -9,14 +9,13 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.conversion import shown_all
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields.marks import FieldMarks
-from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation, Target
 from ctrlmgr.engine.options import (
     DELETE_OPTIONS,
@@ -40,6 +39,7 @@ from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.engine.verbs.recreating import recreate
 from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -70,7 +70,7 @@ class WriteEngine:
         """
         self.kinds = kinds
         self.state = state
-        self._timestamps = Timestamps(clock)
+        self._clock = clock
         self._random = random
         self._subresources = subresources
         self.admission = admission
@@ -86,7 +86,7 @@ class WriteEngine:
     @property
     def now(self) -> str:
         """The time as RFC 3339 with seconds."""
-        return self._timestamps.now()
+        return format_time_seconds(self._clock.now())
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan, made on first use."""
@@ -106,7 +106,7 @@ class WriteEngine:
             options,
             requester,
             state=self.state,
-            timestamps=self._timestamps,
+            now=self.now,
             random=self._random,
             admission=self.admission,
         )
@@ -226,8 +226,8 @@ class WriteEngine:
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
-        request.size = len(body.data)
         patch = Patch(body, options)
+        request.size = patch.size
         if patch.is_apply:
             applied = _Applying(request, patch)
             new = None if target.subresource else applied.new
@@ -257,6 +257,21 @@ class WriteEngine:
             return decision._replace(warnings=request.told())
 
         return (yield from settle(request, decide, limit=RETRIES))
+
+    def recreate(
+        self, target: Target, body: Body, gone: DeleteOptions, options: WriteOptions, requester: Requester
+    ) -> Operation[Answer]:
+        """Delete what is there and create what the body says in its place, in one append; see `verbs.recreating`.
+
+        `gone` are the deletion's options, its preconditions among them.
+        """
+        deletion = self.request(target, WriteOptions(), requester)
+        creation = self.request(target._replace(name=""), options, requester)
+
+        def decide() -> Operation[Decision]:
+            return recreate(deletion, creation, gone, lambda: creation.plan.decode(body, options, creation.warnings))
+
+        return settle(deletion, decide, limit=RETRIES)
 
     def create_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester

@@ -95,6 +95,10 @@ class SQLLog(ABC):
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
         """Return, of an object's events, the one with the greatest `previous` not above `at`; and how it is joined."""
 
+    def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
+        """Return what is true of each event after `revision`, if the database needs to be told where to look."""
+        return ()
+
     @abstractmethod
     def _consistent_read(self) -> AbstractContextManager[Connection]:
         """Open a transaction whose statements all see one state of the database."""
@@ -237,7 +241,7 @@ class SQLLog(ABC):
         """Return up to `limit` events after `revision`."""
         query = self._events.where(event.c.revision > revision).order_by(event.c.revision).limit(limit)
         if resource is not None:
-            query = query.where(object_.c.resource == str(resource))
+            query = query.where(object_.c.resource == str(resource), *self._since(revision))
         with self._read() as connection:
             rows = connection.execute(query).all()
             # A compaction raises the floor before it deletes: had a row been missing, the floor shows it now.

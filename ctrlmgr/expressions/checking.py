@@ -31,6 +31,8 @@ from ctrlmgr.expressions.types import BOOL, DYN, ERROR, Objects, Type
 from ctrlmgr.expressions.values import type_of
 
 _LOGICAL = ("_&&_", "_||_")
+_FIELDLESS = "kubernetes."
+"""How the types of Kubernetes' own libraries begin: they are objects to cel-go, whose fields nothing declares."""
 
 
 def check(source: str, root: Node, variables: Mapping[str, Type], functions: Functions, objects: Objects) -> Type:
@@ -146,6 +148,8 @@ class _Checker:
         elif target.kind == "parameter":
             self._is_assignable([DYN], [target])
             result = DYN
+        elif target.kind == "opaque" and target.name.startswith(_FIELDLESS):
+            self._note(node.at, f"unexpected failed resolution of '{target.name}'")
         else:
             if not types.is_dyn(target) and not node.optional:
                 self._note(node.at, f"type '{target}' does not support field selection")
@@ -179,17 +183,20 @@ class _Checker:
     def _resolve(self, node: Call, overloads: Sequence[Overload]) -> Type:
         """Return the result of the overloads that fit; `dyn` where they do not agree."""
         if node.function in _LOGICAL:
+            node.overloads = tuple(overloads)
             return self._logical(node)
         is_member = node.target is not None and not node.namespaced
         given = [each.type for each in node.arguments]
         if is_member and node.target is not None:
             given.insert(0, node.target.type)
         result: Type | None = None
+        fitting: list[Overload] = []
         for overload in overloads:
             if overload.is_member is not is_member:
                 continue
             wanted, promised = self._instance(overload)
             if self._is_assignable(given, wanted):
+                fitting.append(overload)
                 found = self._now(promised)
                 result = found if result is None or types.is_dyn(result) or result == found else DYN
         if result is None:
@@ -197,6 +204,7 @@ class _Checker:
             name = node.namespaced or node.function
             self._note(node.at, f"found no matching overload for '{name}' applied to '{applied}'")
             return ERROR
+        node.overloads = tuple(fitting)
         return result
 
     def _instance(self, overload: Overload) -> tuple[Sequence[Type], Type]:

@@ -43,8 +43,23 @@ def _conversion(values: Sequence[Any], result: Any) -> int:
     return _text(values, result) if {type(values[0]), type(result)} == {str, bytes} else 1
 
 
-def _elements(values: Sequence[Any], result: Any) -> int:
-    return size(values[0])
+def _text_and_copy(values: Sequence[Any], result: Any) -> int:
+    return ceil(size(values[0]) * 2 * 0.1)
+
+
+def _whole(values: Sequence[Any], result: Any) -> int:
+    return _walked(values[0])
+
+
+def _walked(value: Any) -> int:
+    """Charge for reading a value with all that is in it."""
+    if isinstance(value, str):
+        return int(len(value.encode("utf-8", "surrogatepass")) * 0.1)
+    if isinstance(value, bytes):
+        return int(len(value) * 0.1)
+    if isinstance(value, list | tuple):
+        return sum(map(_walked, value))
+    return sum(_walked(key) + _walked(each) for key, each in value.items()) if isinstance(value, Mapping) else 1
 
 
 def _in(values: Sequence[Any], result: Any) -> int:
@@ -74,12 +89,16 @@ def _contains(values: Sequence[Any], result: Any) -> int:
 
 
 def _result_text(values: Sequence[Any], result: Any) -> int:
-    return _traversal(size(result))
+    return ceil(size(result) * 2 * 0.1)
 
 
 def _contains_address(values: Sequence[Any], result: Any) -> int:
     own = _traversal(2 * size(values[0]))
     return own + (_traversal(size(values[1])) if type(values[1]) is str else 0)
+
+
+def _contains_range(values: Sequence[Any], result: Any) -> int:
+    return _contains_address(values, result) + _traversal(size(values[0])) + 1
 
 
 def _address(values: Sequence[Any], result: Any) -> int:
@@ -106,13 +125,15 @@ def _squared(values: Sequence[Any], result: Any) -> int:
 _PRICES: Final[Mapping[str, _Price]] = {
     **dict.fromkeys(("startsWith", "endsWith", "format", "strings.quote"), _text),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _text),
-    **dict.fromkeys(("replace", "split", "quantity", "isQuantity", "semver", "isSemver"), _text),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _text),
+    **dict.fromkeys(("replace", "split"), _text_and_copy),
     **dict.fromkeys(("cidr", "isIP", "isCIDR"), _text),
     **dict.fromkeys(("string", "bytes"), _conversion),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _elements),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _whole),
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _comparison),
     **dict.fromkeys(("_==_", "_!=_"), _equality),
-    **dict.fromkeys(("containsIP", "containsCIDR"), _contains_address),
+    "containsIP": _contains_address,
+    "containsCIDR": _contains_range,
     **dict.fromkeys(("matches", "find", "findAll"), _pattern),
     "check": lambda values, result: _CHECK,
     "@in": _in,

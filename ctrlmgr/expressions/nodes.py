@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ctrlmgr.expressions.declarations import Overload
 from ctrlmgr.expressions.types import DYN, Type
 
 
@@ -55,6 +56,8 @@ class Call(_Placed):
     arguments: list[Node]
     namespaced: str = ""
     """The qualified name of the function, where the target turned out to be part of it."""
+    overloads: tuple[Overload, ...] = ()
+    """The signatures that fit, as far as that can be known before the values are there; by the checker."""
 
 
 @dataclass(slots=True, eq=False)

@@ -341,6 +341,8 @@ class Informers:
                 self._telling = True
                 informer._tell(change)
                 self._telling = False
+                if change.old is not None:
+                    change.old.forget_decoded()  # from here on it is history, of which only the bytes are asked for
                 if self._added:
                     self._sync_added()
 

@@ -48,7 +48,7 @@ from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
 from ctrlmgr.metrics import ReconcileMetrics
-from ctrlmgr.workqueue import Delivery, RateLimiter, WorkQueue
+from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
 
@@ -101,16 +101,18 @@ class Controller:
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
         limiter: RateLimiter[Key] | None = None,
+        pace: Pace | None = None,
         kind: str = "",
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
         `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
+        failed is tried again, by default as Kubernetes' controllers do; `pace` says whether keys wait while many come.
+        `kind` is what log lines say of its keys.
         """
         self.name = name
         self._labels = {"controller": name, **({"kind": kind} if kind else {})}
-        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter)
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter, pace=pace)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
         self._log = log

@@ -10,7 +10,9 @@ Guarantees:
 - The cycle collector is off while there is work, and shortly after: it would walk all that a large body is made of,
   over and over, in a single step of a quarter of a second, and find nothing. Where work does not cease it looks at what
   is new every `_LOOK_EVERY` seconds.
-- Objects are made apart as long (`ctrlmgr.allocation`), and what is free is given back to the system afterwards.
+- Objects are made apart while there is work (`ctrlmgr.allocation`), and what is free is given back to the system
+  afterwards, what the interpreter itself keeps for the next objects included (at the latest `_EMPTY_EVERY` seconds
+  after the last of it).
 
 How it ends: `PyThreadState_SetAsyncExc` has the interpreter raise `_Overdue` in the thread. It is a `BaseException`, so
 no handler of errors takes it for one. What has been sent is always raised, never taken back: in CPython 3.11 and 3.12
@@ -31,7 +33,7 @@ import structlog
 from ctrlmgr.allocation import apart, give_back
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import RequestTimeout, StatusDetails
-from ctrlmgr.interpreter import collector
+from ctrlmgr.interpreter import collector, empty_free_lists
 from ctrlmgr.schema import slices
 from ctrlmgr.server.workers import Workers
 
@@ -55,6 +57,8 @@ _LINGER = 0.05
 """Seconds for which what was worked on may still be there afterwards."""
 
 _LOOK_EVERY = 10.0
+_EMPTY_EVERY = 2.0
+"""Seconds between two times that free lists are emptied, for which all threads wait."""
 
 
 class _Overdue(BaseException):
@@ -78,7 +82,7 @@ class BoundedWork:
     def stop(self) -> None:
         """Have the threads end once what was given before is done."""
         self._workers.stop()
-        self._pause.end()
+        self._pause.stop()
 
     async def run(self, call: Callable[[], T]) -> T:
         """Have a thread call `call`; returns what it returns, raises what it raises, or `RequestTimeout`."""
@@ -109,11 +113,17 @@ class _Pause:
         self._clock = clock
         self._give_back = give_back
         self._working = 0
+        self._is_apart = False
         self._looked_at: float | None = None  # when the collector last looked or was paused; None while it is on
         self._ending: asyncio.TimerHandle | None = None
+        self._emptied_at = clock.monotonic()
+        self._emptying: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         self._working += 1
+        if not self._is_apart:
+            self._is_apart = True
+            apart.begin()
         if self._ending is not None:
             self._ending.cancel()
             self._ending = None
@@ -121,7 +131,6 @@ class _Pause:
         if self._looked_at is None:
             self._looked_at = now
             collector.pause()
-            apart.begin()
         elif now - self._looked_at > _LOOK_EVERY:
             self._looked_at = now
             gc.collect(1)
@@ -130,14 +139,50 @@ class _Pause:
     def end_soon(self) -> None:
         self._working -= 1
         if self._working == 0:
-            self._ending = asyncio.get_running_loop().call_later(_LINGER, self.end)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._rest)  # once what comes of it on the loop, as large as it is, has been made, too
+            self._ending = loop.call_later(_LINGER, self.end)
 
     def end(self) -> None:
+        if self._cease() and self._emptying is None:
+            wait = self._emptied_at + _EMPTY_EVERY - self._clock.monotonic()
+            self._emptying = asyncio.get_running_loop().call_later(max(wait, 0.0), self._empty)
+
+    def stop(self) -> None:
+        """Be as if there had never been any work; on whichever thread, after the loop has ended as well."""
+        self._cease()
+        if self._emptying is not None:
+            self._emptying.cancel()
+            self._emptying = None
+
+    def _cease(self) -> bool:
+        """Have the collector on again, and give back what is free; return whether there had been any work."""
+        if self._looked_at is None:
+            return False
+        self._looked_at = self._ending = None
+        self._together()
+        collector.resume()
+        self._give_back()
+        return True
+
+    def _empty(self) -> None:
+        """Empty free lists, unless there is work again, all of which that would walk: its end comes back to this."""
+        self._emptying = None
         if self._looked_at is not None:
-            self._looked_at = self._ending = None
+            return
+        self._emptied_at = self._clock.monotonic()
+        empty_free_lists()
+        self._give_back()
+
+    def _rest(self) -> None:
+        """Have objects made as usual if there is no work: what stays of others would lie between what is free now."""
+        if self._working == 0:
+            self._together()
+
+    def _together(self) -> None:
+        if self._is_apart:
+            self._is_apart = False
             apart.end()
-            collector.resume()
-            self._give_back()
 
 
 class _Piece:

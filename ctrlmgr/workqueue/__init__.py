@@ -8,9 +8,11 @@ Guarantees:
 - **Accountable.** Beyond client-go: a delivery names every revision that was coalesced into it, none lost, none twice.
 - **Drainable.** `shut_down` ends the workers once the queue is empty, and can wait for what they hold.
 
-`queue` is dedupe, delays and delivery; `rate_limiter` is how long a failed item waits.
+`queue` is dedupe, delays and delivery; `rate_limiter` is how long a failed item waits, `pace` whether items wait for
+others while a queue is busy.
 """
 
+from ctrlmgr.workqueue.pace import Pace
 from ctrlmgr.workqueue.queue import Delivery, WorkQueue
 from ctrlmgr.workqueue.rate_limiter import (
     ExponentialBackoff,
@@ -24,6 +26,7 @@ __all__ = [
     "Delivery",
     "ExponentialBackoff",
     "MaxOf",
+    "Pace",
     "RateLimiter",
     "TokenBucket",
     "WorkQueue",

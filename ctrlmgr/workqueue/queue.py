@@ -20,6 +20,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ShutDown
 from ctrlmgr.metrics import Durations, QueueReading, watch_queue
+from ctrlmgr.workqueue.pace import Pace
 from ctrlmgr.workqueue.rate_limiter import RateLimiter, default_rate_limiter
 
 K = TypeVar("K", bound=Hashable)
@@ -27,6 +28,7 @@ K = TypeVar("K", bound=Hashable)
 _Triggers: TypeAlias = tuple[Revision, ...] | set[Revision]
 """Revisions as they came (a tuple: one add) or merged (a set: several)."""
 
+_PAST = float("-inf")
 _TICK = 5e-7
 """What is due in half a microsecond is due: moments are sums of floats, and no wait that short is worth its call."""
 
@@ -46,8 +48,13 @@ class Delivery(msgspec.Struct, Generic[K], frozen=True):
 class WorkQueue(Generic[K]):
     """A deduplicating, delaying, rate-limited queue for any number of threads."""
 
-    def __init__(self, name: str, *, clock: Clock, limiter: RateLimiter[K] | None = None) -> None:
-        """Make a queue whose metrics are labelled `name`; the default limiter is Kubernetes' own."""
+    def __init__(
+        self, name: str, *, clock: Clock, limiter: RateLimiter[K] | None = None, pace: Pace | None = None
+    ) -> None:
+        """Make a queue whose metrics are labelled `name`; the default limiter is Kubernetes' own.
+
+        Without a `pace` every item is handed out at once.
+        """
         self.name = name
         self._clock = clock
         self._monotonic: Callable[[], float] = clock.monotonic
@@ -55,6 +62,9 @@ class WorkQueue(Generic[K]):
 
         # Guards every field below.
         self._lock = threading.Lock()
+        self._pace = pace
+        # When an item was last handed out, and last added, one that waited already included: what the pace asks.
+        self._handed_out_at = self._added_at = _PAST
         # What a `with` on the lock does at half the price, for the three calls that every item goes through.
         self._acquire = self._lock.acquire
         self._release = self._lock.release
@@ -137,11 +147,11 @@ class WorkQueue(Generic[K]):
         """
         self._acquire()
         try:
-            if (self._schedule or not self._queue) and not self._wait_until_ready(timeout):
+            if (self._schedule or not self._queue or self._pace) and not self._wait_until_ready(timeout):
                 return None
             item = self._queue.popleft()
             added_at, triggers = self._dirty.pop(item)
-            now = self._monotonic()
+            now = self._handed_out_at = self._monotonic()
             self._processing[item] = now
             self._queued.observe(now - added_at)
             limited = item in self._limited
@@ -180,7 +190,7 @@ class WorkQueue(Generic[K]):
             now = self._monotonic()
             self._promote(now)
             if self._queue:
-                return 0.0
+                return max(0.0, self._held_until() - now)
             return self._schedule[0][0] - now if self._schedule else None
 
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
@@ -237,6 +247,8 @@ class WorkQueue(Generic[K]):
     # What follows is called with the lock held.
 
     def _add(self, item: K, triggers: _Triggers) -> None:
+        if self._pace is not None:
+            self._added_at = self._monotonic()
         known = self._dirty.get(item)
         if known is not None:
             added_at, earlier = known
@@ -292,23 +304,30 @@ class WorkQueue(Generic[K]):
                 self._add(item, known[1])
 
     def _wait_until_ready(self, timeout: float | None) -> bool:
-        """Wait until the queue holds something; False if nothing came within `timeout`."""
+        """Wait until something in the queue may be had; False if that was not so within `timeout`."""
         give_up_at = None if timeout is None else self._monotonic() + timeout
         while True:
             now = self._monotonic()
             self._promote(now)
-            if self._queue:
+            held_until = self._held_until() if self._queue else None
+            if held_until is not None and (self._shutting_down or held_until <= now + _TICK):
                 return True
             if self._shutting_down:
                 raise ShutDown
             if give_up_at is not None and give_up_at <= now + _TICK:
                 return False
             wake_at = _earlier(give_up_at, self._schedule[0][0] if self._schedule else None)
+            wake_at = _earlier(wake_at, held_until)
             self._waiting += 1
             try:
                 self._clock.wait(self._ready, None if wake_at is None else wake_at - now)
             finally:
                 self._waiting -= 1
+
+    def _held_until(self) -> float:
+        """Return the moment from which on the next of what is queued may be had; it may have passed."""
+        pace = self._pace
+        return _PAST if pace is None else pace.holds_until(len(self._queue), self._handed_out_at, self._added_at)
 
     def _wait_until_drained(self, timeout: float | None) -> bool:
         give_up_at = None if timeout is None else self._monotonic() + timeout

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
 
 from ctrlmgr.admission.chain import Chain
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.registry import PLUGINS, default_chain
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -82,6 +82,33 @@ def test_what_nothing_handles_costs_nothing() -> None:
     write = Write("v1/configmaps", {})
     assert run(chain, write) == []
     assert "notes" not in write.attributes.fields
+
+
+HOOKS = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "h"}}
+HERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r", "namespace": "default"}}
+ELSEWHERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r", "namespace": "elsewhere"}}
+
+
+@pytest.mark.parametrize(
+    ("registered", "notes"),
+    [
+        ((), ["a", "A"]),
+        ((HOOKS,), ["a", "g", "A", "G"]),
+        ((HERE,), ["a", "n", "A", "N"]),
+        ((ELSEWHERE,), ["a", "A"]),
+        ((HOOKS, HERE), ["a", "g", "n", "A", "G", "N"]),
+    ],
+)
+def test_a_plugin_is_called_where_there_is_what_it_goes_by(
+    registered: Sequence[Mapping[str, Any]], notes: list[str]
+) -> None:
+    everywhere, here = Noting("g"), Noting("n")
+    everywhere.goes_by = Registration(Resource("", "nodes"))
+    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain = Chain([Noting("a"), everywhere, here], FakeClock())
+    write = Write("v1/pods", {}, None, *registered)
+    run(chain, write)
+    assert write.attributes.fields["notes"] == notes
 
 
 def test_decisions_are_timed() -> None:

@@ -76,3 +76,17 @@ def test_what_is_not_stored_yet_has_no_version() -> None:
 def test_a_resource_version_that_is_no_revision_counts_as_none(version: str) -> None:
     fields = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": version}}
     assert Object.from_wire(json.dumps(fields).encode()).revision == 0
+
+
+def test_a_field_beside_the_metadata_is_replaced_in_its_place() -> None:
+    obj = Object(THINGS, body(name="a", uid="u-1"), 42)
+    changed = obj.with_field("spec", {"size": 1})
+    assert changed.body == body(name="a", uid="u-1").replace(b'{"uid":"x"}', b'{"size":1}')
+    assert (changed.revision, changed.key, changed.uid) == (42, obj.key, "u-1")
+    assert list(json.loads(changed.with_field("status", {}).body)) == [
+        "kind",
+        "apiVersion",
+        "metadata",
+        "spec",
+        "status",
+    ]

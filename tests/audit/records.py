@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.policy import Handling, Level, Stage
 from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
@@ -21,9 +22,7 @@ class Sent:
 
     def __init__(self, id: bytes) -> None:
         self.id = id
-
-    def header(self, name: bytes) -> bytes:
-        return {b"user-agent": b'kubectl "x"', b"x-forwarded-for": b"192.0.2.1"}.get(name, b"")
+        self.raw_headers = HeaderLines([(b"user-agent", b'kubectl "x"'), (b"x-forwarded-for", b"192.0.2.1")])
 
 
 def told(

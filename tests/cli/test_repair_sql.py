@@ -180,13 +180,13 @@ def test_a_leak_survives_two_rounds(database: Database) -> None:
     database.lose(SERVICES, "s4")
     with closing(database.open()) as log:
         cluster = RepairCluster(log=log)
-        assert rounds(cluster.addresses, cluster, 4) == [
+        assert rounds(cluster.repair_addresses, 4) == [
             [("IPAddressNotAllocated", "10.96.0.4", "flagged")],
             [("IPAddressNotAllocated", "10.96.0.4", "flagged")],
             [("IPAddressNotAllocated", "10.96.0.4", "released")],
             [],
         ]
-        assert [each[-1:] for each in rounds(cluster.ports, cluster, 4)] == [
+        assert [each[-1:] for each in rounds(cluster.repair_ports, 4)] == [
             [("PortLeaked", "30003", "flagged")],
             [("PortLeaked", "30003", "flagged")],
             [("PortLeaked", "30003", "released")],

@@ -7,6 +7,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.pod_garbage_collector import Options
+from ctrlmgr.controllers.pod_garbage_collector import controller as collecting
 from ctrlmgr.controllers.pod_garbage_collector.controller import (
     PERIOD,
     QUARANTINE,
@@ -242,3 +243,17 @@ def test_what_cannot_be_removed_now_keeps_nobody_else(stage: WorkedStage) -> Non
     assert stage.names(PODS) == ["a"]
     wait(stage, PERIOD)
     assert stage.names(PODS) == []
+
+
+def test_a_large_round_takes_several_reconciles(stage: WorkedStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_AT_ONCE", 2)
+    for number in range(5):
+        run(stage, f"p-{number}", on="gone")
+    wait(stage, QUARANTINE)
+    stage.clock.step(PERIOD)
+    left = []
+    while stage.controller.queue.next_ready_in() == 0:
+        assert stage.controller.process_next(timeout=0), "a server that stops comes in between"
+        left.append(len(stage.names(PODS)))
+    assert left == [3, 1, 0]
+    assert stage.controller.queue.next_ready_in() == PERIOD

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.engine.operations import REFRESH, Append, Operation, Target
 from ctrlmgr.engine.options import Body, DeleteOptions, ListOptions, WriteOptions
-from ctrlmgr.errors import Conflict, CtrlmgrError, LogUnavailable
+from ctrlmgr.errors import AlreadyExists, Conflict, CtrlmgrError, LogUnavailable
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.testing import FakeClock
 from tests.engine.stage import REQUESTER, Response, Stage
@@ -191,6 +191,26 @@ def test_an_update_that_keeps_losing_gives_up() -> None:
     assert refused.value.details is not None
     (proposal,) = tries[0].proposals
     assert (proposal.type, proposal.expected) == (EventType.DELETED, 2)
+
+
+def test_a_service_that_keeps_losing_its_address_to_others_tries_on() -> None:
+    """Of the last addresses of a range each goes to one of those who are after them at the same time."""
+    stage = Stage()
+    stage.namespace("shop")
+    kind = stage.kinds.find("", "v1", "services")
+    assert kind is not None
+    tries: list[Append] = []
+
+    def lose(command: Append) -> None:
+        tries.append(command)
+        if len(tries) > 30:
+            raise LogUnavailable("that will do")
+        raise AlreadyExists("the address")
+
+    body = Body("application/json", b'{"metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}}')
+    with pytest.raises(LogUnavailable):
+        scripted(stage, stage.engine.create(Target(kind, "shop", ""), body, WriteOptions(), REQUESTER), lose)
+    assert len({each.proposals[1].object.name for each in tries}) > 1
 
 
 def test_what_the_log_fails_at_is_not_tried_again() -> None:

@@ -10,14 +10,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event as engine_events
 
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog import migrate_log, open_log, verify
-from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
+from ctrlmgr.eventlog.sqlite.file_lock import FileLock
+from ctrlmgr.eventlog.sqlite.log import PAGE, SQLiteEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 
 
@@ -56,6 +59,31 @@ def test_an_acknowledged_append_is_durable_to_the_disk(log: SQLiteEventLog, path
     writer = log._sqlite_writer._connection
     assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+@pytest.mark.parametrize("made_with", [None, 4_096])
+def test_a_file_keeps_the_pages_that_it_was_made_with(path: Path, made_with: int | None) -> None:
+    if made_with is not None:
+        with closing(sqlite3.connect(path)) as before:
+            before.execute(f"PRAGMA page_size = {made_with}")
+            before.execute("PRAGMA journal_mode = WAL")
+    with closing(opened(path)) as log:
+        log.append([add(thing("one"))], author=AUTHOR)
+        writer = log._sqlite_writer._connection
+        (page,), (pages,) = (
+            writer.execute(f"PRAGMA {each}").fetchone() for each in ("page_size", "wal_autocheckpoint")
+        )
+        assert page == (made_with or PAGE)
+        assert page * pages == 40 * 1024 * 1024
+
+
+def test_objects_of_somewhat_more_than_two_kilobytes_fill_their_pages(log: SQLiteEventLog, path: Path) -> None:
+    """As most pods are: a page that holds one and half of another is half empty."""
+    size, count = 2_200, 2_000
+    pods = [thing(f"pod-{number}", data={"a": "x" * size}) for number in range(count)]
+    log.append([add(each) for each in pods], author=AUTHOR)
+    log.close()
+    assert path.stat().st_size < 1.4 * size * count
 
 
 def test_a_peek_sees_what_others_commit(log: SQLiteEventLog, path: Path) -> None:
@@ -133,6 +161,18 @@ def test_a_waiter_sees_another_connections_commit(log: SQLiteEventLog, path: Pat
     waiter.join(30)
     assert seen == [1]
     other.close()
+
+
+@pytest.mark.parametrize("timeout", [0.0, 5.0])
+def test_a_waiter_sees_a_commit_whose_process_died_before_telling_of_it(
+    log: SQLiteEventLog, path: Path, timeout: float
+) -> None:
+    log.append([add(thing("a"))], author=AUTHOR)
+    lock = FileLock(path.with_name(f"{path.name}-lock"), clock=SystemClock(), patience=1.0)
+    with closing(lock), lock:
+        lock.head = 0
+    assert log.peek() == 0
+    assert log.wait(0, timeout) == 1
 
 
 def test_a_locked_database_is_tried_again_until_patience_ends(path: Path) -> None:
@@ -260,6 +300,27 @@ def test_verify_names_the_revision_of_a_changed_column(log: SQLiteEventLog, path
     with pytest.raises(LogCorrupt) as damage:
         verify(log)
     assert damage.value.revision == 13
+
+
+def test_events_since_a_revision_are_found_without_those_before(log: SQLiteEventLog, path: Path) -> None:
+    history(log)
+    for revision in (3, 21, 5, 22):  # p2 twice, p4, p2 once more
+        log.append([modify(log.events_after(revision - 1, limit=1)[0].object, revision)], author=AUTHOR)
+    asked: list[tuple[str, Any]] = []
+
+    @engine_events.listens_for(log._engine, "before_cursor_execute")
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    every = [event.revision for event in log.events_after(0, resource=PODS)]
+    assert len(every) > 10
+    for since in range(every[-1] + 1):
+        found = [event.revision for event in log.events_after(since, resource=PODS)]
+        assert found == [revision for revision in every if revision > since]
+    statement, parameters = next(each for each in asked if "ORDER BY event.revision" in each[0])
+    with damaged(path) as connection:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+    assert any("SEARCH event USING INDEX" in step and "(object_id=? AND previous>?)" in step for step in plan), plan
 
 
 def test_verify_names_the_revision_for_every_byte_of_a_payload(log: SQLiteEventLog, path: Path) -> None:

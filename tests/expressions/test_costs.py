@@ -29,6 +29,12 @@ from tests.expressions.stage import VALUES, compiled, cost
         ("false && s.size() > 1", 0),
         ("[1, 2, 3].all(i, i in [1, 2, 3].map(j, j + j))", 56),
         ("l.all(x, true)", 11),
+        ("'aaaaaaaaaaaa'.replace('a', s) == ''", 3 + 1),
+        ("'aaaaaaaaaaaa'.split(s) == []", 3 + 1),
+        ("[s, s, s].join('') == ''", 13 + 3),
+        ("[1, 2, n].sum() == 6", 11 + 3 + 1),
+        ("[s, 'a'].isSorted()", 11),
+        ("cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')", 6),
         ("authorizer.path('/a').check('get').allowed()", 350_003),
     ],
 )

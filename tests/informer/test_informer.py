@@ -77,6 +77,26 @@ def test_sync_takes_the_state_and_step_follows(log: SharedLog, informers: Inform
     assert informers.step() == 0
 
 
+def test_what_was_replaced_keeps_nothing_decoded(log: SharedLog, informers: Informers) -> None:
+    changes: list[Change] = []
+
+    def handler(change: Change) -> None:
+        assert change.object.labels == {"app": "web"}
+        changes.append(change)
+
+    informers.informer(PODS).add_handler(handler)
+    informers.sync()
+    log.put(thing("a", labels={"app": "web"}))
+    log.put(thing("a", labels={"app": "web"}, note="new"))
+    step_all(informers)
+    log.remove(thing("a"))
+    step_all(informers)
+    assert [change.type for change in changes] == [ADDED, MODIFIED, DELETED]
+    olds = [change.old for change in changes if change.old is not None]
+    assert [old._metadata for old in olds] == [None, None]
+    assert [old.name for old in olds] == ["a", "a"]  # it decodes again
+
+
 def test_step_applies_no_more_than_its_limit(log: SharedLog, informers: Informers) -> None:
     informers.informer(PODS)
     informers.sync()

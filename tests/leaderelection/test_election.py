@@ -8,12 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from ctrlmgr import threads
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.errors import Fenced, LogUnavailable
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.leaderelection.record import held
 from tests.background import DEADLINE, background
 from tests.leaderelection.candidates import Candidate, Shared
+from tests.leaderelection.simulation import Sessions
 
 
 class Diary:
@@ -65,10 +67,17 @@ class Worker:
 class Running:
     """A candidate whose election and informers run on threads."""
 
-    def __init__(self, shared: Shared, identity: str, error: BaseException | None = None) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        identity: str,
+        error: BaseException | None = None,
+        *,
+        sessions: Sessions | None = None,
+    ) -> None:
         """Have its worker fail with `error` in the first term, when that is told to."""
         self.diary = Diary()
-        self.candidate = Candidate(shared, identity)
+        self.candidate = Candidate(shared, identity, sessions=sessions)
         self.worker = Worker(identity, self.diary)
         self.worker.error = error
         self.election = Election(
@@ -210,3 +219,20 @@ def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
     assert running.diary.lines.count(told) == 1
     monkeypatch.undo()
     running.end()
+
+
+def test_a_holder_that_is_no_process_of_ours_is_told_and_fails_the_check(shared: Shared) -> None:
+    sessions = Sessions()
+    leader = Running(shared, "a", sessions=sessions)
+    leader.diary.wait_for("a works")
+    candidate = Running(shared, "b", sessions=sessions)
+    until(lambda: candidate.election.problem() is None)
+    fields = shared.lease.to_dict()
+    fields["spec"]["holderIdentity"] = "mallory"
+    shared.write(Object.from_dict(fields), shared.lease.revision)
+    words = "mallory holds the lease and is no process of this control plane"
+    candidate.diary.wait_for(words)
+    assert candidate.election.problem() == "the lease is held by mallory, which is no process of this control plane"
+    assert candidate.diary.lines.count(words) == 1
+    candidate.end()
+    leader.end()

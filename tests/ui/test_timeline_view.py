@@ -83,6 +83,7 @@ def test_what_is_asked_for_is_in_the_address(tab: Page, served: Served, database
 def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> None:
     go(tab, "#/timeline?kind=pods")
     rows = tab.locator(".events tbody tr")
+    expect(rows.filter(has_not_text="pods")).to_have_count(0)
     everything = len(database.query("SELECT revision FROM timeline WHERE resource = 'pods'").rows)
     shown = 60
     while shown < everything:
@@ -91,6 +92,35 @@ def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> No
         shown = min(shown + 60, everything)
     expect(rows).to_have_count(everything)
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "false")
+
+
+def test_one_can_look_back_while_the_list_goes_on(tab: Page, database: Database) -> None:
+    """The click is not lost to the news that are on their way to the page."""
+    newest = head(database)
+
+    def at_first(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "head": newest - 1})
+
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    tab.route("**/ui/api/status*", at_first)
+    rows = tab.locator(".events tbody tr")
+    tab.reload()
+    at(tab, newest - 1)
+    expect(rows).to_have_count(60)
+    tab.route(f"**/ui/api/events?at={newest}&*", hold)
+    with tab.expect_request(f"**/ui/api/events?at={newest}&*"):
+        tab.unroute("**/ui/api/status*")
+    with tab.expect_response("**/ui/api/events*"):
+        tab.locator(".foot").get_by_role("button", name="further back").click()
+    with tab.expect_response(f"**/ui/api/events?at={newest - 1}&*"):
+        for each in held:
+            each.continue_()
+    expect(rows).to_have_count(120)
 
 
 def test_dragging_travels_and_stepping_steps(tab: Page, database: Database) -> None:

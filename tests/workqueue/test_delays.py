@@ -171,6 +171,7 @@ class CountingClock(SystemClock):
     """The machine's clock, which also says when a thread has begun to wait."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.waits = threading.Semaphore(0)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.admission.webhooks.review import request_of, shown
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.engine.attributes import Attributes
 from ctrlmgr.engine.calls.call import Calling
 from ctrlmgr.engine.conversion import converting
@@ -52,7 +52,7 @@ def with_namespace(seen: Input) -> Input:
     attributes = seen.attributes
     if not attributes.namespace or attributes.resource == NAMESPACES:
         return seen
-    found = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    found = attributes.home
     return seen._replace(values={**seen.values, "namespaceObject": _namespace(found) if found is not None else None})
 
 

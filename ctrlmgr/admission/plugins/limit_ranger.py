@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.plugin import Plugin, Registration
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
@@ -39,6 +39,7 @@ class LimitRanger(Plugin):
     """Applies LimitRanges to pods and claims."""
 
     name: ClassVar[str] = "LimitRanger"
+    goes_by = Registration(LIMIT_RANGES, of_namespace=True)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new pods, resized pods, and claims; containers of pods change in no other way."""

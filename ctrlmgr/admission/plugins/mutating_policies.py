@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, NoValue, OutOfBudget, met
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
 from ctrlmgr.admission.expressions.rights import answering
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.policies.mutating import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
 from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
 from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
@@ -42,6 +42,7 @@ class MutatingAdmissionPolicy(Plugin):
     """Asks MutatingAdmissionPolicies."""
 
     name: ClassVar[str] = "MutatingAdmissionPolicy"
+    goes_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
         """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
@@ -54,12 +55,12 @@ class MutatingAdmissionPolicy(Plugin):
         return operation is not Verb.DELETE
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object where a policy is bound."""
-        return self._policies.any(attributes.view) and not is_policy(attributes)
+        """Look at the object."""
+        return not is_policy(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Ask, if there are policies."""
-        if not self._policies.any(attributes.view) or is_policy(attributes) or attributes.object is None:
+        """Ask the policies."""
+        if is_policy(attributes) or attributes.object is None:
             return None
         return self._ask(attributes)
 

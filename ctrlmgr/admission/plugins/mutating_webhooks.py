@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.rounds import Rounds
 from ctrlmgr.admission.storing import stored
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
@@ -40,6 +40,7 @@ class MutatingAdmissionWebhook(Plugin):
     """Asks the hooks of MutatingWebhookConfigurations."""
 
     name: ClassVar[str] = "MutatingAdmissionWebhook"
+    goes_by = Registration(MUTATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
@@ -53,8 +54,8 @@ class MutatingAdmissionWebhook(Plugin):
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object where there are hooks."""
-        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+        """Look at the object."""
+        return not is_exempt(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
         """Ask, if there are hooks."""

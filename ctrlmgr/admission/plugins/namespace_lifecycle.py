@@ -16,7 +16,7 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found, terminating
 
@@ -65,7 +65,7 @@ class NamespaceLifecycle(Plugin):
             return
         if not attributes.namespace:
             return
-        found = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+        found = attributes.home
         if found is None:
             raise not_found(NAMESPACES, attributes.namespace)
         if attributes.operation is Verb.CREATE:

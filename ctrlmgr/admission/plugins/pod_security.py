@@ -18,7 +18,7 @@ from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersio
 from ctrlmgr.admission.podsecurity.standards import details, evaluate
 from ctrlmgr.api.field import refuse
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import InternalError
@@ -171,7 +171,7 @@ class PodSecurity(Plugin):
         if attributes.requester.user in self._configuration.usernames:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "user"
             return None, ""
-        namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+        namespace = attributes.home
         if namespace is None:
             if attributes.resource != PODS:
                 return None, ""

@@ -5,7 +5,8 @@ Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -13,7 +14,6 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.strategy import View
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 
@@ -30,10 +30,26 @@ class _Class(msgspec.Struct, frozen=True, rename="camel"):
     preemption_policy: str | None = None
 
 
+class _Rank(NamedTuple):
+    """What the class of a pod comes to."""
+
+    name: str
+    value: int
+    preemption_policy: str
+
+
+_NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
+
+
 class Priority(Plugin):
     """Turns names of PriorityClasses into priorities."""
 
     name: ClassVar[str] = "Priority"
+
+    def __init__(self) -> None:
+        """Know no classes yet."""
+        self._seen: Sequence[Object] = ()
+        self._default = _NO_CLASS
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at pods and at priority classes."""
@@ -54,7 +70,7 @@ class Priority(Plugin):
         spec = attributes.fields.setdefault("spec", {})
         given = _chosen(spec)
         if attributes.operation is Verb.CREATE:
-            _set_priority(attributes, spec)
+            _set_priority(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
         else:
             before = (attributes.old or {}).get("spec") or {}
             for field in ("priority", "preemptionPolicy"):
@@ -62,6 +78,15 @@ class Priority(Plugin):
                     spec[field] = before[field]
         if _chosen(spec) != given:
             attributes.changed(self.name)
+
+    def _class_of(self, attributes: Attributes, name: str) -> _Rank:
+        """Return the class that a pod is in, the default one if it names none."""
+        if name:
+            return _priority_class(attributes, name)
+        classes = attributes.view.list(PRIORITY_CLASSES)
+        if classes != self._seen:
+            self._seen, self._default = classes, _default_class(classes)
+        return self._default
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse a second default class."""
@@ -80,8 +105,8 @@ def _chosen(spec: dict[str, Any]) -> tuple[Any, Any, Any]:
     return spec.get("priorityClassName"), spec.get("priority"), spec.get("preemptionPolicy")
 
 
-def _set_priority(attributes: Attributes, spec: dict[str, Any]) -> None:
-    class_name, priority, policy = _priority_class(attributes, spec.get("priorityClassName") or "")
+def _set_priority(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> None:
+    class_name, priority, policy = found
     given = spec.get("priority")
     computed = "must not be provided in pod spec; priority admission controller computed"
     if given is not None and given != priority:
@@ -96,23 +121,20 @@ def _set_priority(attributes: Attributes, spec: dict[str, Any]) -> None:
     spec["priority"], spec["preemptionPolicy"] = priority, policy
 
 
-def _priority_class(attributes: Attributes, class_name: str) -> tuple[str, int, str]:
-    """Return the name, value and preemption policy of the class a pod is in, the default one if it names none."""
-    if not class_name:
-        return _default_class(attributes.view)
+def _priority_class(attributes: Attributes, class_name: str) -> _Rank:
     found = attributes.view.get(PRIORITY_CLASSES, Key("", class_name))
     if found is not None:
         return _read_class(found)
     if class_name in _SYSTEM_CLASSES:
-        return class_name, _SYSTEM_CLASSES[class_name], _PREEMPTION_POLICY
+        return _Rank(class_name, _SYSTEM_CLASSES[class_name], _PREEMPTION_POLICY)
     raise attributes.forbidden(f"no PriorityClass with name {class_name} was found")
 
 
-def _default_class(view: View) -> tuple[str, int, str]:
-    classes = [_read_class(each) for each in view.list(PRIORITY_CLASSES) if each.view(_Class).global_default]
-    return min(classes, key=lambda each: each[1]) if classes else ("", 0, _PREEMPTION_POLICY)
+def _default_class(classes: Sequence[Object]) -> _Rank:
+    defaults = [_read_class(each) for each in classes if each.view(_Class).global_default]
+    return min(defaults, key=lambda each: each.value, default=_NO_CLASS)
 
 
-def _read_class(found: Object) -> tuple[str, int, str]:
+def _read_class(found: Object) -> _Rank:
     read = found.view(_Class)
-    return found.name, read.value, read.preemption_policy or _PREEMPTION_POLICY
+    return _Rank(found.name, read.value, read.preemption_policy or _PREEMPTION_POLICY)

@@ -15,13 +15,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.quota.amounts import are_equal
-from ctrlmgr.admission.quota.charging import Charge, Limited, charges, configured, hard_of
+from ctrlmgr.admission.plugin import Plugin, Registration
+from ctrlmgr.admission.quota.charging import Limited, Quota, charges, configured
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.strategy import View
@@ -31,7 +30,7 @@ from ctrlmgr.settings.documents import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
 _REMEMBERED = 10_000
-"""Quotas whose order is remembered."""
+"""Quotas of which order and content are remembered."""
 
 _VERSIONS: Final = (
     "apiserver.config.k8s.io/v1",
@@ -68,22 +67,47 @@ class _Seniority:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
 
-    def meet(self, quotas: Sequence[Object]) -> None:
+    def meet(self, quotas: Sequence[Quota]) -> None:
         """Note quotas that were not met before; those that come together were last written in their order."""
-        new = [quota for quota in quotas if quota.uid not in self._places]
+        new = [quota.object for quota in quotas if quota.object.uid not in self._places]
         if len(self._places) > _REMEMBERED:
             self._places.clear()
         for quota in sorted(new, key=lambda quota: quota.revision):
             self._places[quota.uid] = len(self._places)
 
-    def ordered(self, quotas: Sequence[Object]) -> Sequence[Object]:
+    def ordered(self, quotas: Sequence[Quota]) -> Sequence[Quota]:
         """Return quotas, the first to be made first."""
         if len(quotas) < 2:
             return quotas
-        return sorted(quotas, key=lambda quota: (quota.metadata.creation_timestamp or "", self._place(quota)))
+        return sorted(quotas, key=lambda quota: self._rank(quota.object))
 
-    def _place(self, quota: Object) -> int:
-        return self._places.get(quota.uid, len(self._places))
+    def _rank(self, quota: Object) -> tuple[str, int]:
+        return quota.metadata.creation_timestamp or "", self._places.get(quota.uid, len(self._places))
+
+
+class _Known:
+    """The quotas as they were last read or charged: what was charged comes back from the log as it was sent there."""
+
+    def __init__(self) -> None:
+        self._quotas: dict[Key, Quota] = {}
+
+    def read(self, objects: Sequence[Object]) -> Sequence[Quota]:
+        """Return what quotas say."""
+        return [self._read(each) for each in objects]
+
+    def _read(self, obj: Object) -> Quota:
+        known = self._quotas.get(obj.key)
+        if known is not None and known.object is obj:
+            return known
+        quota = known.at(obj) if known is not None and known.object.body is obj.body else Quota(obj)
+        self.keep(quota)
+        return quota
+
+    def keep(self, quota: Quota) -> None:
+        """Know a quota as this one from now on."""
+        if len(self._quotas) > _REMEMBERED:
+            self._quotas.clear()
+        self._quotas[quota.object.key] = quota
 
 
 class ResourceQuota(Plugin):
@@ -95,7 +119,10 @@ class ResourceQuota(Plugin):
         """Refuse what is `limited` where no quota covers it."""
         self._evaluators = Evaluators()
         self._limited = limited
+        # What is limited by configuration is refused where there is no quota.
+        self.goes_by = None if limited else Registration(QUOTAS, of_namespace=True)
         self._seniority = _Seniority()
+        self._known = _Known()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at what may use more."""
@@ -103,12 +130,12 @@ class ResourceQuota(Plugin):
         return evaluator is not None and evaluator.handles(subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object where there are quotas."""
-        return bool(attributes.namespace) and bool(self._limited or attributes.view.list(QUOTAS, attributes.namespace))
+        """Look at the object of what is in a namespace."""
+        return bool(attributes.namespace)
 
     def validate(self, attributes: Attributes) -> None:
         """Have what fits charged, and what does not fit refused, in the moment of the append."""
-        quotas = attributes.view.list(QUOTAS, attributes.namespace) if attributes.namespace else ()
+        quotas = self._known.read(attributes.view.list(QUOTAS, attributes.namespace)) if attributes.namespace else ()
         if not quotas and not (attributes.namespace and self._limited):
             return
         evaluator = self._evaluators.of(attributes.resource)
@@ -120,27 +147,24 @@ class ResourceQuota(Plugin):
 
         def charge(view: View) -> Sequence[Proposal]:
             try:
-                return [_proposal(each) for each in self._charges(attributes, evaluator, view)]
+                charged = self._charges(attributes, evaluator, view)
+                return [Proposal(EventType.MODIFIED, each.object, each.object.revision) for each in charged]
             except ApiError as error:
                 error.refused_by = self.name
                 raise
 
         attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
 
-    def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Object]) -> bool:
+    def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
         """Whether one of a namespace's quotas could have anything to say to a write."""
         if not evaluator.concerns(attributes):
             return False
         self._seniority.meet(quotas)
-        return bool(self._limited) or any(evaluator.names(hard_of(quota)) for quota in quotas)
+        return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
-    def _charges(self, attributes: Attributes, evaluator: Evaluator, view: View) -> Sequence[Charge]:
-        quotas = self._seniority.ordered(view.list(QUOTAS, attributes.namespace))
-        found = charges(attributes, evaluator, quotas, self._limited)
-        return [each for each in found if not are_equal(each.used, each.quota.used)]
-
-
-def _proposal(charge: Charge) -> Proposal:
-    quota = charge.quota
-    changed = quota.with_status(quota.hard, charge.used)
-    return Proposal(EventType.MODIFIED, changed, quota.object.revision)
+    def _charges(self, attributes: Attributes, evaluator: Evaluator, view: View) -> Sequence[Quota]:
+        quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
+        charged = charges(attributes, evaluator, self._seniority.ordered(quotas), self._limited)
+        for each in charged:
+            self._known.keep(each)
+        return charged

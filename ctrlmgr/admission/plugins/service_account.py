@@ -11,7 +11,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/serviceaccount/admission.go`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -77,12 +77,14 @@ class ServiceAccount(Plugin):
         """Set what a new pod leaves to its account; mirror pods have none, and what they may not have is refused."""
         if attributes.subresource:
             return None
-        if _is_mirror(attributes):
+        fields = attributes.fields
+        if _is_mirror(fields):
             self.validate(attributes)
             return None
-        spec = attributes.fields.setdefault("spec", {})
-        name = spec.get("serviceAccountName") or _DEFAULT
-        if (spec.get("serviceAccountName"), spec.get("serviceAccount")) != (name, name):
+        spec = fields.setdefault("spec", {})
+        given = spec.get("serviceAccountName")
+        name = given or _DEFAULT
+        if given != name or spec.get("serviceAccount") != name:
             spec["serviceAccountName"] = spec["serviceAccount"] = name
             attributes.changed(self.name)
         found = _find(attributes, name)
@@ -93,8 +95,9 @@ class ServiceAccount(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse an account that is missing, and Secrets that are not for its pods."""
-        spec = attributes.fields.get("spec") or {}
-        if not attributes.subresource and _is_mirror(attributes):
+        fields = attributes.fields
+        spec = fields.get("spec") or {}
+        if not attributes.subresource and _is_mirror(fields):
             _check_mirror(attributes, spec)
             return
         name = spec.get("serviceAccountName") or ""
@@ -129,9 +132,9 @@ def _account(attributes: Attributes, name: str) -> Object:
     return found
 
 
-def _is_mirror(attributes: Attributes) -> bool:
+def _is_mirror(pod: Mapping[str, Any]) -> bool:
     """Whether a pod stands for one that its node runs by itself."""
-    return _MIRROR in (attributes.metadata.get("annotations") or {})
+    return _MIRROR in ((pod.get("metadata") or {}).get("annotations") or ())
 
 
 def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> None:
@@ -148,18 +151,25 @@ def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> No
 
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
     """Mount the token in each container that mounts nothing in its place, from a volume that may be there already."""
-    volumes = spec.get("volumes") or []
-    own = next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
+    volumes = spec.get("volumes")
+    own = _token_volume(volumes) if volumes else ""
     name = own or generate_name(TOKEN_VOLUME, attributes.random)
     mounts = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        given = container.get("volumeMounts") or []
-        if all(each.get("mountPath") != MOUNT_PATH for each in given):
+        given = container.get("volumeMounts") or ()
+        if not given or all(each.get("mountPath") != MOUNT_PATH for each in given):
             container["volumeMounts"] = [*given, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
             mounts = True
-            attributes.changed(ServiceAccount.name)
-    if mounts and not own:
-        spec["volumes"] = [*volumes, {"name": name, "projected": token_source()}]
+    if not mounts:
+        return
+    attributes.changed(ServiceAccount.name)
+    if not own:
+        spec["volumes"] = [*(volumes or ()), {"name": name, "projected": token_source()}]
+
+
+def _token_volume(volumes: Sequence[Mapping[str, Any]]) -> str:
+    """Return the name of the volume that a pod has for its token already, empty for none."""
+    return next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
 
 
 def _check_mirror(attributes: Attributes, spec: Mapping[str, Any]) -> None:

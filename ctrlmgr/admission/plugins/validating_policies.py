@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
 from ctrlmgr.admission.expressions.rights import answering
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
 from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
 from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
@@ -48,6 +48,7 @@ class ValidatingAdmissionPolicy(Plugin):
     """Asks ValidatingAdmissionPolicies."""
 
     name: ClassVar[str] = "ValidatingAdmissionPolicy"
+    goes_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
         """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
@@ -60,12 +61,12 @@ class ValidatingAdmissionPolicy(Plugin):
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object where a policy is bound."""
-        return self._policies.any(attributes.view) and not is_policy(attributes)
+        """Look at the object."""
+        return not is_policy(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Ask, if there are policies."""
-        if not self._policies.any(attributes.view) or is_policy(attributes):
+        """Ask the policies."""
+        if is_policy(attributes):
             return None
         return self._ask(attributes)
 

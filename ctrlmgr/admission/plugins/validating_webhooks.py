@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, count
 from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
@@ -32,6 +32,7 @@ class ValidatingAdmissionWebhook(Plugin):
     """Asks the hooks of ValidatingWebhookConfigurations."""
 
     name: ClassVar[str] = "ValidatingAdmissionWebhook"
+    goes_by = Registration(VALIDATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
@@ -45,8 +46,8 @@ class ValidatingAdmissionWebhook(Plugin):
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object where there are hooks."""
-        return bool(self._hooks.found(attributes.view)) and not is_exempt(attributes)
+        """Look at the object."""
+        return not is_exempt(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
         """Ask, if any hook matches."""

@@ -123,10 +123,6 @@ class Policies(Generic[P]):
         self._known: dict[str, tuple[Object, P]] = {}
         self._bindings: dict[str, tuple[Object, Binding]] = {}
 
-    def any(self, view: View) -> bool:
-        """Whether there may be a policy in effect."""
-        return bool(view.list(self._resources[1]))
-
     def found(self, view: View) -> Sequence[Bound[P]]:
         """Return the policies in effect."""
         bindings = view.list(self._resources[1])

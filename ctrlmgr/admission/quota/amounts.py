@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from ctrlmgr.api.quantity import canonical, difference, parse, total
+from ctrlmgr.api.quantity import canonical, difference, parse, plus
 
 Amounts: TypeAlias = Mapping[str, str]
 
@@ -20,12 +20,8 @@ def added(some: Amounts, others: Amounts) -> dict[str, str]:
     """Return the sums of what is in either."""
     sums = dict(some)
     for name, amount in others.items():
-        sums[name] = _sum(sums[name], amount) if name in sums else amount
+        sums[name] = plus(sums[name], amount) if name in sums else amount
     return sums
-
-
-def _sum(one: str, other: str) -> str:
-    return total([one, other]) if parse(one) else canonical(other)
 
 
 def subtracted(some: Amounts, others: Amounts) -> dict[str, str]:

@@ -8,7 +8,7 @@ Rules come from apiserver's `pkg/admission/plugin/resourcequota/controller.go` (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,11 +55,6 @@ class _Quota(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def hard_of(quota: Object) -> Amounts:
-    """Return what a quota limits, as its status says."""
-    return quota.view(_Quota).status.hard or {}
-
-
 class Quota:
     """One ResourceQuota: `hard` and `used` are those of its status, by which writes are judged."""
 
@@ -79,6 +74,14 @@ class Quota:
             *listed,
             *(Requirement(each.scope_name, each.operator, each.values or ()) for each in expressions),
         ]
+        self._limited: dict[Evaluator, Sequence[str]] = {}
+
+    def limited(self, evaluator: Evaluator) -> Sequence[str]:
+        """Return the names, in order, of what is limited that objects of a kind use."""
+        names = self._limited.get(evaluator)
+        if names is None:
+            names = self._limited[evaluator] = sorted(evaluator.names(self.hard))
+        return names
 
     def has_in_scope(self, evaluator: Evaluator, fields: Fields) -> bool:
         """Whether an object is in all of the quota's scopes."""
@@ -86,13 +89,25 @@ class Quota:
 
     def matches(self, evaluator: Evaluator, fields: Fields) -> bool:
         """Whether an object uses what the quota limits."""
-        return bool(evaluator.names(self.hard)) and self.has_in_scope(evaluator, fields)
+        return bool(self.limited(evaluator)) and self.has_in_scope(evaluator, fields)
 
     def with_status(self, hard: Amounts, used: Amounts) -> Object:
         """Return the quota, at its revision, with another status."""
-        fields = self.object.to_dict()
-        fields["status"] = {"hard": dict(sorted(hard.items())), "used": dict(sorted(used.items()))}
-        return Object.from_dict(fields)
+        status = {"hard": dict(sorted(hard.items())), "used": dict(sorted(used.items()))}
+        return self.object.with_field("status", status)
+
+    def at(self, obj: Object) -> Quota:
+        """Return the same quota, read from an object that says the same."""
+        return self._again(obj, self.used)
+
+    def charged(self, used: Amounts) -> Quota:
+        """Return the quota with more used."""
+        return self._again(self.with_status(self.hard, used), used)
+
+    def _again(self, obj: Object, used: Amounts) -> Quota:
+        again = object.__new__(Quota)
+        again.__dict__ = {**self.__dict__, "object": obj, "used": used}
+        return again
 
 
 class Limited(NamedTuple):
@@ -104,22 +119,14 @@ class Limited(NamedTuple):
     scopes: Sequence[Requirement] = ()
 
 
-class Charge(NamedTuple):
-    """What one quota has used when the write is made."""
-
-    quota: Quota
-    used: Amounts
-
-
 def charges(
-    attributes: Attributes, evaluator: Evaluator, objects: Iterable[Object], limited: Sequence[Limited] = ()
-) -> list[Charge]:
-    """Return which of a namespace's quotas a write is charged to; raises `Forbidden` if it does not fit.
+    attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota], limited: Sequence[Limited] = ()
+) -> list[Quota]:
+    """Return those of a namespace's quotas that a write is charged to, charged; raises `Forbidden` if it does not fit.
 
-    `objects` are the quotas; the first that it does not fit refuses it.
+    The first that it does not fit refuses it.
     """
     fields = attributes.fields
-    quotas = [Quota(each) for each in objects]
     concerned = [quota for quota in quotas if quota.matches(evaluator, fields)]
     for quota in concerned:
         _check(attributes, evaluator, quota)
@@ -130,12 +137,13 @@ def charges(
     if not any(more.values()):
         return []
     _check_limited(attributes, evaluator, quotas, concerned, usage, limited)
-    return [_charge(attributes, quota, more[quota.name]) for quota in concerned if more[quota.name]]
+    charged = (_charged(attributes, quota, more[quota.name]) for quota in concerned if more[quota.name])
+    return [each for each in charged if each is not None]
 
 
 def _check(attributes: Attributes, evaluator: Evaluator, quota: Quota) -> None:
     """Refuse what does not say how much it uses, and what cannot be judged because nothing has been counted yet."""
-    names = sorted(evaluator.names(quota.hard))
+    names = quota.limited(evaluator)
     if problem := evaluator.problem(names, attributes.fields):
         raise attributes.forbidden(f"failed quota: {quota.name}: {problem}")
     if any(name not in quota.used for name in names):
@@ -170,7 +178,7 @@ def _check_limited(
     """Refuse the use of what is limited by configuration where no quota covers it."""
     if not limited:
         return
-    covered = {name for quota in concerned for name in evaluator.names(quota.hard)}
+    covered = {name for quota in concerned for name in quota.limited(evaluator)}
     needed = {
         name
         for each in limited
@@ -189,18 +197,21 @@ def _check_limited(
         raise attributes.forbidden(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
-def _charge(attributes: Attributes, quota: Quota, more: Amounts) -> Charge:
+def _charged(attributes: Attributes, quota: Quota, more: Amounts) -> Quota | None:
+    """Return a quota with what a write uses more; None if that is nothing of what it limits."""
     requested = masked(more, quota.hard)
-    used = added(quota.used, requested)
+    sums = added(masked(quota.used, requested), requested)
+    if not sums:
+        return None
     if attributes.subresource != "status":
-        over = exceeding(masked(used, requested), quota.hard)
+        over = exceeding(sums, quota.hard)
         if over:
             said = ((masked(each, over)) for each in (requested, quota.used, quota.hard))
             asked, so_far, limit = (printed(each) for each in said)
             raise attributes.forbidden(
                 f"exceeded quota: {quota.name}, requested: {asked}, used: {so_far}, limited: {limit}"
             )
-    return Charge(quota, used)
+    return quota.charged({**quota.used, **sums})
 
 
 def configured(value: Mapping[str, Any]) -> Limited:

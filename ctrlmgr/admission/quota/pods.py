@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ctrlmgr.admission.quota.amounts import Amounts, added, larger
 from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.validation.quantities import HUGE_PAGES, is_extended, is_native
@@ -25,8 +28,16 @@ _LIMITS: Final = "limits."
 _NAMES: Final = frozenset(
     (_COUNT, "pods", *_COMPUTE, *(_REQUESTS + each for each in _COMPUTE), *(_LIMITS + each for each in _COMPUTE))
 )
+_NEW: Final = frozenset(("phase", "qosClass"))
+"""What the status of a pod has that was given nothing yet."""
+_COUNTED: Final = ("name", "resources", "restartPolicy")
+"""What counts of a container."""
 _REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
 """What each container must say for itself where a quota limits it; Kubernetes calls that a mistake, and keeps it."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class PodEvaluator(Evaluator):
@@ -52,7 +63,9 @@ class PodEvaluator(Evaluator):
         used = {_COUNT: "1"}
         if is_over(fields, now):
             return used
-        return used | _compute(requests_of(fields), limits_of(fields))
+        if _is_resized(fields):
+            return used | _compute(requests_of(fields), limits_of(fields))
+        return used | _asked(fields)
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
         """Whether a pod is in a scope."""
@@ -115,6 +128,28 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
             used[_REQUESTS + name] = amount
     used |= {_LIMITS + name: amount for name, amount in limits.items() if name in _COMPUTE}
     return used
+
+
+def _is_resized(fields: Fields) -> bool:
+    """Whether what a pod was given may count besides what it asks for; a new pod has been given nothing."""
+    return not (fields.get("status") or {}).keys() <= _NEW
+
+
+def _asked(fields: Fields) -> dict[str, str]:
+    """Return what a pod uses that was given nothing yet."""
+    spec = fields.get("spec") or {}
+    said = {name: spec[name] for name in ("overhead", "resources") if name in spec}
+    for name in ("containers", "initContainers"):
+        if name in spec:
+            said[name] = [{key: each[key] for key in _COUNTED if key in each} for each in spec[name] or ()]
+    return _use_of(_encode({"spec": said}))
+
+
+@remembered(entries=1024, longest=2048)
+def _use_of(said: bytes) -> dict[str, str]:
+    """Return what pods use that say this of their resources: those of one template say the same."""
+    fields = _decode(said)
+    return _compute(requests_of(fields), limits_of(fields))
 
 
 def is_over(fields: Fields, now: str) -> bool:

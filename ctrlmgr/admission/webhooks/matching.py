@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ctrlmgr.admission.webhooks.hooks import Hook, Rule
-from ctrlmgr.api.resource import NAMESPACES, Key
+from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
@@ -123,7 +123,7 @@ def _namespace_labels(attributes: Attributes) -> Mapping[str, str]:
     ):
         labels: Mapping[str, str] = attributes.metadata.get("labels") or {}
         return labels
-    namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    namespace = attributes.home
     if namespace is None:
         raise NamespaceProblem(not_found(NAMESPACES, attributes.namespace))
     return namespace.labels

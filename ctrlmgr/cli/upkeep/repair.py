@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,7 @@ from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
     from ctrlmgr.client import EngineClient, LogClient
-    from ctrlmgr.controllers.repair.controller import Repair
+    from ctrlmgr.controllers.repair.controller import Handled
     from ctrlmgr.controllers.repair.findings import Finding
     from ctrlmgr.eventlog import EventLog
 
@@ -52,20 +53,22 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
     with opened_log(loaded) as log:
-        client = _client(log)
-        broadcaster = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom())
-        repairs = [make(log, ranges, broadcaster, _teller(log)) for make in (cluster_ip_repair, node_port_repair)]
+        broadcaster, client = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom()), _client(log)
+        told = (log, ranges, broadcaster, client)
+        addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)
         if dry_run:
-            rows = [_row(finding, finding.action.value) for each in repairs for finding in each.findings()]
+            findings = (*addresses.findings(), *ports.findings())
+            rows = [_row(finding, finding.action.value) for finding in findings]
         else:
-            rows = [row for each in repairs for row in _repaired(each, client)]
+            rows = [*_repaired(partial(addresses.run, client)), *_repaired(partial(ports.run, _internal(log)))]
             broadcaster.close()
     _write(rows, output, dry_run=dry_run)
     is_left = rows if dry_run else [row for row in rows if row.OUTCOME == "reported"]
     return ExitCode.FAILED if is_left else ExitCode.OK
 
 
-def _client(log: EventLog) -> LogClient:
+def _internal(log: EventLog) -> LogClient:
+    """Return what writes claims on ports, which no API has."""
     from ctrlmgr import __version__
     from ctrlmgr.authentication.user import API_SERVER
     from ctrlmgr.client import LogClient
@@ -82,8 +85,8 @@ def _client(log: EventLog) -> LogClient:
     )
 
 
-def _teller(log: EventLog) -> EngineClient:
-    """Return what Events are written through, as the API would write them."""
+def _client(log: EventLog) -> EngineClient:
+    """Return what writes IPAddresses and Events, as the API would write them."""
     from ctrlmgr import __version__
     from ctrlmgr.admission.registry import default_chain
     from ctrlmgr.authentication.user import API_SERVER
@@ -101,12 +104,12 @@ def _teller(log: EventLog) -> EngineClient:
     return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 
 
-def _repaired(repair: Repair, client: LogClient) -> Iterator[_Row]:
+def _repaired(run: Callable[[], Sequence[Handled]]) -> Iterator[_Row]:
     """Go rounds until every leak has been seen often enough; each is decided on one revision, so they need no pause."""
     from ctrlmgr.controllers.repair.controller import SIGHTINGS, Outcome
 
     for turn in range(1, SIGHTINGS + 1):
-        handled = repair.run(client)
+        handled = run()
         is_last = turn == SIGHTINGS or all(each.outcome is not Outcome.FLAGGED for each in handled)
         for each in handled:
             if is_last or each.outcome in (Outcome.REPAIRED, Outcome.RELEASED):

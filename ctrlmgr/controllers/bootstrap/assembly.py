@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -32,7 +33,8 @@ from ctrlmgr.controllers.bootstrap.service import KubernetesService, ServiceSpec
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair import controller as repair
 from ctrlmgr.controllers.repair.controller import (
-    RepairReconciler,
+    ADDRESSES_NAME,
+    PORTS_NAME,
     cluster_ip_repair,
     new_repair_controller,
     node_port_repair,
@@ -59,7 +61,7 @@ class Parts(NamedTuple):
     event_log: EventLog
     client: EngineClient
     internal: LogClient
-    """Writes claims and leases, straight to the log."""
+    """Writes claims on ports and leases, straight to the log."""
     events: EngineClient
     """Writes Events."""
     broadcaster: EventBroadcaster
@@ -82,8 +84,8 @@ def new_bootstrap(
     served. `ready` says whether the process is, all of its checks considered, `Bootstrap.problem` included.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
-    makers = (cluster_ip_repair, node_port_repair)
-    repairs = RepairReconciler(make(parts.event_log, ranges, parts.broadcaster, parts.events) for make in makers)
+    told = (parts.event_log, ranges, parts.broadcaster, parts.events)
+    addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)
     controller = Controller(
         bootstrap.CONTROLLER_NAME,
         reconciler,
@@ -94,14 +96,20 @@ def new_bootstrap(
         random=parts.random,
         max_retries=5,  # then its period comes
     )
-    repairing = new_repair_controller(repairs, parts.internal, parts.event_log, clock=parts.clock, random=parts.random)
+    event_log, clock, random = parts.event_log, parts.clock, parts.random
+    repairing = (
+        new_repair_controller(ADDRESSES_NAME, addresses, parts.client, event_log, clock=clock, random=random),
+        new_repair_controller(PORTS_NAME, ports, parts.internal, event_log, clock=clock, random=random),
+    )
+    periodic = _periodic(controller)
+    for key, each in zip((addresses.key, ports.key), repairing, strict=True):  # they have just gone a round
+        periodic.add(f"repair {key}", repair.INTERVAL, each.queue, key, at_start=False)
     return Bootstrap(
         reconciler,
-        repairs,
-        _periodic(controller, repairs, repairing),
-        (controller, repairing),
+        (partial(addresses.run, parts.client), partial(ports.run, parts.internal)),
+        periodic,
+        (controller, *repairing),
         parts.client,
-        parts.internal,
         clock=parts.clock,
     )
 
@@ -144,13 +152,11 @@ def _endpoints(parts: Parts, settings: ServiceSettings, own: Address | None) -> 
     return NoReconciler()
 
 
-def _periodic(controller: Controller, repairs: RepairReconciler, repairing: Controller) -> Periodic:
+def _periodic(controller: Controller) -> Periodic:
     periodic = Periodic()
     periodic.add("system namespaces", bootstrap_namespaces.INTERVAL, controller.queue, bootstrap.NAMESPACES)
     periodic.add("default ServiceCIDR", bootstrap_cidr.INTERVAL, controller.queue, bootstrap.SERVICE_CIDR)
     periodic.add("kubernetes service", bootstrap.INTERVAL, controller.queue, bootstrap.SERVICE)
-    for key in repairs.due():  # they have just gone a round
-        periodic.add(f"repair {key}", repair.INTERVAL, repairing.queue, key, at_start=False)
     return periodic
 
 

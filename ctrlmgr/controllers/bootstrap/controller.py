@@ -29,7 +29,6 @@ from ctrlmgr.controllers.bootstrap.cidr import DefaultServiceCIDR
 from ctrlmgr.controllers.bootstrap.namespaces import SystemNamespaces
 from ctrlmgr.controllers.bootstrap.reconcilers import EndpointReconciler
 from ctrlmgr.controllers.bootstrap.service import KubernetesService
-from ctrlmgr.controllers.repair.controller import RepairReconciler
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.manager import Controller, Periodic, Result, Runnable
 
@@ -128,24 +127,22 @@ class Bootstrap:
     def __init__(
         self,
         reconciler: BootstrapReconciler,
-        repairs: RepairReconciler,
+        repairs: Sequence[Callable[[], object]],
         periodic: Periodic,
         controllers: Sequence[Controller],
         client: Client,
-        internal: Client,
         *,
         clock: Clock,
     ) -> None:
-        """Put together by `bootstrap_assembly`; `periodic` enqueues for the `controllers` of the two reconcilers.
+        """Put together by `bootstrap_assembly`; `periodic` enqueues for the `controllers`.
 
-        `client` and `internal` are what `prepare` and `stop` write through.
+        Each of `repairs` goes a round of one; `client` is what `prepare` and `stop` write through.
         """
         self._reconciler = reconciler
         self._repairs = repairs
         self.periodic = periodic
         """What enqueues the tasks."""
         self._client = client
-        self._internal = internal
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
         """What is to be run, in one phase."""
@@ -178,10 +175,11 @@ class Bootstrap:
                 self._patiently(partial(self._reconciler.prepare, key, self._client), stop)
             except CtrlmgrError as error:  # its period comes; the repairs are what must not fail
                 log.warning("not prepared", task=key.name, error=str(error))
-        self._patiently(partial(self._repairs.run_all, self._internal), stop)
+        for repair in self._repairs:
+            self._patiently(repair, stop)
         self._prepared = not stop.is_set()
 
-    def _patiently(self, task: Callable[[], None], stop: threading.Event) -> None:
+    def _patiently(self, task: Callable[[], object], stop: threading.Event) -> None:
         """Do it, again and again while it cannot be done yet; give up after `PATIENCE` seconds, or when stopped."""
         give_up_at = self._clock.monotonic() + PATIENCE
         while not stop.is_set():

@@ -12,64 +12,22 @@ claims. Here all caches stand at one revision: one that shows the deletion shows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.claim_protection import DESCRIPTOR
+from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.protection import Protector
 from ctrlmgr.controllers.workloads.pods import is_controlled_by
-from ctrlmgr.informer import Change, Informer
+from ctrlmgr.informer import Change
 from ctrlmgr.manager import Controller, Watch
 
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 FINALIZER: Final = "kubernetes.io/pvc-protection"
-_INDEX: Final = "claim"
-
-
-class _Source(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    claim_name: str = ""
-
-
-class _Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    persistent_volume_claim: _Source | None = None
-    ephemeral: dict[str, Any] | None = None
-
-
-class _Spec(msgspec.Struct, frozen=True, gc=False):
-    volumes: list[_Volume] | None = None
-
-
-class _Pod(msgspec.Struct, frozen=True, gc=False):
-    spec: _Spec = _Spec()
-
-
-_SOURCES = (b'"persistentVolumeClaim"', b'"ephemeral"')
-"""What the body of a pod with claims has in it."""
-
-
-class ClaimName(msgspec.Struct, frozen=True):
-    """A claim that a pod names, or has for one of its ephemeral volumes."""
-
-    name: str
-    is_ephemeral: bool = False
-
-
-def claims_of(pod: Object) -> Iterator[ClaimName]:
-    """Yield the claims of a pod's volumes; most pods have none, and are not decoded for that."""
-    if not any(map(pod.mentions, _SOURCES)):
-        return
-    for volume in pod.view(_Pod).spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield ClaimName(volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None:
-            yield ClaimName(f"{pod.name}-{volume.name}", is_ephemeral=True)
 
 
 def uses(pod: Object, claim: Object) -> bool:
@@ -101,18 +59,14 @@ def released_by(change: Change) -> Iterator[Key]:
             yield from (Key(pod.namespace, each.name) for each in claims_of(pod))
 
 
-def _index(pods: Informer) -> None:
-    pods.add_index(_INDEX, lambda pod: {f"{pod.namespace}/{each.name}" for each in claims_of(pod)})
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build it from what its descriptor declares."""
     claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
-    _index(pods)
+    index_by_claim(pods)
     lister = pods.lister
 
     def is_used(claim: Object) -> bool:
-        return any(uses(pod, claim) for pod in lister.by_index(_INDEX, str(claim.key)))
+        return any(uses(pod, claim) for pod in pods_of_claim(lister, claim.key))
 
     protector = Protector(claims.lister, FINALIZER, is_used)
     return assemble(DESCRIPTOR, context, protector, [Watch(claims, protector.concerned), Watch(pods, released_by)])

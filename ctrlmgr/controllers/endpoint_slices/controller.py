@@ -34,6 +34,7 @@ from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
+from ctrlmgr.workqueue import Pace
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
@@ -134,5 +135,6 @@ def build(context: ControllerContext, options: Options) -> Controller:
         ],
         workers=options.concurrent_service_endpoint_syncs,
         max_retries=MAX_RETRIES,
+        pace=Pace(),
         canonical=True,
     )

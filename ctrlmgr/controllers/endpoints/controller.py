@@ -41,6 +41,7 @@ from ctrlmgr.errors import NamespaceTerminating
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
+from ctrlmgr.workqueue import Pace
 
 log = structlog.get_logger(__name__)
 
@@ -271,5 +272,6 @@ def build(context: ControllerContext, options: Options) -> Controller:
         ],
         workers=options.concurrent_endpoint_syncs,
         max_retries=MAX_RETRIES,
+        pace=Pace(),
         canonical=True,
     )

@@ -8,22 +8,21 @@ that is deleted while its pod is there is made anew. A pod that is being deleted
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
-from ctrlmgr.controllers.claim_protection.controller import CLAIMS, claims_of
+from ctrlmgr.controllers.claim_protection.controller import CLAIMS
+from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ephemeral_volume import DESCRIPTOR, Options
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.workloads.pods import is_controlled_by
 from ctrlmgr.errors import ApiError, CtrlmgrError
-from ctrlmgr.informer import Change, Informer, Lister
+from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
-
-_INDEX: Final = "ephemeral claim"
 
 
 def claim_for(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,9 +79,9 @@ class EphemeralVolumes:
         self._recorder.event(pod, WARNING, "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the pods that a claim which is gone was for."""
+        """Yield the pods that have a claim which is gone: it may have been made for one of them."""
         if change.new is None:
-            yield from (each.key for each in self._pods.by_index(_INDEX, str(change.object.key)))
+            yield from (each.key for each in pods_of_claim(self._pods, change.object.key))
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
@@ -94,14 +93,10 @@ def pod_keys(change: Change) -> Iterator[Key]:
         yield pod.key
 
 
-def _index(pods: Informer) -> None:
-    pods.add_index(_INDEX, lambda pod: [f"{pod.namespace}/{each.name}" for each in claims_of(pod) if each.is_ephemeral])
-
-
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
-    _index(pods)
+    index_by_claim(pods)
     reconciler = EphemeralVolumes(pods.lister, claims.lister, context.recorder(DESCRIPTOR))
     watches = [Watch(pods, pod_keys), Watch(claims, reconciler.claim_keys)]
     return assemble(DESCRIPTOR, context, reconciler, watches, workers=options.concurrent_ephemeralvolume_syncs)

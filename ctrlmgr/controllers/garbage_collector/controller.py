@@ -18,12 +18,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import structlog
 
-from ctrlmgr.api.object import Object
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import EVENTS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import WARNING, Recorder, reference_to
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.controllers.garbage_collector.decisions import (
     Decision,
@@ -52,9 +55,10 @@ _SYNCING = 0.1
 class GarbageCollector:
     """A reconciler whose key is an `Item`'s: any object of any kind."""
 
-    def __init__(self, graph: Graph, informers: Informers) -> None:
-        """Judge by `graph`, which is folded from `informers`."""
+    def __init__(self, graph: Graph, informers: Informers, recorder: Recorder) -> None:
+        """Judge by `graph`, which is folded from `informers`; tell `recorder` of references that lead nowhere."""
         self._graph = graph
+        self._recorder = recorder
         self._informers = informers
         self._late: dict[str, set[Item]] = {}  # by the uid of an owner; for the thread that tells of changes
         """Dependents that came while their owner waited for others, which are looked at when one of those goes."""
@@ -76,7 +80,11 @@ class GarbageCollector:
 
     def affected(self, change: Change) -> Iterable[Key]:
         """Return the keys of all about whom a change may have decided something; the graph has folded it."""
-        return () if is_irrelevant(change) else self._affected(change.old, change.new)
+        if is_irrelevant(change):
+            return ()
+        for dependent, owner in self._graph.misplaced(change):
+            self._recorder.event(*misplacement(dependent, owner))
+        return self._affected(change.old, change.new)
 
     def _affected(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         if new is not None and decide(new, self._graph) is not None and not (old is None and self._is_late(new)):
@@ -123,6 +131,16 @@ class GarbageCollector:
                 owner = self._graph.get(place) if place is not None else None
                 if owner is not None and is_waiting(owner) and decide(owner, self._graph) is not None:
                     yield Item.of(owner).key
+
+
+def misplacement(dependent: Object, owner: OwnerReference) -> tuple[ObjectReference, str, str, str]:
+    """Return the Event about a dependent of an owner in another namespace (`reportInvalidNamespaceOwnerRef`)."""
+    namespace = dependent.namespace
+    kind = f"{owner.api_version}/{owner.kind}"
+    place = f"[{kind}, namespace: {namespace}, name: {owner.name}, uid: {owner.uid}]"
+    message = f"ownerRef {place} does not exist in namespace {quote(namespace)}"
+    reference = msgspec.structs.replace(reference_to(dependent), resource_version="")
+    return reference, WARNING, "OwnerRefInvalidNamespace", message
 
 
 def _act(obj: Object, decision: Decision, client: EngineClient) -> None:
@@ -210,7 +228,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     graph = Graph(listers, scopes)
     for informer in watched.values():
         informer.add_handler(graph.fold, vital=True)  # before the controller's own, which asks the graph
-    collector = GarbageCollector(graph, informers)
+    collector = GarbageCollector(graph, informers, context.recorder(DESCRIPTOR))
     watches = [Watch(informer, collector.affected) for informer in watched.values()]
     controller = assemble(DESCRIPTOR, context, collector, watches, workers=options.concurrent_gc_syncs)
     follow_definitions(informers, _CustomOwners(listers, scopes, graph, collector, controller))

@@ -7,12 +7,14 @@ Guarantees:
 - An owner that is not in its store is gone for good. Its uid was given before any object could refer to it, and the
   stores follow the log in order, so a reader that sees the reference would see the owner. That does not hold while a
   sync replaces one store after the other: see `Informers.epoch`.
+- Of an owner that is in another namespace than its dependent it is known that it is there: of every object with a
+  namespace the graph keeps which that is.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object, OwnerReference
@@ -70,11 +72,16 @@ class Graph:
         self._lock = threading.Lock()
         # By the owner's uid. Guarded by the lock; none is empty.
         self._dependents: dict[str, _Dependents] = {}
+        # The namespace of each object that has one, by its uid; and the dependents, with the uids of owners that are
+        # in another one, that `misplaced` has yielded. Guarded by the lock.
+        self._namespaces: dict[str, str] = {}
+        self._told: set[tuple[Item, str]] = set()
 
     def fold(self, change: Change) -> None:
         """Take in what a change did to an object's references."""
         if is_irrelevant(change):
             return
+        self._place(change)
         before, after = _blocks(change.old), _blocks(change.new)
         if before == after:
             return
@@ -85,6 +92,17 @@ class Graph:
             for uid, blocks in after.items():
                 self._link(uid, item, blocks)
 
+    def _place(self, change: Change) -> None:
+        """Take in who is in which namespace."""
+        old, new = change.old, change.new
+        if old is not None and new is not None and old.uid == new.uid:
+            return
+        with self._lock:
+            if old is not None:
+                self._namespaces.pop(old.uid, None)
+            if new is not None and new.namespace:
+                self._namespaces[new.uid] = new.namespace
+
     def _link(self, uid: str, item: Item, blocks: bool) -> None:
         dependents = self._dependents.setdefault(uid, _Dependents())
         dependents.items[item] = blocks
@@ -93,8 +111,37 @@ class Graph:
     def _unlink(self, uid: str, item: Item) -> None:
         dependents = self._dependents[uid]
         dependents.blocking -= dependents.items.pop(item)
+        self._told.discard((item, uid))
         if not dependents.items:
             del self._dependents[uid]
+
+    def misplaced(self, change: Change) -> Iterator[tuple[Object, OwnerReference]]:
+        """Yield dependents with references to owners of another namespace that a change has brought, each once.
+
+        An owner in a namespace may own what is in the same one and nothing else. Of an object's references no more than
+        the first such is yielded (`addDependentToOwners`, `processGraphChanges`).
+        """
+        old, new = change.old, change.new
+        if new is None:
+            return
+        is_same = old is not None and old.uid == new.uid
+        known = {each.uid for each in references(old)} if old is not None and is_same else set()
+        yield from self._astray(new, [each for each in references(new) if each.uid not in known])
+        if new.namespace and not is_same:
+            for item in self.dependents(new.uid):
+                dependent = self.get(item)
+                if dependent is not None:
+                    yield from self._astray(dependent, [each for each in references(dependent) if each.uid == new.uid])
+
+    def _astray(self, obj: Object, owners: Iterable[OwnerReference]) -> Iterator[tuple[Object, OwnerReference]]:
+        for owner in owners:
+            with self._lock:
+                place = Item.of(obj), owner.uid
+                if self._namespaces.get(owner.uid, obj.namespace) == obj.namespace or place in self._told:
+                    continue
+                self._told.add(place)
+            yield obj, owner
+            return
 
     def get(self, item: Item) -> Object | None:
         """Return what is at a place now."""

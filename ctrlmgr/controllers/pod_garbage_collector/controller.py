@@ -12,6 +12,7 @@ by a finalizer still does.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -42,6 +43,9 @@ TERMINATED: Final = "terminated"
 OUT_OF_SERVICE: Final = "out-of-service"
 ORPHANED: Final = "orphaned"
 UNSCHEDULED: Final = "unscheduled"
+
+_AT_ONCE: Final = 100
+"""Pods that a reconcile removes at most; the next goes on at once. A server that stops waits for no more than that."""
 
 _ALL: Final = Key("", "pods")
 _OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
@@ -190,21 +194,28 @@ class PodGarbageCollector:
         self._quarantine = quarantine
         self._threshold = threshold
         self._clock = clock
+        self._left: deque[Removal] = deque()  # of this round
 
     def on_start(self) -> Iterator[Key]:
         """Begin with the first round, after which `reconcile` comes back by itself."""
         self._quarantine.clear()
+        self._left.clear()
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Go a round; a pod that cannot be removed now is left for the next one."""
+        """Go a round, or on with one; a pod that cannot be removed now is left for the next one."""
+        if not self._left:
+            self._left.extend(self._removals())
+        for _ in range(min(len(self._left), _AT_ONCE)):
+            self._remove(self._left.popleft(), client)
+        return Result(requeue_after=0.0 if self._left else PERIOD)
+
+    def _removals(self) -> list[Removal]:
         pods = [Looked.at(pod) for pod in self._pods.list()]
         nodes = {node.name: node for node in self._nodes.list()}
         places = dict.fromkeys(pod.view.spec.node_name for pod in pods)
         gone = self._quarantine.gone(name for name in places if name and name not in nodes)
-        for removal in desired_removals(pods, nodes, gone, self._threshold):
-            self._remove(removal, client)
-        return Result(requeue_after=PERIOD)
+        return desired_removals(pods, nodes, gone, self._threshold)
 
     def _remove(self, removal: Removal, client: EngineClient) -> None:
         pod, reason = removal

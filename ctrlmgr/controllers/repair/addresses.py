@@ -132,15 +132,6 @@ def address_claim(use: Use) -> Object:
     return Object(IP_ADDRESSES, msgspec.json.encode({**head, "spec": {"parentRef": parent_of(use.service)}}))
 
 
-def _corrected(use: Use, claim: Object) -> Object:
-    """Return `claim` as the Service's; labels of other origin stay."""
-    fields = claim.to_dict()
-    wanted = address_claim(use)
-    fields["metadata"]["labels"] = {**claim.labels, **wanted.labels}
-    fields["spec"] = wanted.to_dict()["spec"]
-    return Object.from_dict(fields)
-
-
 def describe_address(address: str) -> str:
     """Name an address as Kubernetes' messages do."""
     return f"ClusterIP [{_family(address)}]: {address}"
@@ -177,7 +168,7 @@ def _unclaimed(use: Use) -> Finding:
 def _misclaimed(use: Use, claim: Object) -> Finding:
     name = f"{use.service.namespace}/{use.service.name}"
     message = f"the ClusterIP {_shown(use)} for Service {name} has a wrong reference; repairing"
-    return Finding("repair", _NOT_ALLOCATED, use.service, use.value, message, Action.CORRECT, _corrected(use, claim))
+    return _corrected(_NOT_ALLOCATED, use.service, use, message, claim)
 
 
 def _blemished(use: Use, claim: Object) -> Finding | None:
@@ -185,9 +176,12 @@ def _blemished(use: Use, claim: Object) -> Finding | None:
     if _is_ours(claim) and claim.labels.get(LABEL_FAMILY) == _family(use.value):
         return None
     message = f"the labels of IPAddress {use.value} are not the allocator's; repairing"
-    return Finding(
-        "repair", "IPAddressWrongLabels", claim, use.value, message, Action.CORRECT, _corrected(use, claim), silent=True
-    )
+    return _corrected("IPAddressWrongLabels", claim, use, message, claim)._replace(silent=True)
+
+
+def _corrected(reason: str, subject: Object, use: Use, message: str, claim: Object) -> Finding:
+    """Have the object made anew: who holds an address cannot change (`recreateIPAddress`)."""
+    return Finding("repair", reason, subject, use.value, message, Action.CORRECT, address_claim(use), claim)
 
 
 def _duplicate(use: Use) -> Finding:

@@ -3,8 +3,9 @@
 Guarantees:
 - What it decides on is one revision of the log, so a Service that is being created or deleted is never half seen. It
   reads the log itself, not a cache: what was changed in the database by hand is found too.
-- A claim that is missing is made, one that names the wrong holder is corrected in the same place (at no revision is
-  the value free), each only if nothing has happened to it since. Losing to another writer means looking again.
+- A claim that is missing is made, one that names the wrong holder is replaced in one append (at no revision is the
+  value free), each only if nothing has happened to it since. Losing to another writer means looking again.
+- IPAddresses are written as the API writes them, claims on ports straight to the log, as no API has them.
 - An unused claim is released when it was seen so three times in a row, never before.
 - A value of two Services, one that is out of range or no address at all is told of by an Event; nothing is taken
   from a Service.
@@ -17,13 +18,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
-from ctrlmgr.client import Client, LogClient
+from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.recorder import WARNING, EventBroadcaster, Recorder
 from ctrlmgr.controllers.repair.addresses import describe_address, find_address_findings
@@ -38,7 +39,8 @@ from ctrlmgr.metrics import CLUSTER_IP_REPAIR, NODE_PORT_REPAIR, RepairMetrics
 
 log = structlog.get_logger(__name__)
 
-CONTROLLER_NAME = "service-allocation-repair-controller"
+ADDRESSES_NAME: Final = "ipallocator-repair-controller"
+PORTS_NAME: Final = "portallocator-repair-controller"
 INTERVAL: Final = 180.0
 """Seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
 SIGHTINGS: Final = 3
@@ -77,6 +79,7 @@ class Handled(NamedTuple):
 
 
 _Identity: TypeAlias = tuple[str, str]
+C = TypeVar("C", EngineClient, LogClient)
 
 
 def _identity(claim: Object) -> _Identity:
@@ -102,7 +105,60 @@ def read_listings(event_log: EventLog, claims: Resource) -> Listings:
             continue
 
 
-class Repair:
+class Claims(Protocol):
+    """How claims of one kind are written; each raises `Conflict` and the like when another writer was first."""
+
+    def create(self, claim: Object) -> None:
+        """Make a claim."""
+
+    def correct(self, wrong: Object, claim: Object) -> None:
+        """Put a claim in the place of another."""
+
+    def release(self, claim: Object) -> None:
+        """Delete a claim."""
+
+
+class AddressClaims:
+    """IPAddresses: objects of the API, whose holder never changes, so that a wrong one makes place for a new one."""
+
+    def __init__(self, client: EngineClient) -> None:
+        """Write through `client`."""
+        self._client = client
+
+    def create(self, claim: Object) -> None:
+        """Make a claim."""
+        self._client.create(claim)
+
+    def correct(self, wrong: Object, claim: Object) -> None:
+        """Delete `wrong` and make `claim`, in one append."""
+        self._client.recreate(wrong, claim)
+
+    def release(self, claim: Object) -> None:
+        """Delete a claim, if it is as it was read."""
+        self._client.delete(claim, "Background")
+
+
+class PortClaims:
+    """Claims on node ports, which are in the log and in no API."""
+
+    def __init__(self, client: LogClient) -> None:
+        """Write through `client`."""
+        self._client = client
+
+    def create(self, claim: Object) -> None:
+        """Make a claim."""
+        self._client.create(claim)
+
+    def correct(self, wrong: Object, claim: Object) -> None:
+        """Make `wrong`, which has the same name, say what `claim` does."""
+        self._client.update(claim)
+
+    def release(self, claim: Object) -> None:
+        """Delete a claim, if it is as it was read."""
+        self._client.delete(claim)
+
+
+class Repair(Generic[C]):
     """One of the two repairs; it remembers which leaks it has seen."""
 
     def __init__(
@@ -111,15 +167,21 @@ class Repair:
         describe: Callable[[str], str],
         claims: Resource,
         find: Callable[[Listings], Sequence[Finding]],
+        writing: Callable[[C], Claims],
         event_log: EventLog,
         recorder: Recorder,
         metrics: RepairMetrics,
     ) -> None:
-        """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value."""
+        """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value.
+
+        `writing` says how claims are written through a client.
+        """
         self.name = name
+        self.key = Key("", name)
         self._describe = describe
         self._claims = claims
         self._find = find
+        self._writing: Callable[[C], Claims] = writing
         self._log = event_log
         self._recorder = recorder
         self._metrics = metrics
@@ -130,7 +192,7 @@ class Repair:
         """Return what is wrong now."""
         return self._find(read_listings(self._log, self._claims))
 
-    def run(self, client: Client) -> list[Handled]:
+    def run(self, client: C) -> list[Handled]:
         """Go one round and return what it found.
 
         Raises `Conflict` and the like when it loses to others again and again, and what `client` raises.
@@ -138,14 +200,14 @@ class Repair:
         done: list[Handled] = []
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._round(client, done)
+                return self._round(self._writing(client), done)
             except _LOST as error:
                 log.debug("repair begins again", repair=self.name, attempt=attempt, error=str(error))
                 lost = error
         self._metrics.failed.inc()
         raise lost
 
-    def _round(self, client: Client, done: list[Handled]) -> list[Handled]:
+    def _round(self, claims: Claims, done: list[Handled]) -> list[Handled]:
         """Handle all findings; `done` are those of attempts before, and gets what this one repairs."""
         findings = self.findings()
         seen = self._seen(findings)
@@ -154,7 +216,7 @@ class Repair:
             if finding.claim is None or seen.get(_identity(finding.claim), SIGHTINGS) < SIGHTINGS:
                 left.append(finding)
             else:
-                self._act(finding, finding.claim, client)
+                self._act(finding, finding.claim, claims)
                 done.append(self._tell(finding, _OUTCOMES[finding.action]))
         self._sightings = seen
         return done + [self._leave(finding) for finding in left]
@@ -164,15 +226,15 @@ class Repair:
         leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
         return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
 
-    def _act(self, finding: Finding, claim: Object, client: Client) -> None:
+    def _act(self, finding: Finding, claim: Object, claims: Claims) -> None:
         try:
             match finding.action:
                 case Action.CLAIM:
-                    client.create(claim)
+                    claims.create(claim)
                 case Action.CORRECT:
-                    client.update(claim)
+                    claims.correct(finding.wrong or claim, claim)
                 case Action.RELEASE:
-                    client.delete(claim)
+                    claims.release(claim)
         except _LOST:
             raise
         except CtrlmgrError as error:
@@ -198,51 +260,52 @@ class Repair:
         return Handled(finding, outcome)
 
 
-def cluster_ip_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+def cluster_ip_repair(
+    event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
+) -> Repair[EngineClient]:
     """Return the repair of ClusterIPs, which may come from `ranges` and the ServiceCIDRs; it tells through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
 
-    recorder = broadcaster.recorder("ipallocator-repair-controller", client, "ClusterIPAllocation")
-    return Repair(CLUSTER_IPS, describe_address, IP_ADDRESSES, find, event_log, recorder, CLUSTER_IP_REPAIR)
+    recorder = broadcaster.recorder(ADDRESSES_NAME, client, "ClusterIPAllocation")
+    describe, metrics = describe_address, CLUSTER_IP_REPAIR
+    return Repair(CLUSTER_IPS, describe, IP_ADDRESSES, find, AddressClaims, event_log, recorder, metrics)
 
 
-def node_port_repair(event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: Client) -> Repair:
+def node_port_repair(
+    event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
+) -> Repair[LogClient]:
     """Return the repair of node ports, which may come from `ranges`; its Events are written through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
 
-    recorder = broadcaster.recorder("portallocator-repair-controller", client, "PortAllocation")
-    return Repair(NODE_PORT, describe_port, NODE_PORTS, find, event_log, recorder, NODE_PORT_REPAIR)
+    recorder = broadcaster.recorder(PORTS_NAME, client, "PortAllocation")
+    return Repair(NODE_PORT, describe_port, NODE_PORTS, find, PortClaims, event_log, recorder, NODE_PORT_REPAIR)
 
 
-class RepairReconciler:
-    """Goes a round of the repair that its key names; periodic work enqueues the keys."""
+class _Reconciler(Generic[C]):
+    """Goes a round of a repair, whose name is the one key; periodic work enqueues it."""
 
-    def __init__(self, repairs: Iterable[Repair]) -> None:
-        """Take the repairs."""
-        self._repairs = {Key("", repair.name): repair for repair in repairs}
+    def __init__(self, repair: Repair[C]) -> None:
+        self._repair: Repair[C] = repair
 
-    def due(self) -> list[Key]:
-        """Return the keys to enqueue every `INTERVAL` seconds."""
-        return list(self._repairs)
-
-    def reconcile(self, key: Key, client: Client) -> None:
-        """Go a round."""
-        self._repairs[key].run(client)
-
-    def run_all(self, client: Client) -> None:
-        """Go a round of each; raises what the first one raises that fails."""
-        for repair in self._repairs.values():
-            repair.run(client)
+    def reconcile(self, key: Key, client: C) -> None:
+        self._repair.run(client)
 
 
 def new_repair_controller(
-    reconciler: RepairReconciler, client: LogClient, event_log: EventLog, *, clock: Clock, random: Random
+    name: str, repair: Repair[C], client: C, event_log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller together; `client` writes to the log itself, because nothing but the log knows all claims."""
+    """Put the controller of one repair together; `Repair.key` is to be enqueued every `INTERVAL` seconds."""
     return Controller(
-        CONTROLLER_NAME, reconciler, watches=[], client=client, log=event_log, clock=clock, random=random, max_retries=3
+        name,
+        _Reconciler(repair),
+        watches=[],
+        client=client,
+        log=event_log,
+        clock=clock,
+        random=random,
+        max_retries=3,
     )

@@ -28,7 +28,7 @@ class Action(enum.Enum):
     CLAIM = "claim"
     """Create the claim that is missing."""
     CORRECT = "correct"
-    """Make the claim that is there the Service's."""
+    """Put a claim of the Service's in the place of the one that is there."""
     RELEASE = "release"
     """Delete the claim, once it was seen often enough."""
 
@@ -47,7 +47,9 @@ class Finding(NamedTuple):
     message: str
     action: Action = Action.REPORT
     claim: Object | None = None
-    """The claim to create, the corrected one, or the one to release."""
+    """The claim to create, the right one, or the one to release."""
+    wrong: Object | None = None
+    """The claim whose place the right one takes."""
     silent: bool = False
     """Whether Kubernetes makes no Event of it."""
 

@@ -102,7 +102,7 @@ def _unclaimed(use: Use) -> Finding:
 
 
 def _misclaimed(use: Use, claim: Object) -> Finding:
-    return _unclaimed(use)._replace(action=Action.CORRECT, claim=_corrected(use, claim))
+    return _unclaimed(use)._replace(action=Action.CORRECT, claim=_corrected(use, claim), wrong=claim)
 
 
 def _blemished(use: Use, claim: Object) -> None:

@@ -19,7 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
-from ctrlmgr.controllers.claim_protection.controller import claims_of
+from ctrlmgr.controllers.claims_of_pods import index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.volume_binder import DESCRIPTOR, Options
@@ -166,7 +166,7 @@ class VolumeBinder:
     def waiting_pods(self, claim: Fields) -> list[str]:
         """Return the names of the pods that use a claim and have no node yet."""
         meta = claim["metadata"]
-        pods = self._pods.by_index(_BY_CLAIM, f"{meta['namespace']}/{meta['name']}")
+        pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
 
     # What concerns which keys
@@ -224,7 +224,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     claims, volumes, classes, pods = (context.informers.informer(each) for each in (CLAIMS, VOLUMES, CLASSES, PODS))
     claims.add_index(_BY_VOLUME, volume_name)
     volumes.add_index(_BY_CLAIM, claim_name)
-    pods.add_index(_BY_CLAIM, lambda pod: [f"{pod.namespace}/{each.name}" for each in claims_of(pod)])
+    index_by_claim(pods)
     period = options.pvclaimbinder_sync_period
     recorder = context.recorder(DESCRIPTOR)
     binder = VolumeBinder(claims.lister, volumes.lister, classes.lister, pods.lister, recorder, period)

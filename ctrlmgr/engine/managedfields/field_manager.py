@@ -32,7 +32,7 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 _REMEMBERED = 64
-_LARGEST_REMEMBERED = 16 * 1024
+_LARGEST_REMEMBERED = 8 * 1024
 _returns = Returning()
 """What is created by a template comes again, of all kinds."""
 _LONGEST_TOLD = 64 * 1024

@@ -92,10 +92,16 @@ class Struct(_Object):
     The fields are made when they are first asked for: structs may hold themselves.
     """
 
-    def __init__(self, fields: Callable[[], Mapping[str, Field]], rest: Shape | None = None) -> None:
-        """Take what makes its fields, by name, and what a field is that is not declared; None: there is none such."""
+    def __init__(
+        self, fields: Callable[[], Mapping[str, Field]], rest: Shape | None = None, *, stays_empty: bool = False
+    ) -> None:
+        """Take what makes its fields, by name, and what a field is that is not declared; None: there is none such.
+
+        `stays_empty` says that one whose last field is removed is still there, as a struct in Go is: it was applied so.
+        """
         self._make = fields
         self._rest = rest
+        self._stays_empty = stays_empty
         self._known: dict[tuple[str, ...], Sequence[tuple[str, Field]]] = {}
 
     @cached_property
@@ -138,6 +144,11 @@ class Struct(_Object):
 
     def _is_empty(self, value: Any) -> bool:
         return not value and not self._always
+
+    def remove(self, value: Any, fields: FieldSet) -> Any:
+        """Return the fields that are not in the set, without what of them is."""
+        rest = super().remove(value, fields)
+        return {} if rest is None and value and self._stays_empty else rest
 
     def whole(self, value: Any) -> FieldSet:
         """Return the object and its fields, those included that are always there."""

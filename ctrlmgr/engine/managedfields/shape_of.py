@@ -130,7 +130,7 @@ class _Shapes:
     def _object(self, schema: Schema) -> Shape:
         if schema.values is not None:
             return Map(self._shape(schema.values))
-        return Struct(lambda: self._fields(schema))
+        return Struct(lambda: self._fields(schema), stays_empty=True)
 
     def _list(self, schema: Schema, items: Schema) -> Shape:
         list_type, keys = schema.list_type, schema.list_map_keys

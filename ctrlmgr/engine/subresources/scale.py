@@ -75,8 +75,8 @@ class ScaleHandler(Handler):
     ) -> Operation[Answer]:
         """Patch a Scale."""
         request = engine.request(target, options, requester)
-        request.size = len(body.data)
         patch = Patch(body, options)
+        request.size = patch.size
         codec, manager = engine.kinds.codec_for(_SCALE), _manager(engine)
 
         def patched(live: Unstructured) -> Unstructured:

@@ -30,7 +30,7 @@ RETRIES = 5
 """How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
-"""How often a write is tried that changes what many others change at the same time."""
+"""How often a write is tried that changes or claims what many others do at the same time: one of the last addresses."""
 
 
 ADMISSION = "admission"
@@ -73,7 +73,7 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
                 events: Sequence[Event] = yield Append(decision.proposals, author, decision.late, cause)
             except (AlreadyExists, Conflict, NotFound):
                 _refuse_if_taken(request, decision)
-                limit = max(limit, _SHARED_RETRIES) if decision.late else limit
+                limit = max(limit, _SHARED_RETRIES) if decision.late or len(decision.proposals) > 1 else limit
                 continue
             return (yield from _answer(request, decision, events))
         raise conflict(request.plan.resource, request.target.name)
@@ -85,9 +85,7 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
 
 def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
     """Return a cause that names who changed a write on its way, None for one that is as it was sent."""
-    if not changed_by:
-        return None
-    return _cause_of(tuple(dict.fromkeys(changed_by)), request.now)
+    return _cause_of(tuple(changed_by), request.now) if changed_by else None
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +94,7 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 
     The log keeps the first of them, whose time was `now`.
     """
-    what = ", ".join(each.what for each in changed_by)
+    what = ", ".join(dict.fromkeys(each.what for each in changed_by))
     triggers = tuple(sorted({each.revision for each in changed_by if each.revision}))
     digest = blake2b(f"{what} {triggers}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     number = int.from_bytes(digest) >> 1 or 1

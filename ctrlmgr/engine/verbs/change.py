@@ -81,7 +81,7 @@ def change(
         request.upserts = True
         return (yield from create(request, (yield from request.worked(new)), managed=managed))
     yield from _seen(request, current)
-    size = len(current.body)
+    size = current.size
     old = plan.read(current)
     ctx = request.context(old)
     fields = yield from request.converting(lambda: update(ctx, current), size)
@@ -243,7 +243,7 @@ def _replace(
     warnings = request.told(ctx)
     if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)
-    if obj.body == current.body:
+    if current.is_stored_as(obj.body):
         return Decision(200, object=current, warnings=warnings)
     if request.options.dry_run:
         return Decision(200, object=obj.at(current.revision), warnings=warnings)

@@ -22,6 +22,7 @@ from ctrlmgr.engine.options import (
     WriteOptions,
 )
 from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, strategic_merge_patch
+from ctrlmgr.engine.patch.json_patch import MAX_COPIED
 from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import ObjectCodec
@@ -51,6 +52,13 @@ class Patch:
             raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self._body = body
         self._directive = options.field_validation
+
+    @property
+    def size(self) -> int:
+        """Bytes that it may make work of: a few operations that copy may make megabytes of little."""
+        data = self._body.data
+        may_copy = self._body.media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data)
+        return len(data) + (MAX_COPIED if may_copy else 0)
 
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
         """Return `live` (left as it is) with the patch applied and decoded as its kind.

@@ -124,14 +124,15 @@ class Plan:
 
     def live(self, obj: Object) -> Unstructured:
         """Return a stored object in the served version as fresh dicts, with its resourceVersion."""
-        fields: Unstructured = _decode(self.shown(obj).body)
+        fields = self.shown(obj).to_dict()
         fields["metadata"]["resourceVersion"] = str(obj.revision)
         return fields
 
     def read(self, obj: Object) -> Unstructured:
         """Return a stored object as its strategy sees it, as fresh dicts without a resourceVersion."""
         shown = self.shown(obj) if self._reads_served else obj
-        fields: Unstructured = _decode(shown.body)
+        fields = shown.to_dict()
+        fields["metadata"].pop("resourceVersion", None)
         return fields
 
     def encode(self, fields: Unstructured) -> Object:

@@ -14,7 +14,6 @@ from ctrlmgr.engine.calls.call import Calling, Surroundings
 from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.names import Timestamps
 from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
@@ -77,18 +76,18 @@ class Request:
         requester: Requester,
         *,
         state: State,
-        timestamps: Timestamps,
+        now: str,
         random: Random,
         admission: Admission,
     ) -> None:
-        """Carry out `options` on `target` for `requester`, if `admission` lets that be."""
+        """Carry out `options` on `target` for `requester` at `now` (RFC 3339), if `admission` lets that be."""
         self.plan = plan
         self.target = target
         self.options = options
         self.requester = requester
         self.state = state
         self.random = random
-        self.now = timestamps.now()
+        self.now = now
         self.warnings: list[str] = []
         self.admission = admission
         self.is_of_collection = False

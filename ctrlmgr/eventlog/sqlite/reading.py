@@ -66,6 +66,9 @@ class SQLiteReading(SQLiteEventLog):
         """Return the newest revision: a look into the file, for who only reads has no part in what writers share."""
         return self.head().revision
 
+    def _look(self) -> Revision:
+        return self._read_head()
+
     def _release(self) -> None:
         with self._closing:
             self._closing.notify_all()

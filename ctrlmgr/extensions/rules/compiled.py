@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.engine.expressions import FUNCTIONS
@@ -138,14 +138,43 @@ def _place(text: str, schema: Raw, is_resource: bool) -> str:
     return str(path)
 
 
-def rules_with_paths(node: Node, path: Path, unrelated: str = "") -> Iterator[tuple[Path, Node, Rule, str]]:
-    """Yield each rule with the path of its schema, and of the list around it whose items have no old values."""
-    for at, rule in enumerate(node.rules):
-        yield path.child(RULES).at(at), node, rule, unrelated
+class Place(NamedTuple):
+    """Where a schema with rules stands."""
+
+    node: Node
+    path: Path
+    unrelated: str = ""
+    """The path of the list around it whose items have no old values."""
+    cardinality: int | None = 1
+    """How many values of it an object can have; None: nothing around it limits them."""
+
+
+def rules_with_places(root: Node, path: Path) -> Iterator[tuple[Place, Rule]]:
+    """Yield each rule with its own path and its schema's place; what is below a schema comes before it."""
+    yield from _rules(Place(root, path))
+
+
+def _rules(place: Place) -> Iterator[tuple[Place, Rule]]:
+    node, path = place.node, place.path
+    count = _times(place.cardinality, node.raw)
     for name, each in node.properties.items():
-        yield from rules_with_paths(each, path.child("properties").key(name), unrelated)
+        yield from _rules(Place(each, path.child("properties").key(name), place.unrelated, count))
     if node.items is not None:
-        lost = unrelated or ("" if node.keys is not None else str(path))
-        yield from rules_with_paths(node.items, path.child("items"), lost)
+        lost = place.unrelated or ("" if node.keys is not None else str(path))
+        yield from _rules(Place(node.items, path.child("items"), lost, count))
     if node.additional is not None:
-        yield from rules_with_paths(node.additional, path.child("additionalProperties"), unrelated)
+        yield from _rules(Place(node.additional, path.child("additionalProperties"), place.unrelated, count))
+    for at, rule in enumerate(node.rules):
+        yield place._replace(path=path.child(RULES).at(at)), rule
+
+
+def _times(count: int | None, raw: Raw) -> int | None:
+    """Return how many values a schema's parts have, where it has `count` (`extractMaxElements`)."""
+    kind = raw.get("type")
+    if kind == "array":
+        limit = raw.get("maxItems")
+    elif kind == "object" and raw.get("additionalProperties") is not None:
+        limit = raw.get("maxProperties")
+    else:
+        return count
+    return None if count is None or limit is None else count * max(int(limit), 0)

@@ -49,9 +49,21 @@ def escaped(name: str) -> str:
 
 
 def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:
-    """Return the schemas of an object's fields; those of a resource's own are always there."""
+    """Return the schemas of an object's fields.
+
+    Those of a resource's own are always there; they are as it declares them if it declares them all.
+    """
     properties: Mapping[str, Raw] = raw.get("properties") or {}
-    return {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA} if is_resource else properties
+    if not is_resource or _declares_its_own(properties):
+        return properties
+    return {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
+
+
+def _declares_its_own(declared: Mapping[str, Raw]) -> bool:
+    metadata = declared.get("metadata") or {}
+    names: Mapping[str, Raw] = metadata.get("properties") or {}
+    texts = (declared.get("kind"), declared.get("apiVersion"), names.get("name"), names.get("generateName"))
+    return metadata.get("type") == "object" and all((each or {}).get("type") == "string" for each in texts)
 
 
 def is_embedded(raw: Raw) -> bool:
@@ -69,6 +81,10 @@ class Fields:
     def field(self, name: str, field: str) -> Type | None:
         """Return the type of a field."""
         return self._objects[name].get(field)
+
+    def has_objects(self, name: str) -> bool:
+        """Whether the fields of objects of this name are known here."""
+        return name in self._objects
 
     def has_type(self, name: str) -> bool:
         """Whether an expression may make such an object; it may make none."""

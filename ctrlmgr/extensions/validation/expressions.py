@@ -1,24 +1,105 @@
-"""What is wrong with the expressions of a definition's rules.
+"""What is wrong with the expressions of a definition's rules: they do not compile, or may cost too much.
 
-Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
-(`ValidateCustomResourceDefinitionOpenAPISchema`).
+Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/{validation,cel_validation}.go`
+(`ValidateCustomResourceDefinitionOpenAPISchema`, `CELSchemaContext`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.extensions.rules.compiled import Rule, compile_rules, rules_with_paths
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
+from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.expressions.estimating.ranges import LARGEST
+from ctrlmgr.expressions.estimating.walking import estimate_cost
+from ctrlmgr.extensions.rules.compiled import Place, Rule, compile_rules, rules_with_places
+from ctrlmgr.extensions.rules.sizes import Sizes, sizes_of
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.validation.printed import printed_rule
 
+RULE_LIMIT: Final = 10_000_000
+"""What one rule may cost, for all values that it is evaluated for in one object (`StaticEstimatedCostLimit`)."""
+SCHEMA_LIMIT: Final = 100_000_000
+"""What all rules of a schema may cost together (`StaticEstimatedCRDCostLimit`)."""
+_NAMED: Final = 4
+"""How many rules are named where all together cost too much."""
 
-def expression_errors(schema: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield an error for every rule and every message that does not compile, or looks at what it cannot have."""
+
+class _Cost(NamedTuple):
+    path: Path
+    what: str
+    cost: int
+
+
+def expression_errors(schema: Raw, path: Path, *, is_unchanged: bool = False) -> Iterator[FieldError]:
+    """Yield an error for every rule and every message that does not compile, looks at what it cannot have, or costs.
+
+    Of a schema that is unchanged no single rule is refused for what it costs: it was taken once.
+    """
     node = compile_rules(schema)
-    for at, _, rule, unrelated in rules_with_paths(node, path) if node is not None else ():
-        yield from _rule_errors(rule, at, unrelated)
+    if node is None:
+        return
+    costs: list[_Cost] = []
+    sizes: dict[int, Sizes | None] = {}
+    for place, rule in rules_with_places(node, path):
+        own = id(place.node)
+        if own not in sizes:
+            sizes[own] = sizes_of(place.node.raw, is_resource=place.node.is_resource)
+        found = list(_costs(rule, place, sizes[own]))
+        costs += found
+        if not is_unchanged:
+            yield from _cost_errors(found)
+        yield from _rule_errors(rule, place.path, place.unrelated)
+    yield from _total_errors(costs, path)
+
+
+def _costs(rule: Rule, place: Place, sizes: Sizes | None) -> Iterator[_Cost]:
+    """Yield what a rule may cost for all values in an object, and what its message may, of which there is one."""
+    if sizes is None or rule.expression is None:
+        return
+    times = sizes.cardinality if place.cardinality is None else place.cardinality
+    yield _Cost(place.path.child("rule"), "rule", min(_cost(rule.expression, sizes) * times, LARGEST))
+    if rule.telling is not None:
+        yield _Cost(place.path.child("messageExpression"), "messageExpression", _cost(rule.telling, sizes))
+
+
+def _cost(expression: Expression, sizes: Sizes) -> int:
+    return estimate_cost(expression.root, sizes.at).most
+
+
+def _cost_errors(costs: list[_Cost]) -> Iterator[FieldError]:
+    for each in costs:
+        if each.cost > RULE_LIMIT:
+            yield forbidden(each.path, _exceeds(f"estimated {each.what} cost", each.cost, RULE_LIMIT))
+
+
+def _total_errors(costs: list[_Cost], path: Path) -> Iterator[FieldError]:
+    total = min(sum(each.cost for each in costs), LARGEST)
+    if total <= SCHEMA_LIMIT:
+        return
+    dear = sorted((each for each in costs if each.cost >= SCHEMA_LIMIT // 100), key=lambda each: -each.cost)
+    for each in dear[:_NAMED]:
+        words = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        yield forbidden(each.path, words)
+    what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+    yield forbidden(path, _exceeds(what, total, SCHEMA_LIMIT))
+
+
+_ADVICE: Final = (
+    "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+    "declared)"
+)
+
+
+def _exceeds(what: str, cost: int, limit: int) -> str:
+    return f"{what} exceeds budget by factor of {_factor(cost / limit)} {_ADVICE}"
+
+
+def _factor(factor: float) -> str:
+    if factor > 100:
+        return "more than 100x"
+    return f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
 
 
 def _rule_errors(rule: Rule, at: Path, unrelated: str) -> Iterator[FieldError]:

@@ -49,6 +49,8 @@ class Requirements(NamedTuple):
     """Certificates that can be read; as long as a definition is not established it may hold any."""
     many_selectable: frozenset[str] = frozenset()
     """The versions that may have too many selectable fields, "" for all in common."""
+    unchanged: frozenset[str] = frozenset()
+    """The versions whose schemas are as they were, "" for the one in common."""
 
 
 def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
@@ -71,6 +73,7 @@ def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
         strict_lists=not any(_any(each, lambda raw: any(strict_list_errors(raw, ROOT))) for each in schemas),
         checked_ca=established and not _has_bad_ca(webhook.get("clientConfig") or {}),
         many_selectable=_many_selectable(new, before),
+        unchanged=_unchanged(new, before),
     )
 
 
@@ -98,6 +101,19 @@ def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
         if len(before.get(part.version, ())) > MOST_SELECTABLE_FIELDS
         and same(list(part.selectable), list(before[part.version]))
     )
+
+
+def _unchanged(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
+    before, after = _schemas_of_versions(old), _schemas_of_versions(new)
+    found = {name for name, schema in after.items() if name in before and same(schema, before[name])}
+    if new.own and new.own[0].version in found:  # by which the schema in common goes
+        found.add("")
+    return frozenset(found)
+
+
+def _schemas_of_versions(spec: InternalSpec) -> dict[str, Raw | None]:
+    common = schema_of(spec.top.validation)
+    return {part.version: common if common is not None else schema_of(part.validation) for part in spec.own}
 
 
 _WITHIN = (

@@ -40,7 +40,8 @@ def part_errors(part: Part, required: Requirements, *, has_status: bool) -> Iter
     schema = schema_of(part.validation)
     if schema is not None:
         below = "schema" if part.version else "validation"
-        yield from schema_errors(schema, part.path.child(below, "openAPIV3Schema"), required, has_status=has_status)
+        at, is_unchanged = part.path.child(below, "openAPIV3Schema"), part.version in required.unchanged
+        yield from schema_errors(schema, at, required, has_status=has_status, is_unchanged=is_unchanged)
     yield from subresource_errors(part.subresources, part.path)
     yield from column_errors(part.columns, part.path)
     if part.selectable:
@@ -63,8 +64,10 @@ def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
     yield from deprecation_errors(version, path)
 
 
-def schema_errors(schema: Raw, path: Path, required: Requirements, *, has_status: bool) -> list[FieldError]:
-    """Return what is wrong with a schema, sorted as far as Kubernetes' are."""
+def schema_errors(
+    schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
+) -> list[FieldError]:
+    """Return what is wrong with a schema, sorted as far as Kubernetes' are; `is_unchanged` where it replaces itself."""
     errors = list(_beside_status(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(path.child("nullable"), "nullable cannot be true at the root"))
@@ -80,7 +83,7 @@ def schema_errors(schema: Raw, path: Path, required: Requirements, *, has_status
     is_sound = required.structural and not unsupported and not errors
     errors += validate_schema(schema, path, rules)
     if is_sound:
-        errors += expression_errors(schema, path)
+        errors += expression_errors(schema, path, is_unchanged=is_unchanged)
     return errors or unsupported
 
 

@@ -70,7 +70,8 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
     "kubernetes.NamespaceSpec": {"finalizers": list_of(STRING)},
     "kubernetes.NamespaceStatus": {"phase": STRING},
 }
-_VARIABLES: Final = "kubernetes.variables"
+VARIABLES: Final = "kubernetes.variables"
+"""The type of `variables`."""
 OBJECT: Final = struct("Object")
 """What an apply configuration evaluates to: any fields of any types, in objects named by their path."""
 JSON_PATCH: Final = struct("JSONPatch")
@@ -83,7 +84,7 @@ class Declared:
 
     def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
         """Know `variables` with their types; where `mutates`, expressions may make objects and patches."""
-        self._objects = {**_OBJECTS, _VARIABLES: variables, JSON_PATCH.name: _PATCH_FIELDS}
+        self._objects = {**_OBJECTS, VARIABLES: variables, JSON_PATCH.name: _PATCH_FIELDS}
         self._mutates = mutates
 
     def field(self, name: str, field: str) -> Type | None:
@@ -97,6 +98,9 @@ class Declared:
 
 def _is_object(name: str) -> bool:
     return name == OBJECT.name or name.startswith(f"{OBJECT.name}.")
+
+
+_PLAIN: Final = frozenset(types.SIMPLE.values()) - {types.TYPE}
 
 
 class ExpressionRefused(Exception):
@@ -123,7 +127,7 @@ class Scope:
             "namespaceObject": struct("kubernetes.Namespace"),
             **({"params": DYN} if has_params else {}),
             **(_RIGHTS if has_authorizer else {}),
-            **({"variables": struct(_VARIABLES)} if variables is not None else {}),
+            **({"variables": struct(VARIABLES)} if variables is not None else {}),
         }
         functions = PATCH_FUNCTIONS if mutates else FUNCTIONS
         self._environment = Environment(named, functions, Declared(variables or {}, mutates=mutates))
@@ -177,9 +181,16 @@ class Scopes(NamedTuple):
         )
 
 
+def variable_type(type_: Type) -> Type:
+    """Return what is known of a variable by its expression's type: of objects nothing (`convertCelTypeToDeclType`)."""
+    if type_.kind in ("list", "map"):
+        return Type(type_.kind, type_.name, tuple(map(variable_type, type_.parameters)))
+    return type_ if type_ in _PLAIN else DYN
+
+
 def _type_in(scope: Scope, source: str) -> Type:
     try:
-        return scope.compile(source).type
+        return variable_type(scope.compile(source).type)
     except ExpressionRefused:
         return DYN
 

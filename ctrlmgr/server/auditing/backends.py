@@ -11,7 +11,6 @@ import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.record import DECISION, REASON
 from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
@@ -117,7 +116,7 @@ class ToStore:
 def _row(event: Telling) -> Row:
     record = event.record
     asked, head, status = record.attributes, record.head, record.status
-    user, other, said = record.user, record.impersonated, record.annotations
+    user, other, (decision, reason) = record.user, record.impersonated, record.ruling
     is_resource = asked.is_resource
     return Row(
         head.id,
@@ -135,8 +134,8 @@ def _row(event: Telling) -> Row:
         record.code,
         status.reason if status is not None else "",
         status.message if status is not None and record.code >= 400 else "",
-        said.get(DECISION),
-        said.get(REASON),
+        decision,
+        reason,
         head.sources[0] if head.sources else "",
         head.agent,
         record.revision or None,

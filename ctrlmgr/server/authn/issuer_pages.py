@@ -24,6 +24,8 @@ KEYS = "/openid/v1/jwks"
 
 _JSON = "application/json"
 _KEY_SET = "application/jwk-set+json"
+_MOST = 1_000
+"""Alternatives of a header that are read."""
 _FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
 
 
@@ -69,5 +71,5 @@ def _accepts(accept: bytes, media_type: str) -> bool:
     """Whether a client takes a media type: if it names it or all, as go-restful sees it, or says nothing."""
     if not accept:
         return True
-    ranges = {each.partition(b";")[0].strip() for each in accept.split(b",")}
+    ranges = {each.partition(b";")[0].strip() for each in accept.split(b",", _MOST)}
     return not ranges.isdisjoint({b"*/*", media_type.encode()})

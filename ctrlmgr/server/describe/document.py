@@ -67,12 +67,21 @@ class Clause(NamedTuple):
         return self.media_type in (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
 
 
+MOST = 1_000
+"""Alternatives of a header that are read, and parameters of one: of a megabyte of them come 40 of objects."""
+
+
+def alternatives(accept: str) -> list[str]:
+    """Return the alternatives of an `Accept` header as they stand."""
+    return accept.split(",", MOST)[:MOST]
+
+
 def preferred(accept: str) -> list[Clause]:
     """Return the alternatives of an `Accept` header, best first: by quality, then stars last (goautoneg).
 
     No header accepts everything.
     """
-    clauses = [_clause(text) for text in accept.split(",") if text.strip()] or [Clause("*/*", {})]
+    clauses = [_clause(text) for text in alternatives(accept) if text.strip()] or [Clause("*/*", {})]
     return sorted(clauses, key=lambda each: (-each.quality, each.media_type == "*/*", each.media_type.endswith("/*")))
 
 
@@ -87,7 +96,7 @@ def choose(accept: str, offers: Iterable[str]) -> str | None:
 
 
 def _clause(text: str) -> Clause:
-    media_type, *parameters = (part.strip() for part in text.split(";"))
+    media_type, *parameters = (part.strip() for part in text.split(";", MOST)[:MOST])
     pairs = (part.partition("=") for part in parameters)
     named = {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
     try:

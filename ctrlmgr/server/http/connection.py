@@ -36,8 +36,40 @@ from ctrlmgr.server.http.parser import Head, Malformed, RequestParser
 
 log = structlog.get_logger(__name__)
 
+_UNREAD = 128 * 1024
+"""Bytes that may wait for a client before it counts as one that does not read; with TLS uvloop would say 512 KiB, for
+each connection."""
+
 _LONGEST = 86_400.0
 """Seconds of a timer; what is due later is looked at again."""
+
+
+class _Gone(asyncio.Transport):
+    """What is left of a transport once its connection is lost: it takes anything, and does nothing."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: object) -> None:
+        """Send nothing."""
+
+    def close(self) -> None:
+        """Leave it closed."""
+
+    def abort(self) -> None:
+        """Leave it closed."""
+
+    def pause_reading(self) -> None:
+        """Read nothing."""
+
+    def resume_reading(self) -> None:
+        """Read nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+_GONE = _Gone()
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -94,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None
         self._certificates = presented_certificates(transport.get_extra_info("ssl_object"))
+        transport.set_write_buffer_limits(high=_UNREAD)
         peer = transport.get_extra_info("peername")
         self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         if self._certificate is not None:
@@ -112,7 +145,9 @@ class Connection(asyncio.BufferedProtocol):
             if exchange is not None:
                 exchange.lose()
         self._queue.clear()
+        self._current = self._receiving = None
         self._parser.close()
+        self._transport = _GONE  # uvloop's holds this, and buffers of hundreds of kilobytes
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Lend the buffer."""
@@ -202,6 +237,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, malformed: Malformed) -> None:
         """Answer what is no request, in its turn, and look at nothing else that comes."""
         self._refusal = malformed
+        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None  # whose frames hold this
         self._forget_head_timer()
         broken, self._receiving = self._receiving, None
         if broken is not None:

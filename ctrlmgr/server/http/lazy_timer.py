@@ -37,6 +37,7 @@ class LazyTimer:
     def close(self) -> None:
         """Cancel, and keep nothing alive."""
         self._due = None
+        self._call = _nothing
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -51,3 +52,7 @@ class LazyTimer:
         else:
             self._due = None
             self._call()
+
+
+def _nothing() -> None:
+    """Stand for what is to be called, once it no longer is."""

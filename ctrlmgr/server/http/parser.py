@@ -158,7 +158,7 @@ class RequestParser:
         """Let go of what refers back to this; nothing that is fed from here on is looked at."""
         if not self.is_closed:
             self.is_over = self.is_closed = True
-            del self._parser
+            del self._parser, self._sink
 
     # What httptools calls.
 

@@ -2,16 +2,19 @@
 
 Guarantees:
 - A body is never held beyond `BODY_LIMIT` bytes, however it is sent, and must be there within `BODY_PATIENCE`.
-- A query is read as Go's `url.Values`: pairs that do not parse are dropped, names keep all their values in order.
+- An answer is never held beyond its own bytes and what TLS makes of one piece, and goes on as its client reads.
+- A query is read as Go's `url.Values`: pairs that do not parse are dropped, names keep all their values in order. One
+  of too many pairs is dropped as a whole.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
-from ctrlmgr.api.header_lines import HeaderLines
+from ctrlmgr.api.header_lines import HeaderLines, by_name
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
@@ -28,7 +31,7 @@ from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, To
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.http.responses import Response
-from ctrlmgr.server.http.stream import Stream
+from ctrlmgr.server.http.stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.server.limits import Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.routes import Location
@@ -42,6 +45,13 @@ AGENT_LENGTH = 256
 BODY_PATIENCE = 60.0
 """Seconds in which a body must have come (kube-apiserver's --request-timeout)."""
 
+PATIENCE = 30.0
+"""Seconds in which a reader of a long answer must have read something."""
+
+MOST_PARAMETERS = 10_000
+"""Pairs of a query; one of more says nothing (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
+
+_MOST_ENCODINGS = 1_000
 _ID = b"audit-id"
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NO_QUERY: dict[str, list[str]] = {}
@@ -97,7 +107,7 @@ class Request:
 
     def header(self, name: bytes) -> bytes:
         """Return a header, empty if it is not there; of several the first counts, as in Go."""
-        return self._exchange.headers.read(_by_name).get(name, b"")
+        return self._exchange.headers.read(by_name).get(name, b"")
 
     @property
     def query(self) -> dict[str, list[str]]:
@@ -116,7 +126,7 @@ class Request:
     @property
     def accepts_gzip(self) -> bool:
         """Whether the answer may be packed with gzip."""
-        return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b","))
+        return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b",", _MOST_ENCODINGS))
 
     @property
     def accepts_chunks(self) -> bool:
@@ -126,8 +136,7 @@ class Request:
     @property
     def requester(self) -> Requester:
         """Who asks, as the log remembers it."""
-        agent = self.header(b"user-agent")[:AGENT_LENGTH].decode("utf-8", "replace")
-        user = self.user
+        user, agent = self.user, self._exchange.headers.read(_agent)
         return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
 
     async def body(self) -> bytes:
@@ -167,7 +176,17 @@ class Request:
             self.audit.begun(code)
         if self.headers or more:
             headers = (*headers, *self.headers, *more)
-        self._exchange.answer(code, headers, body, (_ID, self.id))
+        if len(body) <= ONE_WRITE:
+            self._exchange.answer(code, headers, body, (_ID, self.id))
+        else:
+            with suppress(Disconnected):
+                await self._answer_in_pieces(code, headers, body)
+
+    async def _answer_in_pieces(self, code: int, headers: Sequence[Header], body: bytes) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        stream = self._exchange.begin(code, (*headers, (_ID, self.id), length))
+        await stream.send_all((body[at : at + ONE_WRITE] for at in range(0, len(body), ONE_WRITE)), PATIENCE)
+        stream.end()
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""
@@ -205,8 +224,8 @@ class Request:
         return self._exchange.peer
 
 
-def _by_name(lines: Sequence[Header]) -> dict[bytes, bytes]:
-    return dict(reversed(lines))
+def _agent(lines: Sequence[Header]) -> str:
+    return by_name(lines).get(b"user-agent", b"")[:AGENT_LENGTH].decode("utf-8", "replace")
 
 
 def _too_large() -> RequestEntityTooLarge:
@@ -216,6 +235,8 @@ def _too_large() -> RequestEntityTooLarge:
 def parse_query(raw: bytes) -> dict[str, list[str]]:
     """Read a query; see the module's docstring."""
     query: dict[str, list[str]] = {}
+    if raw.count(b"&") >= MOST_PARAMETERS:
+        return query
     for pair in raw.split(b"&"):
         if not pair or b";" in pair or _BAD_ESCAPE.search(pair):
             continue

@@ -7,17 +7,25 @@ Guarantees:
   that never has more than a piece beyond it.
 - A client that has stopped reading can be cut off (`abort`) without being waited for.
 - An answer that breaks off is never taken for a whole one: its connection is dropped.
+- A long answer goes in pieces (`send_all`), each when its reader has come so far, and never holds up the loop: what is
+  written at once TLS encrypts at once, into a buffer that is as large from then on until the connection closes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.framing import LAST_CHUNK, Header, chunk, unchunked
+
+ONE_WRITE = 64 * 1024
+"""Bytes that are written as one, and the TLS buffer that a connection may well keep."""
+
+_TURN = 4
+"""Pieces that are written before others have the loop: less than half a millisecond."""
 
 
 class Disconnected(CtrlmgrError):
@@ -121,6 +129,14 @@ class Stream:
         elif self._framing is Framing.PLAIN:
             self._wire.write(piece)
 
+    async def send_all(self, pieces: Iterable[bytes], patience: float) -> None:
+        """Write pieces that are not framed yet, for a reader that is waited for as by `drain`."""
+        for number, piece in enumerate(pieces, 1):
+            self.send(piece)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+            await self.drain(patience)
+
     async def drain(self, patience: float) -> None:
         """Return when the reader has caught up; raises `Disconnected` if it goes away.
 
@@ -147,7 +163,8 @@ class Stream:
             return
         if self._framing is Framing.CHUNKED:
             self._wire.write(LAST_CHUNK)
-        self._finish()
+        finish, self._finish = self._finish, _nothing
+        finish()
 
     def abort(self) -> None:
         """Cut the reader off: drop the connection and what has not been read; `lose` follows."""
@@ -162,7 +179,12 @@ class Stream:
     def lose(self) -> None:
         """Note that the client has gone away."""
         self.lost = True
+        self._finish = _nothing
         self.wake()
         call, self._on_lost = self._on_lost, None
         if call is not None:
             call()
+
+
+def _nothing() -> None:
+    """Stand for what is called at the end, which holds the stream and all of its request, once it was called."""

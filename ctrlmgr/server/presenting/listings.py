@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
@@ -53,16 +53,16 @@ class Listings:
 
     def _make(self, key: tuple[bytes, Key, int], head: bytes, objects: Sequence[Object]) -> Iterable[bytes]:
         making = encoding.items(b"", objects, key[0])
-        pieces: list[bytes] = []
-        size = 0
-        for piece in making:
-            pieces.append(piece)
-            size += len(piece)
-            if size > self._largest:
-                return chain((head,), pieces, making)
+        if self._is_too_large(objects):
+            return chain((head,), making)
+        pieces = list(making)
+        size = sum(map(len, pieces))
         if size >= _WORTH_REMEMBERING:
             self._remember(key, _Made(objects, pieces, size))
         return (head, *pieces) if len(pieces) > 1 else (head + pieces[0],)
+
+    def _is_too_large(self, objects: Sequence[Object]) -> bool:
+        return any(size > self._largest for size in accumulate(len(obj.wire()) for obj in objects))
 
     def _remember(self, key: tuple[bytes, Key, int], made: _Made) -> None:
         before = self._made.pop(key, None)

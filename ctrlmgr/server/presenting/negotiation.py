@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ctrlmgr.errors import NotAcceptable, StatusDetails, UnsupportedMediaType
-from ctrlmgr.server.describe.document import Clause, preferred
+from ctrlmgr.server.describe.document import Clause, alternatives, preferred
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -148,7 +148,7 @@ def _is_json(media_type: str) -> bool:
 
 def _router_accepts(accept: str) -> bool:
     """Whether the router lets an `Accept` through: it reads no parameters and no stars but `*/*`."""
-    types = {clause.partition(";")[0].strip() for clause in accept.split(",")}
+    types = {clause.partition(";")[0].strip() for clause in alternatives(accept)}
     return not types.isdisjoint({*_TYPES, "*/*"})
 
 

@@ -10,7 +10,6 @@ Guarantees:
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import zlib
 from collections.abc import Iterable, Sequence
@@ -19,14 +18,12 @@ from itertools import chain, islice
 
 from ctrlmgr.engine.operations import Listing
 from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.request import PATIENCE, Request
 from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, represented
+from ctrlmgr.server.http.stream import ONE_WRITE
 from ctrlmgr.server.presenting.negotiation import Representation
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.workers import Workers
-
-PATIENCE = 30.0
-"""Seconds in which a reader of a long body must have read something."""
 
 _WORTH_PACKING = 128 * 1024
 _LEVEL = 1
@@ -35,12 +32,6 @@ _LEVEL = 1
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _QUICK = 32 * 1024
 """Bytes that are turned into something else in less time than it takes to ask a thread."""
-
-_ONE_WRITE = 64 * 1024
-"""Bytes that are sent as one, though putting them together copies them."""
-
-_TURN = 4
-"""Pieces of a list that are sent before others have the loop: less than half a millisecond."""
 
 _PACKED: Sequence[Header] = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
 
@@ -76,7 +67,7 @@ class Sender:
             pieces = [b"".join(pieces)]
             request.audit.answered(200, pieces[0])
         size = sum(map(len, pieces)) if isinstance(pieces, Sequence) else None
-        if how.yaml or how.pretty or not request.accepts_chunks or (size is not None and size <= _ONE_WRITE):
+        if how.yaml or how.pretty or not request.accepts_chunks or (size is not None and size <= ONE_WRITE):
             await self.whole(request, 200, b"".join(pieces), how)
         elif request.accepts_gzip and (size is None or size > _WORTH_PACKING):
             await self._packed(request, pieces)
@@ -86,11 +77,7 @@ class Sender:
     async def _streamed(self, request: Request, pieces: Iterable[bytes], length: Sequence[Header]) -> None:
         """Send pieces as they are, in chunks if their `length` is not known."""
         stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
-        for number, piece in enumerate(pieces, 1):
-            stream.send(piece)
-            if number % _TURN == 0:
-                await asyncio.sleep(0)
-            await stream.drain(PATIENCE)
+        await stream.send_all(pieces, PATIENCE)
         stream.end()
 
     async def _packed(self, request: Request, pieces: Iterable[bytes]) -> None:

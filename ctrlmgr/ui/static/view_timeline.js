@@ -28,6 +28,8 @@ export function timeline() {
   let by = "actor";
   let redraw = () => {};
   let list = { events: [], looked: 0, hidden: 0 };
+  /** What one has looked back to, whatever was under way meanwhile. */
+  let further = { key: "", list };
 
   async function update(params, moment) {
     if (!moment.head) {
@@ -56,7 +58,7 @@ export function timeline() {
     const change = await about(focus);
     chosen.show(params, moment, found.events);
     shown = key;
-    list = found;
+    list = further.key === key ? further.list : found;
     show(query, focus);
     fill(detail, typeof change === "string" ? h("p", { class: "quiet" }, change) : described(change));
     if (card.parentNode?.parentNode !== node) fill(node, h("div", null, chosen.node, card), detail);
@@ -82,15 +84,13 @@ export function timeline() {
   }
 
   async function back(query, focus) {
-    const key = shown;
+    const [key, from] = [JSON.stringify([query, by]), list];
     travel({ at: query.at }, { replace: true }); // who looks back stands still
-    const more = await ask("events", { ...query, at: list.looked - 1 });
-    if (key !== shown) return;
-    list = {
-      events: [...list.events, ...more.events],
-      looked: more.looked,
-      hidden: list.hidden + more.hidden,
-    };
+    const more = await ask("events", { ...query, at: from.looked - 1 });
+    const events = [...from.events, ...more.events];
+    further = { key, list: { events, looked: more.looked, hidden: from.hidden + more.hidden } };
+    if (key !== shown) return; // on the way here, or somewhere else by now
+    list = further.list;
     show(query, focus);
   }
 

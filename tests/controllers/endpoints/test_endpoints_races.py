@@ -139,16 +139,16 @@ def test_endpoints_that_came_and_went_unseen_come_back() -> None:
 
 
 def test_what_was_written_is_remembered_no_longer_than_the_cache_lacks_it() -> None:
-    cluster = Cluster(*[a_service(f"s-{number}") for number in range(20)], a_pod())
+    cluster = Cluster(*[a_service(f"s-{number}") for number in range(5)], a_pod())
     reconciler = cluster.controller._reconciler
     assert isinstance(reconciler, EndpointsReconciler)
     cluster.follow()
     while cluster.controller.process_next(timeout=0):
         pass
-    assert len(reconciler._writes) == 20
+    assert len(reconciler._writes) == 5
     cluster.follow()
     assert len(reconciler._writes) == 0
-    for number in range(20):
+    for number in range(5):
         cluster.delete(SERVICES, Key("default", f"s-{number}"))
-    assert types(cluster.settle()) == ["DELETED"] * 20
+    assert types(cluster.settle()) == ["DELETED"] * 5
     assert len(reconciler._writes) == 0

@@ -20,6 +20,7 @@ from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.authorization.controllers import rights_of
 from tests.controllers.stage_context import HandContext
+from tests.controllers.told import Told
 from tests.engine.stage import Stage
 
 CONFIG_MAPS = Resource("", "configmaps")
@@ -49,6 +50,7 @@ class Cluster:
         self.informers.sync()
 
     def _controller(self) -> Controller:
+        self.told = Told()
         client = EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR))
         context = HandContext(
             informers=self.informers,
@@ -57,6 +59,7 @@ class Cluster:
             clock=self.stage.clock,
             random=Random(1),
             writer=lambda descriptor: client,
+            told=self.told,
         )
         return build(context, Options())
 

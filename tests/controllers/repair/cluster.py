@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
+from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
-from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal
+from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Fence, Proposal
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from tests.engine.stage import Stage
@@ -22,6 +24,7 @@ VANDAL = Author("vandal")
 DEFAULT = Ranges.parse("10.96.0.0/16,fd00:10:96::/112", "30000-32767")
 """The primary range is the one that the built-in Services strategy gives out of."""
 
+T = TypeVar("T")
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -33,7 +36,7 @@ class RepairCluster(Stage):
         for name in ("a", "b", "default"):
             self.namespace(name)
         uids = itertools.count(1)
-        self.client = LogClient(
+        self.internal = LogClient(
             self.log,
             author=Author("system:controller:repair"),
             clock=self.clock,
@@ -41,11 +44,13 @@ class RepairCluster(Stage):
         )
         broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
         self.broadcasters = [broadcaster]
-        teller = EngineClient(
-            self.engine, lambda operation, cause=None, fence=None: self.driver.run(operation), Requester("repair")
-        )
-        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, teller)
-        self.ports = node_port_repair(self.log, ranges, broadcaster, teller)
+        self.client = EngineClient(self.engine, self.run, Requester("repair"))
+        self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)
+        self.ports = node_port_repair(self.log, ranges, broadcaster, self.client)
+
+    def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
+        """Run an operation of the engine; in a test that is done on whichever thread asks."""
+        return Driver(self.log, self.feed, self.cacher, patience=0, fence=fence, cause=cause).run(operation)
 
     def service(self, name: str = "web", namespace: str = "a", **spec: Any) -> Object:
         body = {
@@ -90,10 +95,16 @@ class RepairCluster(Stage):
         found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
         return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
 
-    def another(self) -> Repair:
+    def another(self) -> Repair[EngineClient]:
         """Return the repair of addresses of another process."""
         self.broadcasters.append(EventBroadcaster(self.log, clock=self.clock, random=Random(2)))
         return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
+
+    def repair_addresses(self) -> list[Handled]:
+        return self.addresses.run(self.client)
+
+    def repair_ports(self) -> list[Handled]:
+        return self.ports.run(self.internal)
 
     def stored_events(self) -> list[Object]:
         for broadcaster in self.broadcasters:
@@ -112,5 +123,5 @@ def summary(handled: list[Handled]) -> list[tuple[str, str, str]]:
     return [(each.finding.reason, each.finding.value, each.outcome.value) for each in handled]
 
 
-def rounds(repair: Repair, cluster: RepairCluster, number: int) -> list[list[tuple[str, str, str]]]:
-    return [summary(repair.run(cluster.client)) for _ in range(number)]
+def rounds(run: Callable[[], list[Handled]], number: int) -> list[list[tuple[str, str, str]]]:
+    return [summary(run()) for _ in range(number)]

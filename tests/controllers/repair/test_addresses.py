@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import SERVICES
+from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.controllers.repair.addresses import address_claim, find_address_findings
 from ctrlmgr.controllers.repair.findings import Action, Finding, Use
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.errors import AlreadyExists, Forbidden
+from ctrlmgr.eventlog import EventType
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, Ranges
 from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary
@@ -101,11 +105,11 @@ def test_an_address_of_a_service_cidr_is_in_range_even_if_that_is_on_its_way_out
     assert cluster.send("POST", path, {"metadata": metadata, "spec": {"cidrs": ["10.97.0.0/30"]}}).code == 201
     service = cluster.service(clusterIP="10.97.0.1")
     assert cluster.send("DELETE", f"{path}/more").code == 200
-    assert rounds(cluster.addresses, cluster, 1) == [[]]
+    assert rounds(cluster.repair_addresses, 1) == [[]]
     cluster.remove(cluster.get(IP_ADDRESSES, "10.97.0.1"))
-    assert rounds(cluster.addresses, cluster, 1) == [[("ClusterIPNotAllocated", "10.97.0.1", "repaired")]]
+    assert rounds(cluster.repair_addresses, 1) == [[("ClusterIPNotAllocated", "10.97.0.1", "repaired")]]
     cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.97.0.3", clusterIPs=["10.97.0.3"]))
-    [found, *_] = rounds(cluster.addresses, cluster, 1)[0]
+    [found, *_] = rounds(cluster.repair_addresses, 1)[0]
     assert found == ("ClusterIPOutOfRange", "10.97.0.3", "reported")
 
 
@@ -133,8 +137,9 @@ def test_a_missing_claim_is_made_as_the_allocator_makes_it() -> None:
     service = cluster.service(clusterIP="10.96.0.5")
     before = cluster.get(IP_ADDRESSES, "10.96.0.5")
     cluster.remove(before)
-    assert rounds(cluster.addresses, cluster, 2) == [[("ClusterIPNotAllocated", "10.96.0.5", "repaired")], []]
+    assert rounds(cluster.repair_addresses, 2) == [[("ClusterIPNotAllocated", "10.96.0.5", "repaired")], []]
     after = cluster.get(IP_ADDRESSES, "10.96.0.5").to_dict()
+    assert after["metadata"].pop("managedFields"), "which the allocator leaves out"
     expected = before.to_dict()
     for fields in (after, expected):
         assert list(fields["metadata"]) == ["name", "uid", "resourceVersion", "creationTimestamp", "labels"]
@@ -217,30 +222,80 @@ def test_addresses_that_are_not_the_allocators_are_left_alone() -> None:
     assert find([], [claim("10.96.0.5", "default/gone", mine="yes")]) == []
 
 
-def test_a_wrong_holder_is_corrected_in_place() -> None:
+class Refusing:
+    """Admission that lets nothing be created."""
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return True
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        return False
+
+    def admit(self, attributes: Attributes) -> Operation[None]:
+        yield from ()
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        if attributes.operation is Verb.CREATE and attributes.resource == IP_ADDRESSES:
+            raise attributes.forbidden("no IPAddress is made here")
+        yield from ()
+
+
+def blame(fields: dict[str, Any]) -> None:
+    """Name a wrong holder."""
+    fields["spec"]["parentRef"]["name"] = "gone"
+    fields["metadata"]["labels"] = {"mine": "yes"}
+
+
+def test_an_address_of_a_wrong_holder_is_made_anew_in_one_append() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
-
-    def blame(fields: dict[str, Any]) -> None:
-        fields["spec"]["parentRef"]["name"] = "gone"
-        fields["metadata"]["labels"] = {"mine": "yes"}
-
     tampered = cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), blame)
-    assert rounds(cluster.addresses, cluster, 2) == [[("ClusterIPNotAllocated", "10.96.0.5", "repaired")], []]
+    assert rounds(cluster.repair_addresses, 2) == [[("ClusterIPNotAllocated", "10.96.0.5", "repaired")], []]
     after = cluster.get(IP_ADDRESSES, "10.96.0.5")
-    assert (cluster.claim(IP_ADDRESSES, "10.96.0.5"), after.uid) == ("a/web", tampered.uid)
+    assert cluster.claim(IP_ADDRESSES, "10.96.0.5") == "a/web"
+    assert after.uid not in ("", tampered.uid)
     assert after.labels == {
         "ipaddress.kubernetes.io/ip-family": "IPv4",
         "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
-        "mine": "yes",
     }
+    [gone, made] = cluster.log.events_after(tampered.revision, resource=IP_ADDRESSES)
+    assert (gone.type, made.type, gone.append_id) == (EventType.DELETED, EventType.ADDED, made.append_id)
+    assert "managedFields" in after.to_dict()["metadata"], "it is written as the API writes it"
+
+
+def test_an_address_that_a_finalizer_holds_is_made_anew_when_it_has_gone() -> None:
+    cluster = RepairCluster()
+    cluster.service(clusterIP="10.96.0.5")
+
+    def hold(fields: dict[str, Any]) -> None:
+        blame(fields)
+        fields["metadata"]["finalizers"] = ["example.com/held"]
+
+    cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), hold)
+    with pytest.raises(AlreadyExists, match="object is being deleted"):
+        cluster.repair_addresses()
+    held = cluster.get(IP_ADDRESSES, "10.96.0.5")
+    assert held.is_terminating
+    cluster.remove(held)
+    assert summary(cluster.repair_addresses()) == [("ClusterIPNotAllocated", "10.96.0.5", "repaired")]
+    assert cluster.claim(IP_ADDRESSES, "10.96.0.5") == "a/web"
+
+
+def test_an_address_is_made_anew_only_where_admission_lets_it() -> None:
+    cluster = RepairCluster()
+    cluster.service(clusterIP="10.96.0.5")
+    tampered = cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), blame)
+    cluster.engine.admission = Refusing()
+    with pytest.raises(Forbidden, match="no IPAddress is made here"):
+        cluster.repair_addresses()
+    assert cluster.get(IP_ADDRESSES, "10.96.0.5") == tampered
 
 
 def test_labels_are_put_right_without_a_word() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
     cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), lambda fields: fields["metadata"].pop("labels"))
-    assert summary(cluster.addresses.run(cluster.client)) == [("IPAddressWrongLabels", "10.96.0.5", "repaired")]
+    assert summary(cluster.repair_addresses()) == [("IPAddressWrongLabels", "10.96.0.5", "repaired")]
     assert cluster.addresses.findings() == []
     assert cluster.events() == []
 
@@ -250,14 +305,14 @@ def test_a_duplicate_goes_when_its_service_does() -> None:
     cluster.service("one", clusterIP="10.96.0.5")
     other = cluster.service("two", "b", clusterIP="10.96.0.6")
     cluster.tamper(other, lambda fields: fields["spec"].update(clusterIP="10.96.0.5", clusterIPs=["10.96.0.5"]))
-    assert summary(cluster.addresses.run(cluster.client)) == [
+    assert summary(cluster.repair_addresses()) == [
         ("ClusterIPAlreadyAllocated", "10.96.0.5", "reported"),
         ("IPAddressWrongReference", "10.96.0.6", "flagged"),
     ]
     cluster.send("DELETE", "/api/v1/namespaces/b/services/two")
     assert cluster.claims() == {"10.96.0.5": "a/one", "10.96.0.6": "b/two"}
     assert cluster.find(SERVICES, "two", "b") is None
-    assert rounds(cluster.addresses, cluster, 3) == [
+    assert rounds(cluster.repair_addresses, 3) == [
         [("IPAddressNotAllocated", "10.96.0.6", "flagged")],
         [("IPAddressNotAllocated", "10.96.0.6", "released")],
         [],

@@ -132,7 +132,7 @@ def test_a_missing_claim_is_made_and_a_wrong_one_corrected() -> None:
         fields["spec"]["parentRef"]["namespace"] = "elsewhere"
 
     cluster.tamper(cluster.get(NODE_PORTS, "30002"), blame)
-    assert rounds(cluster.ports, cluster, 2) == [
+    assert rounds(cluster.repair_ports, 2) == [
         [("PortNotAllocated", "30001", "repaired"), ("PortNotAllocated", "30002", "repaired")],
         [],
     ]
@@ -147,7 +147,7 @@ def test_a_leak_goes_in_the_third_round_without_an_event() -> None:
     cluster = RepairCluster()
     gone = Use("30005", a_service("gone"))
     cluster.add(port_claim(gone).with_metadata(uid="leaked"))
-    assert rounds(cluster.ports, cluster, 4) == [
+    assert rounds(cluster.repair_ports, 4) == [
         [("PortLeaked", "30005", "flagged")],
         [("PortLeaked", "30005", "flagged")],
         [("PortLeaked", "30005", "released")],

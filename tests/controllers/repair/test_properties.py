@@ -74,9 +74,12 @@ def test_three_rounds_put_right_what_can_be(deeds: Sequence[tuple[str, Any, int]
     for deed in deeds:
         commit(cluster, *deed)
     services = cluster.log.snapshot(SERVICES).objects
-    for repair in (cluster.addresses, cluster.ports):
-        rounds(repair, cluster, 3)
-        assert {each.action for each in repair.findings()} <= {Action.REPORT}
+    for run, findings in (
+        (cluster.repair_addresses, cluster.addresses.findings),
+        (cluster.repair_ports, cluster.ports.findings),
+    ):
+        rounds(run, 3)
+        assert {each.action for each in findings()} <= {Action.REPORT}
     assert cluster.log.snapshot(SERVICES).objects == services
     used = {address for each in services for address in each.to_dict()["spec"]["clusterIPs"]}
     used |= {str(port) for each in services for port in collect_ports(each)}

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import EVENTS, SERVICES, Key
-from ctrlmgr.client import LogClient
+from ctrlmgr.api.resource import EVENTS, SERVICES
+from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.repair.addresses import address_claim
 from ctrlmgr.controllers.repair.controller import (
+    ADDRESSES_NAME,
     ATTEMPTS,
-    Repair,
-    RepairReconciler,
     new_repair_controller,
     read_listings,
 )
 from ctrlmgr.controllers.repair.findings import Use
+from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, REGISTRY
@@ -25,21 +25,20 @@ from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 
-class Interfering(LogClient):
+class Interfering(EngineClient):
     """A client that lets somebody else act before each of its first writes."""
 
     def __init__(self, cluster: RepairCluster, *interventions: Callable[[], Any]) -> None:
-        inner = cluster.client
-        super().__init__(inner._log, author=inner._author, clock=inner._clock, new_uid=inner._new_uid)
+        super().__init__(cluster.engine, cluster.run, Requester("repair"))
         self._interventions = list(interventions)
 
     def create(self, obj: Object) -> Object:
         self._intervene(obj)
         return super().create(obj)
 
-    def delete(self, obj: Object) -> None:
+    def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         self._intervene(obj)
-        super().delete(obj)
+        super().delete(obj, propagation, grace=grace)
 
     def _intervene(self, obj: Object) -> None:
         if self._interventions and obj.resource != EVENTS:
@@ -70,7 +69,7 @@ def test_a_leak_survives_two_rounds_and_goes_in_the_third() -> None:
     before = counted("apiserver_clusterip_repair_ip_errors_total", type="leak")
     flagged = [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
     released = [("IPAddressNotAllocated", "10.96.0.77", "released")]
-    assert rounds(cluster.addresses, cluster, 4) == [flagged, flagged, released, []]
+    assert rounds(cluster.repair_addresses, 4) == [flagged, flagged, released, []]
     assert cluster.claims() == {}
     assert counted("apiserver_clusterip_repair_ip_errors_total", type="leak") == before + 1
 
@@ -78,21 +77,21 @@ def test_a_leak_survives_two_rounds_and_goes_in_the_third() -> None:
 def test_a_leak_that_was_used_meanwhile_begins_again() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
-    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    assert len(rounds(cluster.repair_addresses, 2)) == 2
     cluster.remove(claim)
     service = cluster.service(clusterIP="10.96.0.77")
-    assert cluster.addresses.run(cluster.client) == []
+    assert cluster.repair_addresses() == []
     cluster.remove(service)
-    assert [found[0][2] for found in rounds(cluster.addresses, cluster, 3)] == ["flagged", "flagged", "released"]
+    assert [found[0][2] for found in rounds(cluster.repair_addresses, 3)] == ["flagged", "flagged", "released"]
 
 
 def test_another_claim_of_the_same_name_is_not_the_leak_that_was_seen() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
-    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    assert len(rounds(cluster.repair_addresses, 2)) == 2
     cluster.remove(claim)
     cluster.add(leak(uid="another"))
-    assert summary(cluster.addresses.run(cluster.client)) == [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
+    assert summary(cluster.repair_addresses()) == [("IPAddressNotAllocated", "10.96.0.77", "flagged")]
 
 
 def test_each_process_counts_for_itself_and_one_releases() -> None:
@@ -141,7 +140,7 @@ def test_what_was_repaired_before_losing_is_in_the_result() -> None:
 def test_who_loses_again_and_again_fails() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
-    assert len(rounds(cluster.addresses, cluster, 2)) == 2
+    assert len(rounds(cluster.repair_addresses, 2)) == 2
     before = counted("apiserver_clusterip_repair_reconcile_errors_total")
     touched = [claim]
 
@@ -151,7 +150,7 @@ def test_who_loses_again_and_again_fails() -> None:
     with pytest.raises(Conflict):
         cluster.addresses.run(Interfering(cluster, *[touch] * ATTEMPTS))
     assert counted("apiserver_clusterip_repair_reconcile_errors_total") == before + 1
-    assert summary(cluster.addresses.run(cluster.client)) == [("IPAddressNotAllocated", "10.96.0.77", "released")]
+    assert summary(cluster.repair_addresses()) == [("IPAddressNotAllocated", "10.96.0.77", "released")]
 
 
 def test_listings_are_of_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +177,7 @@ def test_listings_are_of_one_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_event_tells_of_what_was_found() -> None:
     cluster = RepairCluster()
     service = unclaimed(cluster)
-    cluster.addresses.run(cluster.client)
+    cluster.repair_addresses()
     [event] = cluster.events()
     name = event["metadata"].pop("name")
     assert name.startswith("web.")
@@ -212,7 +211,7 @@ def test_an_event_tells_of_what_was_found() -> None:
 def test_the_api_shows_the_event_as_it_is_stored() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
-    cluster.addresses.run(cluster.client)
+    cluster.repair_addresses()
     [stored] = cluster.stored_events()
     [kind] = [each for each in cluster.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
     assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
@@ -224,10 +223,10 @@ def test_what_stays_wrong_is_one_event_that_counts() -> None:
     cluster = RepairCluster()
     service = cluster.service(clusterIP="10.96.0.5")
     cluster.tamper(service, lambda fields: fields["spec"].update(clusterIP="10.99.0.1", clusterIPs=["10.99.0.1"]))
-    first = cluster.addresses.run(cluster.client)[0].outcome.value
+    first = cluster.repair_addresses()[0].outcome.value
     for _ in range(2):
         cluster.clock.step(180)
-        cluster.addresses.run(cluster.client)
+        cluster.repair_addresses()
     [event] = [each for each in cluster.events() if each["reason"] == "ClusterIPOutOfRange"]
     assert (first, event["count"]) == ("reported", 3)
     assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
@@ -237,7 +236,7 @@ def test_what_stays_wrong_is_one_event_that_counts() -> None:
 def test_events_about_what_has_no_namespace_are_in_default() -> None:
     cluster = RepairCluster()
     cluster.add(leak())
-    rounds(cluster.addresses, cluster, 3)
+    rounds(cluster.repair_addresses, 3)
     [event] = cluster.events()
     assert event["metadata"]["namespace"] == "default"
     assert "namespace" not in event["involvedObject"]
@@ -248,19 +247,18 @@ def test_a_namespace_that_takes_no_events_stops_no_repair() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     cluster.send("DELETE", "/api/v1/namespaces/a")
-    assert summary(cluster.addresses.run(cluster.client)) == [("ClusterIPNotAllocated", "10.96.0.5", "repaired")]
+    assert summary(cluster.repair_addresses()) == [("ClusterIPNotAllocated", "10.96.0.5", "repaired")]
     assert cluster.events() == []
 
 
 # Failing.
 
 
-class Failing(LogClient):
+class Failing(EngineClient):
     """A client whose creations of anything but Events fail."""
 
     def __init__(self, cluster: RepairCluster, error: Exception) -> None:
-        inner = cluster.client
-        super().__init__(inner._log, author=inner._author, clock=inner._clock, new_uid=inner._new_uid)
+        super().__init__(cluster.engine, cluster.run, Requester("repair"))
         self._error = error
 
     def create(self, obj: Object) -> Object:
@@ -292,37 +290,23 @@ def test_a_log_that_is_away_is_raised_without_an_event() -> None:
 # As a controller.
 
 
-def test_the_controller_goes_a_round_of_what_its_key_names() -> None:
+def test_the_controller_goes_a_round() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
-    reconciler = RepairReconciler([cluster.addresses, cluster.ports])
     controller = new_repair_controller(
-        reconciler, cluster.client, cluster.log, clock=cluster.clock, random=random.Random(1)
+        ADDRESSES_NAME, cluster.addresses, cluster.client, cluster.log, clock=cluster.clock, random=random.Random(1)
     )
-    assert reconciler.due() == [Key("", "cluster-ips"), Key("", "node-ports")]
-    for key in reconciler.due():
-        controller.queue.add(key)
+    controller.queue.add(cluster.addresses.key)
     while controller.process_next(0):
         pass
     assert cluster.claims() == {"10.96.0.5": "a/web"}
     repaired = cluster.log.events_after(0, resource=IP_ADDRESSES)[-1]
     known = cluster.log.reconcile(repaired.reconcile)
     assert known is not None
-    assert (known.cause.controller, known.cause.key) == ("service-allocation-repair-controller", "cluster-ips")
+    assert (known.cause.controller, known.cause.key) == ("ipallocator-repair-controller", "cluster-ips")
 
 
 def test_metrics_have_kube_apiservers_names() -> None:
     names = {family.name for family in CLUSTER_IP_REPAIR.found.collect()}
     names |= {family.name for family in CLUSTER_IP_REPAIR.failed.collect()}
     assert names == {"apiserver_clusterip_repair_ip_errors", "apiserver_clusterip_repair_reconcile_errors"}
-
-
-def test_run_all_raises_what_a_repair_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = RepairCluster()
-    unclaimed(cluster)
-    reconciler = RepairReconciler([cluster.addresses, cluster.ports])
-    with pytest.raises(LogUnavailable):
-        reconciler.run_all(Failing(cluster, LogUnavailable("away")))
-    reconciler.run_all(cluster.client)
-    assert isinstance(cluster.addresses, Repair)
-    assert cluster.claims() == {"10.96.0.5": "a/web"}

@@ -95,7 +95,7 @@ def test_what_is_wrong_is(harm: Callable[[RepairCluster], None], complaint: str,
 
 def test_a_repair_is_not_taken_for_an_allocation(cluster_of_two: RepairCluster) -> None:
     cluster_of_two.remove(cluster_of_two.get(NODE_PORTS, "30005"))
-    cluster_of_two.ports.run(cluster_of_two.client)
+    cluster_of_two.repair_ports()
     found = ledger(cluster_of_two)
     assert found.used == set(found.claims)
     assert sum("no Service with it" in each for each in found.wrong) == 2

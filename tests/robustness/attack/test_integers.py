@@ -1,6 +1,7 @@
-"""Every integer of the API at its limits, and every time: through create, update, tables, patch and delete.
+"""Every integer of the API at its limits, and every time: through create, update, tables, patch, eviction and delete.
 
-What is stored must be possible to show and to delete: an object that cannot be is poison, for its namespace, too.
+What is stored must be possible to show and to delete: an object that cannot be is poison, for its namespace, too. What
+becomes of it afterwards, in the page, in recordings and with the controllers, is in `test_integers_kept`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.engine.stage import Stage
 LIMITS = (-(1 << 63), -(1 << 31), -1, (1 << 31) - 1, 1 << 31, 1 << 62, (1 << 63) - 1)
 TIMES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 DEPTH = 9
+MERGE = "application/merge-patch+json"
 
 CONTAINER = {"name": "c", "image": "x"}
 POD = {"containers": [CONTAINER], "nodeName": "n"}
@@ -137,11 +139,16 @@ class Cluster:
         self.stage = Stage()
         assert self.stage.namespace("n").code == 201
         self.presentations = Presentations(self.stage.clock)
+        guarded = {"metadata": {"name": "guarded", "labels": {"a": "b"}}, "spec": POD}
+        pods = "/api/v1/namespaces/n/pods"
+        assert self.stage.send("POST", pods, guarded).code == 201
+        running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+        patched = self.stage.send("PATCH", f"{pods}/guarded/status", running, media_type=MERGE)
+        assert patched.code == 200, patched
 
     def live_through(self, kind: Kind, fields: dict[str, Any]) -> int:
         """Create, show, change and delete an object; return how its creation was answered."""
-        top = f"/api/{kind.gvk.version}" if not kind.gvk.group else f"/apis/{kind.gvk.api_version}"
-        collection = f"{top}{'/namespaces/n' if kind.namespaced else ''}/{kind.resource.plural}"
+        collection = self.collection(kind)
         created = self.stage.send("POST", collection, fields)
         if created.code != 201:
             return created.code
@@ -150,16 +157,46 @@ class Cluster:
         put_back = {**created.body, "metadata": {**created.body["metadata"], "labels": {"x": "y"}}}
         answers = [
             self.stage.send("PUT", path, put_back),
-            self.stage.send(
-                "PATCH", path, {"metadata": {"labels": {"x": "z"}}}, media_type="application/merge-patch+json"
-            ),
+            self.stage.send("PATCH", path, {"metadata": {"labels": {"x": "z"}}}, media_type=MERGE),
         ]
         if kind.strategy.has_status:
             answers.append(self.stage.send("PUT", f"{path}/status", put_back))
+        if kind.gvk.kind == "Pod":
+            assert self.evict(fields["metadata"]["name"]) == 201
         answers += [self.stage.send("DELETE", path) for _ in range(2)]
         answers.append(self.stage.send("DELETE", path, query={"gracePeriodSeconds": "0"}))
         assert all(answer.code < 500 for answer in answers), answers
         return created.code
+
+    def change_through(self, kind: Kind, name: str) -> int:
+        """Create an object and give each of its integers and times each value; return how many changes were taken."""
+        plain, path = specimen(kind, name), f"{self.collection(kind)}/{name}"
+        created = self.stage.send("POST", self.collection(kind), plain)
+        assert created.code == 201, created
+        live, taken = created.body, 0
+        for place, of in dict.fromkeys(places(kind.schema)):
+            for value in values(of):
+                fields = {**copy.deepcopy(live if place[0] == "status" else plain), "metadata": {**live["metadata"]}}
+                put(fields, place, value)
+                answer = self.stage.send("PUT", f"{path}/status" if place[0] == "status" else path, fields)
+                assert answer.code < 500, (place, value, answer)
+                if answer.code == 200:
+                    self.stage.clock.step(1)  # so that those who see it see each
+                    live, taken = answer.body, taken + 1
+                    self.show(kind, name)
+                    if kind.gvk.kind == "PodDisruptionBudget":
+                        assert self.evict("guarded", {"dryRun": ["All"]}) in (201, 429)
+        return taken
+
+    def evict(self, pod: str, options: dict[str, Any] | None = None) -> int:
+        """Evict a pod, and return the status of the answer."""
+        fields = {"metadata": {"name": pod, "namespace": "n"}, **({"deleteOptions": options} if options else {})}
+        return self.stage.send("POST", f"/api/v1/namespaces/n/pods/{pod}/eviction", fields).code
+
+    @staticmethod
+    def collection(kind: Kind) -> str:
+        top = f"/api/{kind.gvk.version}" if not kind.gvk.group else f"/apis/{kind.gvk.api_version}"
+        return f"{top}{'/namespaces/n' if kind.namespaced else ''}/{kind.resource.plural}"
 
     def show(self, kind: Kind, name: str) -> None:
         target = Target(kind, "n" if kind.namespaced else "", name)
@@ -176,7 +213,7 @@ def cluster() -> Cluster:
 KINDS = {kind.gvk.kind: kind for kind in Stage().kinds if kind.gvk.kind in SPECS and kind.storage == kind.resource}
 
 
-@pytest.mark.parametrize("name", [name for name in SPECS if name in KINDS])
+@pytest.mark.parametrize("name", list(KINDS))
 def test_no_number_and_no_time_poisons_an_object(name: str, cluster: Cluster) -> None:
     kind = KINDS[name]
     stored = tried = 0
@@ -192,6 +229,13 @@ def test_no_number_and_no_time_poisons_an_object(name: str, cluster: Cluster) ->
     assert stored, "no value was taken: the specimen is wrong"
 
 
+@pytest.mark.parametrize("name", list(KINDS))
+def test_no_number_and_no_time_poisons_a_change(name: str, cluster: Cluster) -> None:
+    kind = KINDS[name]
+    taken = cluster.change_through(kind, f"{kind.resource.plural}-changed")
+    assert taken, "no value was taken: the specimen is wrong"
+
+
 @pytest.mark.parametrize("value", LIMITS)
 def test_options_take_any_number(value: int, cluster: Cluster) -> None:
     kind = KINDS["Pod"]
@@ -201,6 +245,10 @@ def test_options_take_any_number(value: int, cluster: Cluster) -> None:
         path = f"/api/v1/namespaces/n/pods/{fields['metadata']['name']}"
         assert cluster.stage.send("GET", "/api/v1/namespaces/n/pods", query={option: str(value)}).code < 500
         assert cluster.stage.send("DELETE", path, query={option: str(value)}).code < 500
+        assert cluster.stage.send("DELETE", path, {"gracePeriodSeconds": 0}).code < 500
+        assert cluster.stage.send("POST", "/api/v1/namespaces/n/pods", fields).code == 201
+        for options in ({"dryRun": ["All"]}, {}):
+            assert cluster.evict(fields["metadata"]["name"], {"gracePeriodSeconds": value, **options}) < 500
         assert cluster.stage.send("DELETE", path, {"gracePeriodSeconds": 0}).code < 500
 
 

@@ -20,13 +20,16 @@ from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.selectors import LabelSelector
 from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
 from ctrlmgr.engine.validation.names import dns1123_label
-from ctrlmgr.errors import BadRequest
+from ctrlmgr.errors import BadRequest, NotAcceptable
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.regexp import compiled
 from ctrlmgr.schema import slices
 from ctrlmgr.server.authn.tokens import _digest
 from ctrlmgr.server.bounded import BoundedWork
+from ctrlmgr.server.describe.document import choose
 from ctrlmgr.server.http.framing import beginning
+from ctrlmgr.server.http.request import parse_query
+from ctrlmgr.server.presenting.negotiation import Accepts
 from ctrlmgr.server.workers import Workers
 
 LONG = 20_000
@@ -127,3 +130,29 @@ def test_elements_of_a_very_large_object_are_not_remembered() -> None:
                 path_element.canonical(f'k:{{"name":"made-up-{number}-{each}"}}')
 
     assert left_by(look) < LONG
+
+
+def accepted(header: bytes) -> object:
+    return Accepts().negotiate(header)
+
+
+MADE_UP: dict[str, tuple[Callable[[bytes], object], bytes]] = {
+    "alternatives": (accepted, b"*/*;q=0.1," * 80_000),
+    "alternatives that differ": (accepted, b",".join([b"a/%d" % number for number in range(100_000)])),
+    "parameters of an alternative": (accepted, b"*/*" + b";a=b" * 200_000),
+    "alternatives of a document": (lambda header: choose(header.decode(), ["a/b"]), b"a/c;d=e," * 100_000),
+    "parameters of a query": (parse_query, b"&".join([b"a%d=b" % number for number in range(100_000)])),
+}
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_what_takes_no_body_makes_little_of_much(name: str) -> None:
+    """It is read where others wait, for anybody, and lies among what stays."""
+    read, header = MADE_UP[name]
+    tracemalloc.start()
+    try:
+        with suppress(NotAcceptable):
+            read(header)
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(header) + 1_000_000
+    finally:
+        tracemalloc.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from tests.robustness.checks.evidence import Evidence
 from tests.robustness.histories.history import SECOND, Item, Page, Read
@@ -76,7 +77,9 @@ def show_one_state(evidence: Evidence) -> Iterator[str]:
         if not read.whole or pages[-1] is not read.pages[-1]:
             state = state[: len(seen)]
         if seen != state:
-            yield f"{_told(read)}, of revision {pages[0].revision}, shows {seen}, not {state}"
+            at, (shown, there) = next(each for each in enumerate(zip_longest(seen, state)) if len(set(each[1])) > 1)
+            what = f"of revision {pages[0].revision}, shows {shown} as number {at} of {len(seen)}"
+            yield f"{_told(read)}, {what}, not {there}; after '{read.after}', {[page.code for page in read.pages]}"
 
 
 def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:

@@ -108,6 +108,7 @@ class Transport(asyncio.Transport):
         self.takes_in = True
         self.written = b""
         self.unread = 0
+        self.limit: int | None = None
         self.closed = self.aborted = False
 
     def get_extra_info(self, name: str, default: object = None) -> Any:
@@ -130,6 +131,9 @@ class Transport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.takes_in = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.limit = high
 
     def get_write_buffer_size(self) -> int:
         return self.unread

@@ -26,6 +26,7 @@ class Line:
     def __init__(self, room: int = 1 << 30) -> None:
         self.is_paused = False
         self.written = b""
+        self.longest = 0
         self.turns: list[str] = []
         self.aborted = False
         self.done: list[bool] = []
@@ -46,6 +47,7 @@ class Line:
 
     def write(self, data: bytes) -> None:
         self.written += data
+        self.longest = max(self.longest, len(data))
 
     def abort(self) -> None:
         self.aborted = True

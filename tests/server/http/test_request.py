@@ -15,8 +15,10 @@ from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.parser import Head
-from ctrlmgr.server.http.request import AGENT_LENGTH, BODY_LIMIT, Request, parse_query
+from ctrlmgr.server.http.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query
 from ctrlmgr.server.http.request_ids import RequestIds
+from ctrlmgr.server.http.responses import Response
+from ctrlmgr.server.http.stream import ONE_WRITE
 from ctrlmgr.server.routes import locate
 from tests.server.http.test_exchange import Line
 
@@ -40,10 +42,22 @@ def test_a_query_is_read_as_go_reads_it(raw: bytes, expected: dict[str, list[str
     assert parse_query(raw) == expected
 
 
-def request(headers: dict[str, str] | None = None, parts: Sequence[bytes] = (), *, ends: bool = True) -> Request:
+@pytest.mark.parametrize(("count", "told"), [(MOST_PARAMETERS, True), (MOST_PARAMETERS + 1, False)])
+def test_a_query_of_too_many_pairs_says_nothing(count: int, told: bool) -> None:
+    assert bool(parse_query(b"&".join([b"a=b"] * count))) is told
+
+
+def request(
+    headers: dict[str, str] | None = None,
+    parts: Sequence[bytes] = (),
+    *,
+    ends: bool = True,
+    line: Line | None = None,
+    method: str = "POST",
+) -> Request:
     """Return a request whose body comes in `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    exchange = Exchange(Head("POST", b"/", b"", HeaderLines(lines)), Line(), DEFAULT)
+    exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines)), line or Line(), DEFAULT)
     for part in parts:
         exchange.receive(part)
     if ends:
@@ -94,3 +108,38 @@ def test_a_long_user_agent_is_not_kept_with_every_event(agent: str) -> None:
     asked.user = User("ann")
     assert len(asked.requester.user_agent) <= AGENT_LENGTH
     assert len(asked.requester.author.user_agent) <= AGENT_LENGTH
+
+
+LONG = Response(200, b"0123456789" * 100_000)
+
+
+def test_a_long_answer_goes_in_pieces_that_say_what_one_would() -> None:
+    line = Line()
+    asyncio.run(request(line=line).respond(LONG))
+    head, _, body = line.written.partition(b"\r\n\r\n")
+    assert body == LONG.body
+    assert b"content-length: 1000000" in head
+    assert b"transfer-encoding" not in head
+    assert (line.done, line.longest) == ([True], ONE_WRITE)
+
+
+def test_the_answer_to_a_head_is_as_long_and_has_no_body() -> None:
+    line = Line()
+    asyncio.run(request(line=line, method="HEAD").respond(LONG))
+    assert b"content-length: 1000000" in line.written
+    assert line.written.endswith(b"\r\n\r\n")
+    assert line.done == [True]
+
+
+def test_a_long_answer_waits_for_its_reader_and_ends_with_it() -> None:
+    line = Line()
+    exchange = Exchange(Head("GET", b"/", b"", HeaderLines()), line, DEFAULT)
+
+    async def answer() -> None:
+        line.is_paused = True
+        asyncio.get_running_loop().call_soon(exchange.lose)
+        await Request(exchange, locate(b"/"), RequestIds(Random(1))).respond(LONG)
+
+    asyncio.run(answer())
+    assert len(line.written) < 2 * ONE_WRITE
+    assert not line.done

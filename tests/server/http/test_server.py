@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from ctrlmgr.server import Check, Health, HttpServer
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.http import server as serving_http
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
+from ctrlmgr.server.http.connection import Connection
 from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.http.stream import Stream
 from ctrlmgr.server.presenting import sending
@@ -233,6 +236,32 @@ def received(connection: socket.socket) -> int:
         while data := connection.recv(1 << 16):
             count += len(data)
     return count
+
+
+@pytest.mark.parametrize("sent", ["GET /version HTTP/1.1\r\nhost: x\r\n\r\n", "nonsense\r\n\r\n"])
+def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) -> None:
+    """With TLS it has buffers of hundreds of kilobytes."""
+    with running() as site:
+        site.create("long", text="x" * 200_000)
+        gc.collect()
+        gc.disable()
+        before = connections()
+        try:
+            for path in ("/version", f"{CONFIG_MAPS}/long"):
+                with site.connect() as connection:
+                    connection.sendall(sent.replace("/version", path).encode())
+                    assert connection.recv(100)
+            ends_at = time.monotonic() + TIMEOUT
+            while connections() > before:  # one of an earlier test may end meanwhile, too
+                assert time.monotonic() < ends_at
+                threading.Event().wait(0.01)
+        finally:
+            gc.enable()
+
+
+def connections() -> int:
+    """Return how many connections there are in memory."""
+    return sum(type(each) is Connection for each in gc.get_objects())
 
 
 def test_who_does_not_read_a_long_list_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

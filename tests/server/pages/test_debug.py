@@ -1,9 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import threading
+from random import Random
 
-from ctrlmgr.server.pages.debug import profile
+import pytest
+
+from ctrlmgr.api.header_lines import HeaderLines
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.server.http.bounds import DEFAULT
+from ctrlmgr.server.http.exchange import Exchange
+from ctrlmgr.server.http.parser import Head
+from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.http.request_ids import RequestIds
+from ctrlmgr.server.pages.debug import debug_pages, profile
+from ctrlmgr.server.routes import locate
+from ctrlmgr.server.workers import Workers
 from ctrlmgr.testing import FakeClock
+from tests.server.http.test_exchange import Line
 
 
 def busy_for(stop: threading.Event) -> None:
@@ -31,3 +45,17 @@ def test_a_profile_says_where_threads_are() -> None:
     assert all("busy_for" in line for line in found)
     assert sum(int(line.rpartition(" ")[2]) for line in found) >= 3
     assert not [line for line in lines if "test_a_profile" not in line and "profile:" in line]
+
+
+@pytest.mark.parametrize("value", ["9" * 6_000, "61", "0", "-1", "1e1", "x", "00000000000000000000000000000001"])
+def test_seconds_that_are_none_are_refused_in_few_words(value: str) -> None:
+    path = b"/debug/profile"
+    exchange = Exchange(Head("GET", path, f"seconds={value}".encode(), HeaderLines()), Line(), DEFAULT)
+    page = debug_pages({}, Workers(1), clock=FakeClock())["/debug/profile"]
+
+    async def ask() -> None:
+        await page(Request(exchange, locate(path), RequestIds(Random(1))))
+
+    with pytest.raises(BadRequest, match="it must be a whole number from 1 to 60") as refused:
+        asyncio.run(ask())
+    assert len(str(refused.value)) < 100

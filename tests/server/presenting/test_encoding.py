@@ -46,6 +46,20 @@ def test_a_long_list_comes_in_pieces_of_bounded_size() -> None:
     ]
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["Thing", "Older"])
+def test_a_large_item_comes_in_pieces_too(at: int, kind: str) -> None:
+    objects = [thing(number) for number in range(1, 4)]
+    objects[at] = thing(9, "x" * 1_000_000, kind=kind)
+    for pieces in (
+        list(encoding.items(HEAD, objects, TYPE_META)),
+        list(encoding.pieces(HEAD, [obj.wire() for obj in objects])),
+    ):
+        assert max(map(len, pieces)) < 120_000
+        named = [item["metadata"]["name"] for item in json.loads(b"".join(pieces))["items"]]
+        assert named == [json.loads(obj.wire())["metadata"]["name"] for obj in objects]
+
+
 def test_a_list_that_ends_with_a_piece_is_complete() -> None:
     for size in (98_000, 98_200, 98_304, 99_000):
         pieces = encoding.items(HEAD, [thing(1, "x" * size)], TYPE_META)

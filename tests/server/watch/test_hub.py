@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -47,9 +48,11 @@ class FakeStream:
         self.paused = False
         self.lost = False
         self.lose: Callable[[], None] = lambda: None
+        self.on_write: Callable[[], None] = lambda: None
 
     def write(self, chunks: bytes) -> None:
         self.chunks.append(chunks)
+        self.on_write()
 
     def on_lost(self, call: Callable[[], None]) -> None:
         self.lose = call
@@ -177,6 +180,92 @@ def test_what_happened_meanwhile_comes_in_one_write(stage: Stage) -> None:
         await stage.change(ADDED, a_pod("a"), a_pod("b"), a_pod("c"))
         assert stream.seen == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
         assert len(stream.chunks) == 1
+
+    stage.run(main)
+
+
+def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "_SLICE", 1)  # the round looks what has happened after each write
+
+    async def main() -> None:
+        first, second, third = [await stage.enter() for _ in range(3)]
+        order: list[FakeStream] = []
+        for stream in (first, second, third):
+            stream.on_write = partial(order.append, stream)
+
+        def happens() -> None:
+            order.append(second)
+            second.on_write = partial(order.append, second)
+            stage.log.append([Proposal(ADDED, a_pod("b"), 0)], author=Author("test"))
+            stage.cacher.step()
+
+        second.on_write = happens
+        await stage.change(ADDED, a_pod("a"))
+        assert [stream.seen for stream in (first, second, third)] == [[("ADDED", "a"), ("ADDED", "b")]] * 3
+        assert [len(stream.chunks) for stream in (first, second, third)] == [2, 2, 1]
+        assert order == [first, second, third, first, second]
+        await stage.change(ADDED, a_pod("c"))  # who was told least recently comes first
+        assert order[-3:] == [third, first, second]
+
+    stage.run(main)
+
+
+def test_who_falls_behind_in_a_round_leaves_with_its_own_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "_SLICE", 1)
+
+    async def main() -> None:
+        quick = await stage.enter()
+        watcher, slow = stage.watcher()
+        staying = asyncio.ensure_future(stage.hub.stay(watcher))
+        await stage.settle()
+        await stage.change(ADDED, a_pod("a"))
+
+        def happens() -> None:
+            quick.on_write = lambda: None
+            slow.paused = True
+            stage.log.append([Proposal(ADDED, a_pod("c"), 0)], author=Author("test"))
+            stage.cacher.step()
+
+        quick.on_write = happens
+        await stage.change(ADDED, a_pod("b"))
+        assert await staying is Parting.BEHIND
+        assert (watcher.cursor, stage.hub.revision) == (1, 3)
+        assert quick.seen == [("ADDED", name) for name in "abc"]
+
+    stage.run(main)
+
+
+def test_no_bookmark_says_more_than_was_written(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "_SLICE", 1)
+
+    async def main() -> None:
+        marked, other = await stage.enter(bookmarks_from=0.0), await stage.enter()
+
+        def happens() -> None:
+            other.on_write = lambda: None
+            stage.clock.step(61.0)
+            stage.log.append([Proposal(ADDED, a_pod("b"), 0)], author=Author("test"))
+            stage.cacher.step()
+
+        other.on_write = happens
+        await stage.change(ADDED, a_pod("a"))
+        stage.clock.step(61.0)
+        await stage.tell()
+        kinds = [(event["type"], event["object"]["metadata"]["resourceVersion"]) for event in marked.events]
+        assert kinds[:2] == [("ADDED", "1"), ("ADDED", "2")]
+        assert kinds[2:] == [("BOOKMARK", "2")] * (len(kinds) - 2)
+        assert len(kinds) > 2
+
+    stage.run(main)
+
+
+def test_one_whose_time_is_over_before_it_has_caught_up_does_not_stay(stage: Stage) -> None:
+    async def main() -> None:
+        watcher, stream = stage.watcher(ends_at=1.0)
+        await stage.change(ADDED, a_pod("a"))
+        stage.clock.step(2.0)
+        assert await stage.hub.stay(watcher) is Parting.ENDED
+        assert stream.chunks == []
 
     stage.run(main)
 

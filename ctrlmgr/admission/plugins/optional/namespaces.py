@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Decision, Plugin
-from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kinds import Kinds
@@ -44,7 +44,7 @@ class NamespaceAutoProvision(Plugin):
         """Make the namespace, unless nothing is to be changed."""
         if not attributes.namespace or attributes.dry_run:
             return None
-        if attributes.view.get(NAMESPACES, Key("", attributes.namespace)) is not None:
+        if attributes.home is not None:
             return None
         return self._make(attributes)
 
@@ -85,5 +85,5 @@ class NamespaceExists(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse with `NotFound`."""
-        if attributes.namespace and attributes.view.get(NAMESPACES, Key("", attributes.namespace)) is None:
+        if attributes.namespace and attributes.home is None:
             raise not_found(NAMESPACES, attributes.namespace)

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
@@ -75,7 +75,7 @@ class PodNodeSelector(Plugin):
         return selector
 
     def _of_namespace(self, attributes: Attributes) -> Mapping[str, str]:
-        namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+        namespace = attributes.home
         if namespace is None:
             raise not_found(NAMESPACES, attributes.namespace)
         text = namespace.annotations.get(ANNOTATION)

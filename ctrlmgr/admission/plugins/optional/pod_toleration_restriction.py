@@ -12,7 +12,7 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.tolerations import are_allowed, merged_tolerations
-from ctrlmgr.api.resource import NAMESPACES, PODS, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
@@ -79,7 +79,7 @@ class PodTolerationRestriction(Plugin):
 
 def _of_namespace(attributes: Attributes, annotation: str) -> Sequence[Mapping[str, Any]] | None:
     """Return the tolerations that an annotation of the namespace holds, None without one."""
-    namespace = attributes.view.get(NAMESPACES, Key("", attributes.namespace))
+    namespace = attributes.home
     if namespace is None:
         raise not_found(NAMESPACES, attributes.namespace)
     text = namespace.annotations.get(annotation)

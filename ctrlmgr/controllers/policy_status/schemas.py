@@ -1,0 +1,62 @@
+"""The schema of a kind as expressions see it, with everything that it refers to in it.
+
+Guarantees: a definition that refers to itself ends in an object without fields where it does so. A quantity has no type
+that an expression could know, and a field of one is not there; what is an integer or a string may be anything.
+
+Source: apiserver `pkg/cel/openapi/resolver/{definitions,refs}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.extensions.structural import INT_OR_STRING, Raw
+
+_REFERENCE: Final = "#/definitions/"
+_UNTYPED: Final[Mapping[str, Raw]] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {INT_OR_STRING: True},
+}
+"""The definitions of which the published document says less than Kubernetes knows."""
+
+_Look = Callable[[str], Raw]
+
+
+def schema_of(kind: Kind) -> Raw:
+    """Return the schema of a kind, built in or custom."""
+    own: Mapping[str, Raw] = kind.document.definitions(v2=False) if kind.document is not None else {}
+    name = next(iter(own), kind.definition)
+    known: dict[str, Raw] = {**_UNTYPED, **own}
+
+    def look(name: str) -> Raw:
+        if name not in known:
+            known[name] = kind.definitions.raw(name)
+        return known[name]
+
+    return _complete(look(name), look, frozenset((name,)))
+
+
+def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
+    """Return a schema without references; `around` are the definitions that it stands in."""
+    name = _referred(raw)
+    if name:
+        if name in around:
+            return {"type": "object"}
+        raw, around = look(name), around | {name}
+    complete: dict[str, Any] = dict(raw)
+    if properties := raw.get("properties"):
+        complete["properties"] = {field: _complete(each, look, around) for field, each in properties.items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(raw.get(keyword), dict):
+            complete[keyword] = _complete(raw[keyword], look, around)
+    return complete
+
+
+def _referred(raw: Raw) -> str:
+    """Return the name of what a schema refers to, "" if to nothing; it may do so among others that hold as well."""
+    reference: str = raw.get("$ref") or ""
+    if reference:
+        return reference.removeprefix(_REFERENCE)
+    return next((name for each in raw.get("allOf") or () if (name := _referred(each))), "")

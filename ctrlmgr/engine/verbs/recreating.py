@@ -1,0 +1,60 @@
+"""Replacing an object by a new one of its name: its deletion and a creation in one append.
+
+Guarantees: each half is decided, admitted and validated as the same request alone would be, the creation as if the
+object had gone already. At no revision is the name free. An object that something holds (a finalizer, its grace period)
+is marked as going and stays, and nothing is created in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import DeleteOptions
+from ctrlmgr.engine.strategy import State
+from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.creation import create
+from ctrlmgr.engine.verbs.deleting import delete
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.eventlog.event import EventType
+
+
+class _Without:
+    """A state in which one object has gone."""
+
+    def __init__(self, state: State, resource: Resource, key: Key) -> None:
+        self._state = state
+        self._gone = resource, key
+
+    @property
+    def revision(self) -> Revision:
+        return self._state.revision
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        return None if (resource, key) == self._gone else self._state.get(resource, key)
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        found = self._state.list(resource, namespace)
+        gone, key = self._gone
+        return found if resource != gone else [each for each in found if each.key != key]
+
+
+def recreate(
+    deletion: Request, creation: Request, options: DeleteOptions, fields: Callable[[], Unstructured]
+) -> Operation[Decision]:
+    """Decide on deleting what is there and creating what `fields` returns; the deletion alone if that leaves it there.
+
+    Raises what either raises.
+    """
+    going = yield from delete(deletion, options)
+    if not any(each.type is EventType.DELETED for each in going.proposals):
+        return going
+    target = deletion.target
+    creation.state = _Without(deletion.state, deletion.plan.storage, Key(target.namespace, target.name))
+    creation.annotations = deletion.annotations
+    made = yield from create(creation, fields())
+    shown = len(going.proposals) + (made.shown or 0)
+    return made._replace(proposals=(*going.proposals, *made.proposals), shown=shown)

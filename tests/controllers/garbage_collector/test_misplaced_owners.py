@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.api.object import Object, OwnerReference
+from ctrlmgr.controllers.garbage_collector.controller import misplacement
+from tests.controllers.garbage_collector.cluster import Cluster, absent
+
+NODE = "/api/v1/nodes/n"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_the_event_names_where_the_owner_is_not() -> None:
+    head = {"kind": "ConfigMap", "apiVersion": "v1"}
+    child = Object.from_dict({**head, "metadata": {"name": "child", "namespace": "a", "uid": "1"}}).at(7)
+    reference, *told = misplacement(child, OwnerReference("v1", "Secret", "there", "2"))
+    assert (reference.kind, reference.namespace, reference.name, reference.uid) == ("ConfigMap", "a", "child", "1")
+    assert reference.resource_version == ""
+    assert told == [
+        "Warning",
+        "OwnerRefInvalidNamespace",
+        'ownerRef [v1/Secret, namespace: a, name: there, uid: 2] does not exist in namespace "a"',
+    ]
+
+
+def test_a_dependent_of_an_owner_elsewhere_is_told_of(cluster: Cluster) -> None:
+    there = cluster.create("b/there")
+    cluster.create("a/child", there)
+    cluster.settle()
+    assert cluster.told.reasons() == ["OwnerRefInvalidNamespace"]
+    assert cluster.told.events[0][2].endswith(f'name: there, uid: {there["uid"]}] does not exist in namespace "a"')
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        pytest.param(lambda here, there, node: [here], id="here"),
+        pytest.param(lambda here, there, node: [node], id="without a namespace"),
+        pytest.param(lambda here, there, node: [absent()], id="nowhere"),
+        pytest.param(lambda here, there, node: [absent(kind="Widget")], id="of an unknown kind"),
+    ],
+)
+def test_others_are_not(cluster: Cluster, owners: object) -> None:
+    assert callable(owners)
+    cluster.create("a/child", *owners(cluster.create("a/here"), cluster.create("b/there"), cluster.create(NODE)))
+    cluster.settle()
+    assert cluster.told.events == []
+
+
+@pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Secret"}, {"apiVersion": "v2"}])
+def test_it_is_the_uid_that_tells_where_an_owner_is(cluster: Cluster, wrong: dict[str, str]) -> None:
+    cluster.create("a/child", {**cluster.create("b/there"), **wrong})
+    cluster.settle()
+    assert cluster.told.reasons() == ["OwnerRefInvalidNamespace"]
+
+
+def test_of_one_object_one_reference_is_told_of(cluster: Cluster) -> None:
+    cluster.create("a/child", cluster.create("a/here"), cluster.create("b/one"), cluster.create("b/two"))
+    cluster.settle()
+    [(_, _, message)] = cluster.told.events
+    assert "name: one" in message
+
+
+def test_a_reference_that_comes_later_is_told_of_once(cluster: Cluster) -> None:
+    there = cluster.create("b/there")
+    here = cluster.create("a/here")
+    cluster.create("a/child", here)
+    cluster.settle()
+    assert cluster.told.events == []
+    cluster.patch("a/child", ownerReferences=[here, there])
+    cluster.hear()
+    cluster.patch("a/child", labels={"x": "y"})
+    cluster.hear()
+    assert cluster.told.reasons() == ["OwnerRefInvalidNamespace"]
+
+
+def test_an_object_without_a_namespace_has_no_owner_in_one(cluster: Cluster) -> None:
+    cluster.create(NODE, cluster.create("b/there"))
+    cluster.settle()
+    [(_, _, message)] = cluster.told.events
+    assert message.endswith('does not exist in namespace ""')
+
+
+def test_a_process_that_starts_tells_of_it_once_whichever_it_reads_first(cluster: Cluster) -> None:
+    cluster.create("a/child", cluster.create("b/there"))
+    cluster.create("b/child", cluster.create("a/there"))
+    cluster.start()
+    assert sorted(cluster.told.reasons()) == ["OwnerRefInvalidNamespace"] * 2
+
+
+def test_an_owner_that_has_gone_is_in_no_namespace(cluster: Cluster) -> None:
+    there = cluster.create("b/there")
+    cluster.settle()
+    cluster.delete("b/there")
+    cluster.settle()
+    cluster.create("a/child", there)
+    cluster.settle()
+    assert cluster.told.events == []
+    assert cluster.names() == []
