@@ -12,8 +12,6 @@ from tests.e2e.kubectl import Kubectl
 from tests.extensions.operators import DEFINITIONS, a_definition
 
 GROUP = "operators.example.com"
-ESTABLISHED = """jsonpath='{.status.conditions[?(@.type=="Established")].status}'=True"""
-"""What `kubectl wait` waits for; `condition=established` fails while there are no conditions yet."""
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +24,21 @@ def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
     }
     made = anywhere("apply --server-side -f -", definitions)
     assert made.count("serverside-applied") == len(DEFINITIONS)
-    anywhere(f"wait --for {ESTABLISHED} --timeout=30s crd {' '.join(names())}")
+    wait_for(anywhere, names())
     yield anywhere
     anywhere(f"delete crd {' '.join(names())} --ignore-not-found")
     assert GROUP not in anywhere("get crd -o name")
+
+
+def wait_for(kubectl: Kubectl, definitions: list[str]) -> None:
+    """Have kubectl wait until all are established.
+
+    It fails, rather than wait, while conditions are null, as they are until somebody has accepted the names.
+    """
+    for name in definitions:
+        plural = name.partition(".")[0]
+        kubectl(f"wait --for jsonpath='{{.status.acceptedNames.plural}}'={plural} --timeout=30s crd {name}")
+    kubectl(f"wait --for condition=established --timeout=30s crd {' '.join(definitions)}")
 
 
 def names() -> list[str]:
@@ -166,5 +175,5 @@ def test_deleting_a_definition_deletes_its_objects(installed: Kubectl, namespace
     assert "deleted" in kubectl(f"delete crd {name}")
     assert "NotFound" in kubectl.fails(f"get {kind.lower()}s")  # which it still has in its cache
     kubectl("create -f -", a_definition(kind, DEFINITIONS[kind]()))
-    kubectl(f"wait --for {ESTABLISHED} --timeout=30s crd {name}")
+    wait_for(kubectl, [name])
     assert json.loads(kubectl(f"get {kind.lower()}s -o json"))["items"] == []
