@@ -20,7 +20,7 @@ _LEAST = 0.002
 """Seconds below which a time says more about the machine than about the work."""
 
 _TRIES = 2
-_AGAIN = 3
+_AGAIN = 8
 """How many times more it is timed, at both sizes, where it seems to grow too fast."""
 
 _GROWN = 64

@@ -21,16 +21,21 @@ class Heard:
 
     def __init__(self, bounds: Bounds = DEFAULT) -> None:
         self.heads: list[Head] = []
-        self.bodies: list[bytes] = []
+        self._bodies: list[bytearray] = []  # which grow at their end, as bytes do not
         self.ended = 0
         self.parser = RequestParser(self, bounds)
 
+    @property
+    def bodies(self) -> list[bytes]:
+        """Return the bodies, as far as they have come."""
+        return [bytes(each) for each in self._bodies]
+
     def on_head(self, head: Head) -> None:
         self.heads.append(head)
-        self.bodies.append(b"")
+        self._bodies.append(bytearray())
 
     def on_body(self, piece: bytes) -> None:
-        self.bodies[-1] += piece
+        self._bodies[-1] += piece
 
     def on_end(self) -> None:
         self.ended += 1
